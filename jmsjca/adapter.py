@@ -20,6 +20,7 @@ from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.inbound.activation_state import StatusMonitor
 from jmsjca.inbound.health import Health, check_interval
+from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.listener_settings import listener_settings
 from jmsjca.inbound.shutdown import serve, stop_all
 from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
@@ -84,8 +85,7 @@ class ResourceAdapter(SendsMessages):
         map_messages: bool = False,
     ) -> None:
         check_source(credentials)
-        unavailable = {"mbean_object_name": mbean_object_name, "mbean_server_domain": mbean_server_domain}
-        for name, value in unavailable.items():
+        for name, value in (("mbean_object_name", mbean_object_name), ("mbean_server_domain", mbean_server_domain)):
             if value is not None:
                 raise NotSupportedError(f"ResourceAdapter({name}=…) is not available in this release; leave it out.")
         check_text_or_none("user_name", user_name, secret=True)
@@ -164,7 +164,12 @@ class ResourceAdapter(SendsMessages):
         return self._naming
 
     def listener(
-        self, destination: str | Destination, *, executor: Executor | None = None, **spec: Unpack[ListenerFields]
+        self,
+        destination: str | Destination,
+        *,
+        executor: Executor | None = None,
+        inbox: Inbox | None = None,
+        **spec: Unpack[ListenerFields],
     ) -> Callable[[H], H]:
         """Return a decorator that makes a function the handler of a destination.
 
@@ -174,6 +179,7 @@ class ResourceAdapter(SendsMessages):
         Args:
             destination: The name of a queue, or a `Queue` or a `Topic`.
             executor: As in `activate`.
+            inbox: As in `activate`.
             **spec: Further fields of `ActivationSpec`, which documents them; `ListenerFields` has their types.
 
         Raises:
@@ -186,7 +192,7 @@ class ResourceAdapter(SendsMessages):
 
         def declare(handler: H) -> H:
             """Activate the handler and return it unchanged."""
-            activation = self.activate(activation_spec, handler, executor)
+            activation = self.activate(activation_spec, handler, executor, inbox)
             with self._lock:
                 started = self._started
             if started:
@@ -196,7 +202,11 @@ class ResourceAdapter(SendsMessages):
         return declare
 
     def activate(
-        self, spec: "ActivationSpec", handler: Callable[..., object], executor: Executor | None = None
+        self,
+        spec: "ActivationSpec",
+        handler: Callable[..., object],
+        executor: Executor | None = None,
+        inbox: Inbox | None = None,
     ) -> Activation:
         """Create an activation. It starts with the adapter, or when its own ``start()`` is called.
 
@@ -208,14 +218,15 @@ class ResourceAdapter(SendsMessages):
             handler: Called with each message.
             executor: Runs the handlers in the concurrency mode "cc"; None for the adapter's executor, if any. When it
                 rejects work, the messages are released, and the listener tries again later.
+            inbox: A `SqlInbox`, which recognises messages whose database work is committed; None for no inbox.
 
         Raises:
             InvalidActivationSpecError: Fields of the spec are invalid with the options; or neither the spec nor the
                 adapter has a connection URL.
             InvalidOptionError: An option is unknown, or its value is invalid.
             InvalidSelectorError: A placeholder of the selector is not closed.
-            ConfigurationError: The function has a parameter for which there is no argument; or an executor is given for
-                another concurrency mode than "cc".
+            ConfigurationError: The function has a parameter for which there is no argument; or the spec does not allow
+                the executor (another mode than "cc") or the inbox (a transaction that is not "required").
             ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
             ArgumentTypeError: The spec is no `ActivationSpec`, or the executor is no `Executor`.
         """
@@ -225,7 +236,7 @@ class ResourceAdapter(SendsMessages):
         check_instance("spec", spec, ActivationSpec, "an ActivationSpec(…); the handler comes second")
         check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")
         factory = self._factory_of_spec(spec)
-        options = {**self._options, **factory.own_options} if factory else self._options
+        options = {**self._options, **(factory.own_options if factory else {})}
         found = spec.model_copy(update={"connection_url": factory.login.url}) if factory else spec
         effective = resolve_spec(found, options, self._connection_url)
         if executor is not None and effective.concurrency_mode != "cc":
@@ -238,15 +249,13 @@ class ResourceAdapter(SendsMessages):
         )
         kind = DistributedActivation if effective.distributed else Activation
         activation = kind(
-            effective,
-            handler,
-            listener_settings(spec, factory, defaults),
-            HookChain(self._hooks),
+            *(effective, handler, listener_settings(spec, factory, defaults), HookChain(self._hooks)),
             loop=self._loop,
             executor=executor or self._executor,
             on_status=lambda: self._monitor.notify(),  # noqa: PLW0108  # another monitor after a fork
             naming=self._naming,
             converters=self._converters,
+            inbox=inbox,
         )
         with self._lock:
             self._activations.append(activation)
@@ -324,8 +333,7 @@ class ResourceAdapter(SendsMessages):
             ActivationTimeoutError: Activations are not up in time. The message has their latest errors.
         """
         with self._lock:
-            self._started = True
-            activations = list(self._activations)
+            self._started, activations = True, list(self._activations)
         for activation in activations:
             activation.start()
         if wait != 0:
@@ -349,8 +357,7 @@ class ResourceAdapter(SendsMessages):
         """
         check_timeout("timeout", timeout)
         with self._lock:
-            self._started = False
-            activations = list(self._activations)
+            self._started, activations = False, list(self._activations)
             factory, self._sending_factory = self._sending_factory, None
         try:
             return stop_all(activations, timeout)

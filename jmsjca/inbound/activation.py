@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
-from jmsjca.errors import IllegalStateError, excerpt
+from jmsjca.errors import ConfigurationError, IllegalStateError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation_state import ActivationState, Status
 from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.handler import Handler, HandlerLoop
 from jmsjca.inbound.health import ActivationHealth, HealthCheck
+from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.lifecycle import ActivationRun
 from jmsjca.inbound.listener_context import as_listener, in_listener
 from jmsjca.inbound.shutdown import stop_at_exit
@@ -54,6 +55,7 @@ class Activation:
         on_status: Called at each change of the status; None for nothing.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
         converters: Converts bodies and replies; None for `Converters.default`.
+        inbox: Recognises messages whose database work is committed; None for no inbox.
 
     Attributes:
         name: The display name, for logs and hooks.
@@ -61,7 +63,7 @@ class Activation:
         stats: The counters.
 
     Raises:
-        ConfigurationError: The handler has a parameter for which there is no value.
+        ConfigurationError: The handler has a parameter for which there is no value; or the spec allows no inbox.
         ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
     """
 
@@ -78,10 +80,15 @@ class Activation:
         on_status: Callable[[], None] | None = None,
         naming: NamingContext | None = None,
         converters: Converters | None = None,
+        inbox: Inbox | None = None,
     ) -> None:
         self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit, naming=naming)
         if spec.transaction == "required":
             require_container_transactions()
+        if inbox is not None:
+            _check_inbox(spec)
+            inbox.prepare()
+        self._inbox = inbox
         self.spec = spec
         self.name = display_name(spec, settings.url)
         self._settings = settings
@@ -241,6 +248,7 @@ class Activation:
             request_stop=self.request_stop,
             activation=self,
             mbean_name=self.spec.mbean_name,
+            inbox=self._inbox,
         )
         self._health_check = HealthCheck(self._endpoint, self._state)
 
@@ -285,6 +293,25 @@ def display_name(spec: "ActivationSpec", url: str) -> str:
     selector = f"({excerpt(spec.selector, 100)})" if spec.selector else ""
     context = f"{{{excerpt(spec.context_name)}}}" if spec.context_name else ""
     return f"{spec.concurrency_mode}-{_receiver_name(spec)}{selector}{context} @ [{ConnectionURL.parse(url)}]"
+
+
+def _check_inbox(spec: "ActivationSpec") -> None:
+    """Raise an error if an inbox cannot work.
+
+    Raises:
+        ConfigurationError: The handler's work is not a part of the unit; or no other consumer would get its messages
+            again, as those of a subscription that is not durable.
+    """
+    place = f"{spec.destination_type}:{spec.destination}"
+    if spec.transaction != "required":
+        raise ConfigurationError(
+            f"{place}: inbox=… needs transaction='required', as the inbox belongs to the handler's transaction; the "
+            f"spec has {spec.transaction!r}."
+        )
+    if spec.destination_type == "topic" and spec.subscription_durability != "Durable":
+        raise ConfigurationError(
+            f"{place}: inbox=… is for queues and durable subscriptions: all subscribers of one topic would share it."
+        )
 
 
 def _receiver_name(spec: "ActivationSpec") -> str:

@@ -1,19 +1,20 @@
-"""One delivery attempt: a unit from its first message to its settlement, with handler calls and message context."""
+"""One delivery attempt: a unit from its first message to its settlement, with the calls of the handler."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Self
-from weakref import ref
+from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.errors import ConnectionLostError, MessageFormatError, Reject, Retry, TransactionRolledBackError
 from jmsjca.hooks import DeadLetter
-from jmsjca.inbound.endpoint import message_identity
+from jmsjca.inbound.delivery_context import EndpointDeliveryContext
+from jmsjca.inbound.endpoint import message_identity, readable_message_id, was_delivered_before
 from jmsjca.inbound.failure_log import log_failure
 from jmsjca.inbound.handler import handler_traceback, is_current
 from jmsjca.inbound.handler_arguments import Invocation
+from jmsjca.inbound.inbox_unit import InboxUnit
 from jmsjca.inbound.message_mover import MessageMover
 from jmsjca.inbound.replies import send_replies
 from jmsjca.messages.delivery import bind_delivery, original_message_id
@@ -22,148 +23,14 @@ from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome, Settlement, forbid_waiting
 from jmsjca.outbound.connection_state import ConnectionContext
 from jmsjca.outbound.session import Session, session_for_delivery
-from jmsjca.redelivery.encounter import Failure
 
 if TYPE_CHECKING:
     from jmsjca.inbound.concurrency import InFlightLimit
     from jmsjca.inbound.endpoint import Endpoint
 
-__all__ = ["DeliveryAttempt", "EndpointDeliveryContext"]
+__all__ = ["DeliveryAttempt"]
 
 logger = logging.getLogger("jmsjca.inbound")
-
-
-class EndpointDeliveryContext:
-    """The endpoint's state of one message, which the message refers to through its one internal slot.
-
-    Args:
-        message: The message to deliver.
-        attempt: The delivery attempt that the message belongs to.
-        batch_index: The number of messages of the batch before it; None without batches.
-        end_of_batch: True for the message that only marks the end of the batch.
-
-    Attributes:
-        batch_index: The position in the batch, as given.
-    """
-
-    __slots__ = ("_attempt", "_is_end_of_batch", "_message", "batch_index")
-
-    def __init__(
-        self, message: Message, attempt: "DeliveryAttempt", batch_index: int | None, *, end_of_batch: bool = False
-    ) -> None:
-        self._message = ref(message)  # a weak reference: a cycle would delay the release of the body
-        self._attempt = attempt
-        self.batch_index = batch_index
-        self._is_end_of_batch = end_of_batch
-
-    @property
-    def endpoint(self) -> Self:
-        """Return self: the message was delivered by a listener."""
-        return self
-
-    @property
-    def batch_size(self) -> int | None:
-        """The maximum number of messages of a batch; None without batches."""
-        return self._attempt.endpoint.settings.batch_size or None
-
-    @property
-    def rollback_only(self) -> bool:
-        """True if the unit is marked for rollback."""
-        return self._attempt.unit.rollback_only
-
-    def acknowledge(self) -> Settlement:
-        """Do nothing but return the settlement: the handler's return acknowledges."""
-        return self._attempt.settlement
-
-    def set_rollback_only(self) -> None:
-        """Mark the unit for rollback."""
-        self._attempt.unit.set_rollback_only()
-
-    @property
-    def redelivery_count(self) -> int:
-        """Number of redeliveries seen so far; 0 on the first delivery."""
-        return self._attempt.endpoint.redelivery_count_of(self._id)
-
-    @property
-    def redelivery_handling(self) -> str:
-        """The redelivery handling of this message, as text."""
-        return self._attempt.endpoint.redelivery.policy_of(self._id).text
-
-    @redelivery_handling.setter
-    def redelivery_handling(self, text: str) -> None:
-        """Set the redelivery handling of this message."""
-        redelivery = self._attempt.endpoint.redelivery
-        redelivery.policy.with_text(text)  # raises an error if a target of a move cannot be looked up
-        redelivery.set_handling(self._id, text)
-
-    def user_rollback_data(self) -> MutableMapping[str, str]:
-        """Return the data that the handler keeps for the next delivery of this message."""
-        return _UserRollbackData(self._attempt, self._id)
-
-    @property
-    def failure(self) -> Failure | None:
-        """The error that the handler raised on the previous delivery of this message; None without such an error."""
-        encounter = self._attempt.endpoint.redelivery.find_encounter(self._id)
-        return None if encounter is None else encounter.failure
-
-    def stop_message_delivery(self, reason: str | None) -> None:
-        """Stop the endpoint. This message is still settled as its handler decides."""
-        self._attempt.endpoint.request_stop(reason)
-
-    def stats(self) -> Mapping[str, object]:
-        """Return the counters of the endpoint."""
-        return self._attempt.endpoint.statistics.as_map()
-
-    @property
-    def destination_name(self) -> str:
-        """The name of the destination that the endpoint consumes from."""
-        return self._attempt.endpoint.settings.destination.name
-
-    @property
-    def mbean_name(self) -> str | None:
-        """The name under which the endpoint is managed; None if it has none."""
-        return self._attempt.endpoint.mbean_name
-
-    @property
-    def mbean(self) -> object:
-        """The activation."""
-        return self._attempt.endpoint.activation
-
-    @property
-    def _id(self) -> str | None:
-        message = self._message()
-        return None if message is None or self._is_end_of_batch else self._attempt.identity_of(message)
-
-
-class _UserRollbackData(MutableMapping[str, str]):
-    """A live view of the user rollback data of one message."""
-
-    def __init__(self, attempt: "DeliveryAttempt", message_id: str | None) -> None:
-        self._redelivery = attempt.endpoint.redelivery
-        self._message_id = message_id
-
-    def _data(self) -> Mapping[str, str]:
-        known = self._redelivery.find_encounter(self._message_id)
-        return known.rollback_data if known is not None else {}
-
-    def __getitem__(self, key: str) -> str:
-        return self._data()[key]
-
-    def __setitem__(self, key: str, value: str) -> None:
-        self._redelivery.encounter(self._message_id).set_rollback_data(key, value)
-
-    def __delitem__(self, key: str) -> None:
-        del dict(self._data())[key]  # or KeyError
-        self._redelivery.encounter(self._message_id).set_rollback_data(key, None)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._data())
-
-    def __len__(self) -> int:
-        return len(self._data())
-
-    def __repr__(self) -> str:
-        return f"<user rollback data of {len(self)} names>"
 
 
 class DeliveryAttempt:
@@ -192,6 +59,8 @@ class DeliveryAttempt:
         self._in_flight = in_flight
         self.unit = endpoint.open_unit(connection)
         self.transaction = endpoint.begin_transaction(self.unit, connection)
+        if isinstance(self.unit, InboxUnit):
+            self.unit.inbox = endpoint.open_inbox(self.transaction.manager)
         self.deliveries: list[spi.Delivery] = []
         self.abandoned = self.ended = False
         self._session: Session | None = None
@@ -255,11 +124,11 @@ class DeliveryAttempt:
 
     def deliver_one(self, delivery: spi.Delivery) -> None:
         """Call the handler with one message. An exception of the handler marks the unit for rollback."""
-        self._run_guarded([delivery], lambda: self._call(*self._take([delivery])))
+        self._run_guarded([delivery], lambda: self._call_with_each([delivery]))
 
     def deliver_batch(self, deliveries: Sequence[spi.Delivery]) -> None:
         """Call the handler once with all messages."""
-        self._run_guarded(deliveries, lambda: self._call(self._take(deliveries)))
+        self._run_guarded(deliveries, lambda: self._call_with_all(deliveries))
 
     def finish(self) -> None:
         """Deliver the end of the batch, and settle."""
@@ -308,6 +177,8 @@ class DeliveryAttempt:
                 self._in_flight.release()
             self.deliveries = []  # messages refer to this object: avoids a reference cycle
             self._rejected = []
+        if self.endpoint.inbox is not None:
+            self.endpoint.inbox.prune_if_due()
 
     @property
     def _is_joined(self) -> bool:
@@ -383,6 +254,34 @@ class DeliveryAttempt:
 
     def _batch_index(self, index: int) -> int | None:
         return index if self.endpoint.settings.batch_size else None
+
+    def _call_with_each(self, deliveries: Sequence[spi.Delivery]) -> None:
+        for message in self._admit(deliveries, self._take(deliveries)):
+            self._call(message)
+
+    def _call_with_all(self, deliveries: Sequence[spi.Delivery]) -> None:
+        messages = self._admit(deliveries, self._take(deliveries))
+        if messages:
+            self._call(messages)
+
+    def _admit(self, deliveries: Sequence[spi.Delivery], messages: list[Message]) -> list[Message]:
+        """Return the messages that the handler has to see. A duplicate sends again what its handler has sent."""
+        unit = self.unit
+        if not isinstance(unit, InboxUnit) or unit.inbox is None:
+            return messages
+        new: list[Message] = []
+        for delivery, message in zip(deliveries, messages, strict=True):
+            sends = unit.inbox.admit(message, readable_message_id(delivery), redelivered=was_delivered_before(delivery))
+            if sends is None:
+                new.append(message)
+                continue
+            message.acknowledge()
+            unit.send_again(sends)
+            logger.info(
+                "%s: the work of %s is committed already; it is settled, and %d messages are sent again.",
+                *(self.endpoint.name, message_identity(delivery), len(sends)),
+            )
+        return new
 
     def _call(self, content: Message | list[Message]) -> None:
         self._handler_called, self._runner = True, get_ident()

@@ -14,6 +14,7 @@ from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.handler import HandlerLoop
 from jmsjca.inbound.health import ActivationHealth
+from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
@@ -63,6 +64,7 @@ class DistributedActivation(Activation):
         on_status: Callable[[], None] | None = None,
         naming: NamingContext | None = None,
         converters: Converters | None = None,
+        inbox: Inbox | None = None,
     ) -> None:
         shared = spec.distributed
         assert shared is not None  # noqa: S101  # checked by the caller
@@ -80,6 +82,7 @@ class DistributedActivation(Activation):
             on_status=on_status,
             naming=naming,
             converters=converters,
+            inbox=inbox,
         )
         self.topic_side = Activation(
             _topic_spec(spec, shared),

@@ -17,6 +17,7 @@ from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
 from jmsjca.inbound.activity import Activity
 from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
+from jmsjca.inbound.inbox_unit import Inbox, InboxUnit, OpenInbox
 from jmsjca.inbound.listener_context import log_context
 from jmsjca.inbound.statistics import StatisticsRecorder
 from jmsjca.inbound.unit_transaction import BeginTransaction, LocalTransaction, begin_container_transaction
@@ -30,7 +31,15 @@ from jmsjca.redelivery.policy import RedeliveryPolicy
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
 
-__all__ = ["Endpoint", "EndpointSettings", "InFlightUnit", "Mode", "message_identity", "readable_message_id"]
+__all__ = [
+    "Endpoint",
+    "EndpointSettings",
+    "InFlightUnit",
+    "Mode",
+    "message_identity",
+    "readable_message_id",
+    "was_delivered_before",
+]
 
 _REMEMBERED = 5000
 
@@ -94,6 +103,12 @@ class EndpointSettings:
     client_id: str | None = None
     context_name: str | None = None
     naming: NamingContext = field(default_factory=NamingContext.default, repr=False, compare=False)
+
+    @property
+    def inbox_name(self) -> str:
+        """The name of the listener in an inbox: its queue, or its durable subscription."""
+        parts = [str(self.destination), self.client_id, self.subscription_name]
+        return "/".join(part for part in parts if part)
 
     @classmethod
     def of(
@@ -180,8 +195,10 @@ class Endpoint:
         request_stop: Stops the endpoint, soon, with a reason for the log.
         activation: The activation, for management.
         mbean_name: The name under which the endpoint is managed; None for no name.
+        inbox: Recognises messages whose work is committed; None for no inbox.
 
     Attributes:
+        inbox: The inbox, as given.
         redelivery: The state of redelivered messages.
         held: The messages that wait for an acknowledgement.
         activity: The handlers and settlements in progress.
@@ -202,8 +219,10 @@ class Endpoint:
         request_stop: Callable[[str | None], None],
         activation: object = None,
         mbean_name: str | None = None,
+        inbox: Inbox | None = None,
     ) -> None:
         self.name = name
+        self.inbox = inbox
         self.settings = settings
         self.handler = handler
         self.statistics = statistics
@@ -216,7 +235,9 @@ class Endpoint:
         self.redelivery = RedeliveryHandler(settings.redelivery)
         self.held = AcknowledgementRegistry()
         self.activity = Activity(clock)
-        self.open_unit: Callable[[spi.Connection], UnitOfWork] = partial(UnitOfWork.begin, sends=settings.transacted)
+        self.open_unit: Callable[[spi.Connection], UnitOfWork] = partial(
+            UnitOfWork.begin if inbox is None else InboxUnit.begin, sends=settings.transacted
+        )
         self.begin_transaction: BeginTransaction = (
             begin_container_transaction
             if settings.joined
@@ -226,6 +247,14 @@ class Endpoint:
         self._still_running: dict[str, int] = {}
         self._abandoned_count = 0
         self._to_split: OrderedDict[str, None] = OrderedDict()
+
+    def open_inbox(self, manager: object) -> OpenInbox | None:
+        """Return the inbox of a unit; None without one.
+
+        Args:
+            manager: The transaction manager of the unit.
+        """
+        return None if self.inbox is None else self.inbox.open(self.settings.inbox_name, manager)
 
     def call(self, invocation: Invocation) -> object:
         """Call the handler inside the hooks, with the context name set around them."""

@@ -68,6 +68,7 @@ class _ArgumentSource(NamedTuple):
     part_of: Literal["delivery", "message", "content", "batch"]
 
 
+_TRANSACTION_MODULES = ("transaction.", "jmsjca.transactions.")
 _TRANSACTION = _ArgumentSource(attrgetter("transaction"), "delivery")
 
 
@@ -157,7 +158,7 @@ def _named(name: str, hint: Any) -> _ArgumentSource | None:
 def _is_transaction(name: str, hint: Any) -> bool:
     """Return True for the parameter of the transaction manager, not for a body of that name."""
     module = getattr(hint, "__module__", "")
-    return name == "transaction" and (hint in (*_UNTYPED, _UNRESOLVED) or module.startswith("transaction."))
+    return name == "transaction" and (hint in (*_UNTYPED, _UNRESOLVED) or module.startswith(_TRANSACTION_MODULES))
 
 
 def _message_source(name: str, hint: Any) -> _ArgumentSource | None:

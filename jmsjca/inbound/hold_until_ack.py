@@ -15,7 +15,8 @@ from jmsjca import spi
 from jmsjca.config.settings import Clock
 from jmsjca.errors import IllegalStateError, MessageFormatError
 from jmsjca.inbound.delay_queue import DelayQueue
-from jmsjca.inbound.delivery_attempt import DeliveryAttempt, EndpointDeliveryContext
+from jmsjca.inbound.delivery_attempt import DeliveryAttempt
+from jmsjca.inbound.delivery_context import EndpointDeliveryContext
 from jmsjca.inbound.listener_context import as_listener
 from jmsjca.messages.message import Message, may_contain_property
 from jmsjca.messages.settlement import Settlement

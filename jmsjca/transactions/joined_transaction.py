@@ -28,6 +28,10 @@ class JoinedTransactionManager(Protocol):
         """Return the current transaction."""
         ...
 
+    def doom(self) -> Any:
+        """Mark the transaction for rollback."""
+        ...
+
 
 TransactionSource: TypeAlias = JoinedTransaction | JoinedTransactionManager
 """A transaction, or the manager that holds it."""

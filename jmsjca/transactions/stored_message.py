@@ -2,10 +2,13 @@
 
 import json
 from base64 import b64decode, b64encode
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self, cast
 
+from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages import EntryValue, Message, ObjectMessage, typed_entry
+from jmsjca.messages import DUPLICATE_ID, DeliveryMode, EntryValue, Message, ObjectMessage, Properties, typed_entry
+from jmsjca.messages.object_message import plain_data_of
 from jmsjca.providers.common.json_codec import (
     BODY_DECODERS,
     destination_from_json,
@@ -13,8 +16,9 @@ from jmsjca.providers.common.json_codec import (
     encode_body,
     type_tag,
 )
+from jmsjca.providers.common.lazy_headers import to_datetime, to_milliseconds
 
-__all__ = ["decode_message", "encode_message"]
+__all__ = ["StoredSend", "decode_message", "decode_sends", "encode_message", "encode_sends"]
 
 
 def encode_message(message: Message) -> tuple[str, bytes | None]:
@@ -54,6 +58,13 @@ def decode_message(headers: str, body: bytes | None) -> Message:
     Raises:
         MessageFormatError: The row does not hold a message.
     """
+    message = _decode_content(headers, body)
+    message.properties = Properties(dict(message.properties))  # writeable, with names that an application may set
+    return message
+
+
+def _decode_content(headers: str, body: bytes | None) -> Message:
+    """Return a message whose properties are read-only, with every name that a received message may have."""
     try:
         fields = json.loads(headers)
         message_type, decoder = BODY_DECODERS[fields["kind"]]
@@ -63,11 +74,80 @@ def decode_message(headers: str, body: bytes | None) -> Message:
         if "reply" in fields:
             message.reply_to = destination_from_json(fields["reply"])
         message.type = fields.get("type")
-        for name, value in fields["properties"].items():
-            message.set_object_property(name, _from_json(value))
+        values = {name: _from_json(value) for name, value in fields["properties"].items()}
+        message.properties = Properties.received(cast("dict[str, Any]", values))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise MessageFormatError(f"The row of the outbox holds no message: {error!r}.") from error
+        raise MessageFormatError(f"The row holds no message: {error!r}.") from error
     return message
+
+
+class StoredSend(NamedTuple):
+    """A message that a handler has sent, with its ids and times, so that it can be sent again as the same message."""
+
+    headers: str
+    body: bytes | None
+    to: Destination
+
+    @classmethod
+    def of(cls, message: Message, to: Destination, duplicate_id: str) -> Self:
+        """Store a message after the producer has set its headers.
+
+        Args:
+            message: The message.
+            to: The destination.
+            duplicate_id: The duplicate id for a message that has none of its own.
+
+        Raises:
+            MessageFormatError: The message cannot be stored.
+        """
+        if isinstance(message, ObjectMessage) and plain_data_of(message) is not None:
+            raise MessageFormatError("An object message with plain data cannot be stored. Send it as text, as JSON.")
+        headers, body = encode_message(message)
+        fields = json.loads(headers)
+        fields["properties"].setdefault(DUPLICATE_ID, duplicate_id)
+        fields["sent"] = {
+            "id": message.message_id,
+            "mode": int(message.delivery_mode),
+            "priority": message.priority,
+            "time": to_milliseconds(message.timestamp),
+            "expires": to_milliseconds(message.expiration),
+            "due": to_milliseconds(message.delivery_time),
+        }
+        return cls(json.dumps(fields, ensure_ascii=False, separators=(",", ":")), body, to)
+
+    @property
+    def message(self) -> Message:
+        """The message, to be sent."""
+        message, sent = _decode_content(self.headers, self.body), json.loads(self.headers)["sent"]
+        message.message_id, message.destination = sent["id"], self.to
+        message.delivery_mode, message.priority = DeliveryMode(sent["mode"]), sent["priority"]
+        message.timestamp, message.expiration = to_datetime(sent["time"]), to_datetime(sent["expires"])
+        message.delivery_time = to_datetime(sent["due"])
+        return message
+
+
+def encode_sends(sends: Sequence[StoredSend]) -> str:
+    """Return messages that a handler has sent as JSON text."""
+    rows = [
+        [destination_to_json(to), headers, None if body is None else b64encode(body).decode()]
+        for headers, body, to in sends
+    ]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def decode_sends(text: str) -> list[StoredSend]:
+    """Return the messages that `encode_sends` has stored.
+
+    Raises:
+        MessageFormatError: The text does not hold messages.
+    """
+    try:
+        return [
+            StoredSend(headers, None if body is None else b64decode(body, validate=True), destination_from_json(to))
+            for to, headers, body in json.loads(text)
+        ]
+    except (ValueError, TypeError) as error:
+        raise MessageFormatError(f"The row of the inbox holds no messages: {error!r}.") from error
 
 
 def _to_json(value: EntryValue) -> Any:
