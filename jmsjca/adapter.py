@@ -318,6 +318,11 @@ class ResourceAdapter(SendsMessages):
                 self._sending_factory = self.connection_factory()
             return self._sending_factory.sender
 
+    def pool_stats(self) -> dict[str, int]:
+        """Return the counters of the pool of `sender`, as `ConnectionPool.get_stats`; none before its first use."""
+        factory = self._sending_factory
+        return {} if factory is None else factory.pool_stats()
+
     def start(self, wait: float | None = 0.0) -> None:
         """Start all activations. If the broker is down, they retry.
 

@@ -1,19 +1,22 @@
 """The points where metrics, tracing and interceptors attach.
 
 Subclass `Hooks`, override the methods that you need, and pass an instance to the `ResourceAdapter` or to a
-`ConnectionFactory`. `around_delivery` and `around_send` are nested: they run code before and after the handler or the
-send. An exception that they raise counts as the handler's, or fails the send. `status_changed`, `settled` and
-`dead_lettered` are notifications after the event; an exception that they raise is logged and changes nothing.
+`ConnectionFactory`. `around_delivery`, `around_send` and `around_settlement` are nested: they run code before and after
+the handler, the send or the settlement. An exception of the first two counts as the handler's, or fails the send.
+`status_changed`, `settled` and `dead_lettered` are notifications after the event; an exception that they raise is
+logged and changes nothing.
 """
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from jmsjca.arguments import check_instance
 from jmsjca.destinations import Destination
-from jmsjca.errors import JMSError
+from jmsjca.errors import JMSError, MessageFormatError
 from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome
 
@@ -81,6 +84,19 @@ class Hooks:
         del message, destination
         call_next()
 
+    def around_settlement(self, endpoint: str, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
+        """Run code around the commit or the rollback of a listener's unit, for example to measure it.
+
+        An exception that the hook raises itself is logged, and changes nothing: the unit is settled in any case.
+
+        Args:
+            endpoint: The display name of the activation.
+            messages: The messages of the unit that can be decoded.
+            call_next: Settles the unit (or calls the next hook), and raises its error.
+        """
+        del endpoint, messages
+        call_next()
+
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
         """Called when a unit has ended.
 
@@ -117,13 +133,41 @@ class HookChain:
         self._hooks = tuple(hooks)
         for hook in self._hooks:
             check_instance("A hook", hook, Hooks, "an instance of a subclass of Hooks")
+        self._delivering = self._overriding("around_delivery")
+        self._settling = self._overriding("around_settlement")
+        self._settled = self._overriding("settled")
+
+    def _overriding(self, method: str) -> list[Hooks]:
+        """Return the hooks that have a method of their own: an inherited one, called per message, would only cost."""
+        inherited = getattr(Hooks, method)
+        return [each for each in self._hooks if method in vars(each) or getattr(type(each), method) is not inherited]
 
     def deliver(self, endpoint: str, message: Message, handler: Callable[[], object]) -> object:
         """Call the handler inside all hooks."""
         call = handler
-        for hook in reversed(self._hooks):
-            call = _wrap(hook, endpoint, message, call)
+        for hook in reversed(self._delivering):
+            call = partial(hook.around_delivery, endpoint, message, call)
         return call()
+
+    def settle(self, endpoint: str, deliveries: Sequence["_Decodable"], act: Callable[[], None]) -> None:
+        """Settle a unit inside all hooks that have code around settlements. The unit is settled exactly once."""
+        if not self._settling:
+            act()
+            return
+        once = _Once(act)
+        call: Callable[[], None] = once
+        messages = _decoded(deliveries)
+        for hook in reversed(self._settling):
+            call = partial(hook.around_settlement, endpoint, messages, call)
+        try:
+            call()
+        except Exception as error:
+            if error is not once.error:
+                logger.exception("A hook around the settlement of %s failed; nothing else changes.", endpoint)
+        if once.calls == 0:
+            once()
+        if once.error is not None:
+            raise once.error
 
     def wrap_send(self, send: Send) -> Send:
         """Wrap ``send`` in all hooks. Returns ``send`` itself without hooks: no overhead."""
@@ -135,7 +179,7 @@ class HookChain:
 
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
         """Notify every hook of the end of a unit."""
-        for hook in self._hooks:
+        for hook in self._settled:
             _notify(hook.settled, endpoint, outcome, messages)
 
     def dead_lettered(self, endpoint: str, letter: DeadLetter) -> None:
@@ -149,8 +193,44 @@ class HookChain:
             _notify(hook.status_changed, endpoint, status)
 
 
-def _wrap(hook: Hooks, endpoint: str, message: Message, call: Callable[[], object]) -> Callable[[], object]:
-    return lambda: hook.around_delivery(endpoint, message, call)
+class _Decodable(Protocol):
+    """A delivery, as this module uses it."""
+
+    @property
+    def message(self) -> Message:
+        """The message; `MessageFormatError` if it cannot be decoded."""
+        ...
+
+
+class _Once:
+    """Calls a function at the first call only, and keeps its error.
+
+    Args:
+        act: The function.
+    """
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act = act
+        self.calls = 0
+        self.error: BaseException | None = None
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.calls > 1:
+            return
+        try:
+            self._act()
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+def _decoded(deliveries: Sequence[_Decodable]) -> list[Message]:
+    found: list[Message] = []
+    for delivery in deliveries:
+        with suppress(MessageFormatError):
+            found.append(delivery.message)
+    return found
 
 
 def _wrap_send(hook: Hooks, send: Send) -> Send:

@@ -116,6 +116,13 @@ class Activation:
         run = self._state.current_run
         return None if run is None else run.last_error
 
+    @property
+    def units_in_flight(self) -> int:
+        """The number of units with an active handler, or that wait for acknowledgement or the end of a delay."""
+        run = self._state.current_run
+        delivering = None if run is None else run.delivering
+        return 0 if delivering is None else delivering[1].units_in_flight
+
     def start(self) -> None:
         """Start to connect, and deliver as soon as that succeeds. Does nothing if the activation is started already.
 

@@ -85,6 +85,11 @@ class InFlightLimit:
             self._on_release()
 
     @property
+    def count(self) -> int:
+        """The number of slots in use."""
+        return self._count
+
+    @property
     def full(self) -> bool:
         """True if no slot is free."""
         return self._count >= self._limit

@@ -154,12 +154,7 @@ class DeliveryAttempt:
         try:
             if self._session is not None:
                 self._session.close()
-            if self._rejected and not self.unit.rollback_only:
-                self._commit_with_rejected()
-            elif self.unit.rollback_only:
-                self.transaction.rollback(delay=self._retry_delay)
-            else:
-                self._commit()
+            self.endpoint.hooks.settle(self.endpoint.name, self.deliveries, self._commit_or_roll_back)
         except ConnectionLostError:
             if self.abandoned:
                 logger.warning("A unit of %s ended too late; its messages are redelivered.", self.endpoint.name)
@@ -179,6 +174,14 @@ class DeliveryAttempt:
             self._rejected = []
         if self.endpoint.inbox is not None:
             self.endpoint.inbox.prune_if_due()
+
+    def _commit_or_roll_back(self) -> None:
+        if self._rejected and not self.unit.rollback_only:
+            self._commit_with_rejected()
+        elif self.unit.rollback_only:
+            self.transaction.rollback(delay=self._retry_delay)
+        else:
+            self._commit()
 
     @property
     def _is_joined(self) -> bool:

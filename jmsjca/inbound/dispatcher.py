@@ -69,6 +69,11 @@ class ConcurrentDispatcher(ABC):
         self._wake()
         self.in_flight.close()
 
+    @property
+    def units_in_flight(self) -> int:
+        """The number of units with an active handler, or that wait for acknowledgement or the end of a delay."""
+        return self.in_flight.count
+
     def find_stall(self) -> Stall | None:
         """Return the reason why no message is delivered, as `Dispatcher.find_stall` does."""
         since = self.in_flight.full_since
@@ -137,6 +142,11 @@ class Dispatcher(Protocol):
 
     def stop(self, error: Exception | None = None) -> None:
         """Make `run` return when the active handlers have; with an error make it raise that error at once."""
+        ...
+
+    @property
+    def units_in_flight(self) -> int:
+        """The number of units with an active handler, or that wait for acknowledgement or the end of a delay."""
         ...
 
     def find_stall(self) -> Stall | None:

@@ -292,8 +292,7 @@ class Endpoint:
         """Record the end of a unit: count it, and call the hooks."""
         with self._lock:
             unit.ended = True
-            if outcome is Outcome.COMMITTED:
-                self.statistics.record_commit()
+            self.statistics.record_settlement(outcome, len(unit.deliveries))
             if unit.abandoned:
                 self._abandoned_count -= 1
                 self._remove_running(unit.deliveries)

@@ -57,6 +57,11 @@ class SerialDispatcher:
         self._stopping.set()
         self._consumer.wake()
 
+    @property
+    def units_in_flight(self) -> int:
+        """1 while a handler is active, or a message waits for the end of its delay."""
+        return self._endpoint.activity.units
+
     def find_stall(self) -> Stall | None:
         """Return None: all that can stall is recorded as the activity of the endpoint."""
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from types import TracebackType
 
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
+from jmsjca.messages.settlement import Outcome
 
 __all__ = ["Statistics", "StatisticsRecorder"]
 
@@ -32,6 +33,8 @@ class Statistics:
         n_redelivered_messages: Messages that were redelivered at least once.
         n_delivery_commits: Units that were committed after a handler saw them.
         n_bypass_commits: Units that were committed to move or delete a message.
+        settled_messages: The messages of settled units by their outcome, since the activation exists.
+        returned_messages: Received messages that were released although no handler saw them, as at a stop.
         sample_times: When ``n_messages`` reached 1, 1000, 10000, 20000 and 100000, in seconds since the epoch.
     """
 
@@ -43,6 +46,8 @@ class Statistics:
         self.n_configured_endpoints = -1
         self.n_redeliveries = 0
         self.n_redelivered_messages = 0
+        self.settled_messages = dict.fromkeys(Outcome, 0)
+        self.returned_messages = 0
         self.reset()
 
     def reset(self) -> None:
@@ -108,6 +113,17 @@ class StatisticsRecorder(Statistics):
         """Count the commit of a unit that a handler saw. One thread at a time."""
         self.n_delivery_commits += 1
         self._bypasses_at_delivery = self.n_bypass_commits
+
+    def record_settlement(self, outcome: Outcome, messages: int) -> None:
+        """Count the messages of a settled unit. One thread at a time."""
+        self.settled_messages[outcome] += messages
+        if outcome is Outcome.COMMITTED:
+            self.record_commit()
+
+    def record_return(self, messages: int) -> None:
+        """Count messages that were released although no handler saw them."""
+        with self._lock:
+            self.returned_messages += messages
 
     def record_bypass(self) -> None:
         """Count a message that is moved or deleted instead of being delivered."""

@@ -233,6 +233,11 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             source=login.source,
         )
 
+    def pool_stats(self) -> dict[str, int]:
+        """Return the counters of the pool of `sender`, as `ConnectionPool.get_stats`; none before its first use."""
+        pool = self._pool
+        return {} if pool is None else pool.get_stats()
+
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_naming": None, "_pool": None, "_sender": None}
 

@@ -1,13 +1,14 @@
 """Hooks around handlers and sends: their order, and that a failing notification harms nothing."""
 
 import pickle
+from contextlib import suppress
 
 import pytest
 
 from jmsjca import ConnectionFactory, Hooks, JMSError, Message, Outcome, Queue, Requestor, ResourceAdapter, TextMessage
-from jmsjca.errors import MessageFormatError
+from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.hooks import HookChain
-from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
+from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send, waiting
 from tests.unit.outbound.queues import QUEUE, shown
 
 
@@ -312,3 +313,51 @@ def test_hooks_go_with_a_pickled_factory(jms_broker_url):
 def test_factory_with_a_hook_that_cannot_be_pickled_cannot_either(jms_broker_url):
     with pytest.raises(TypeError, match="pickle"):
         pickle.dumps(ConnectionFactory(jms_broker_url, hooks=[Recorder()]))
+
+
+class Settling(Hooks):
+    """Notes settlements, and does wrong around them."""
+
+    def __init__(self, before=None, after=None, calls=1):
+        self.before, self.after, self.calls = before, after, calls
+        self.messages = []
+
+    def around_settlement(self, endpoint, messages, call_next):
+        self.messages.append([message.body for message in messages])
+        if self.before:
+            raise self.before
+        for _ in range(self.calls):
+            call_next()
+        if self.after:
+            raise self.after
+
+
+@pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+@pytest.mark.parametrize(
+    "fault", [{}, {"before": ValueError()}, {"after": ValueError()}, {"calls": 0}, {"calls": 2}], ids=str
+)
+def test_a_hook_around_settlements_changes_no_settlement(jms_broker_url, mode, fault):
+    settling, recorder = Settling(**fault), Recorder()
+    adapter = ResourceAdapter(jms_broker_url, hooks=[Settling(), settling, recorder])
+    adapter.listener("q", concurrency_mode=mode)(Inbox(ValueError("at first")))
+    with adapter:
+        send(adapter, "a")
+        assert [recorder.outcomes.get(timeout=PATIENCE) for _ in range(2)] == [
+            (Outcome.ROLLED_BACK, 1),
+            (Outcome.COMMITTED, 1),
+        ]
+    assert settling.messages == [["a"], ["a"]]
+    assert waiting(adapter) == []
+
+
+def test_the_error_of_a_settlement_stays_the_error():
+    class Hides(Hooks):
+        def around_settlement(self, endpoint, messages, call_next):
+            with suppress(JMSError):
+                call_next()
+
+    def lose():
+        raise ConnectionLostError("pulled out")
+
+    with pytest.raises(ConnectionLostError, match="pulled out"):
+        HookChain([Hides()]).settle("q", [], lose)

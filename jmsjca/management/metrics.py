@@ -1,0 +1,269 @@
+"""Prometheus metrics of listeners and senders, as hooks. The extra ``metrics`` installs the client library."""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, cycle
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any
+
+from jmsjca.destinations import Destination
+from jmsjca.errors import JMSError, ProviderNotInstalledError
+from jmsjca.hooks import DeadLetter, Hooks
+from jmsjca.messages.message import Message
+
+if TYPE_CHECKING:
+    from jmsjca.adapter import ResourceAdapter
+
+__all__ = ["Metrics"]
+
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_OTHER, _TEMPORARY = "other", "temporary"
+_LISTENER = ["listener"]
+_SAMPLED = 16
+
+
+class Metrics(Hooks):
+    """Counts what listeners and senders do, and is a collector of a Prometheus registry.
+
+    Give one instance to the adapter (``hooks=[metrics]``), and call `watch` for what its activations and pool count.
+    In a pickled connection factory plain `Hooks` take its place.
+
+    Args:
+        registry: The registry of `prometheus_client` to register with. There is no default: it is never the global one.
+        max_destinations: The number of different destinations of sends that have a label of their own; all others are
+            counted as "other", temporary ones as "temporary".
+
+    Raises:
+        ProviderNotInstalledError: The extra is not installed.
+    """
+
+    def __init__(self, registry: Any, *, max_destinations: int = 100) -> None:
+        self._families = _families()
+        self._max_destinations = max_destinations
+        self._lock = threading.Lock()
+        self._listeners: dict[str, _ListenerFigures] = {}
+        self._sends: dict[str, _SendFigures] = {}
+        self._adapters: list[ResourceAdapter] = []
+        registry.register(self)
+
+    def watch(self, adapter: "ResourceAdapter") -> None:
+        """Export the figures of the activations of an adapter, and of its pool, as well.
+
+        Args:
+            adapter: The adapter.
+        """
+        with self._lock:
+            self._adapters.append(adapter)
+
+    def around_delivery(self, endpoint: str, message: Message, call_next: Callable[[], object]) -> object:
+        """Measure the handler, and the age of every sixteenth message."""
+        figures = self._listeners.get(endpoint) or self._listener(endpoint)
+        if figures.is_sample():
+            figures.record_lag(message)
+        failed, began = True, perf_counter()
+        try:
+            result = call_next()
+            failed = False
+        finally:
+            figures.record_call(perf_counter() - began, failed=failed)
+        return result
+
+    def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
+        """Measure and count a send."""
+        del message
+        began, failed = perf_counter(), True
+        try:
+            call_next()
+            failed = False
+        finally:
+            self._send(destination).record(perf_counter() - began, failed=failed)
+
+    def dead_lettered(self, endpoint: str, letter: DeadLetter) -> None:
+        """Count a message that was moved or deleted."""
+        self._listener(endpoint).record_dead_letter(moved=letter.target is not None)
+
+    def status_changed(self, endpoint: str, status: str) -> None:
+        """Count each connection."""
+        if status == "Up":
+            self._listener(endpoint).connections += 1  # one thread at a time reports the changes of an activation
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the metric families. The registry calls it at each scrape."""
+        with self._lock:
+            listeners, sends, adapters = dict(self._listeners), dict(self._sends), list(self._adapters)
+        yield from _listener_families(self._families, listeners)
+        yield from _send_families(self._families, sends)
+        yield from _activation_families(self._families, adapters)
+
+    def describe(self) -> Iterator[Any]:
+        """Yield nothing: all names are fixed, so that the registry need not collect to learn them."""
+        return iter(())
+
+    def __reduce__(self) -> tuple[type[Hooks], tuple[()]]:
+        return Hooks, ()
+
+    def _listener(self, name: str) -> "_ListenerFigures":
+        with self._lock:
+            return self._listeners.setdefault(name, _ListenerFigures())
+
+    def _send(self, destination: Destination) -> "_SendFigures":
+        name = _TEMPORARY if destination.temporary else str(destination)
+        found = self._sends.get(name)
+        if found is not None:
+            return found
+        with self._lock:
+            return self._sends.setdefault(name if len(self._sends) < self._max_destinations else _OTHER, _SendFigures())
+
+
+class _Histogram:
+    """Counts observations by bucket. Cheaper than the client library's: one search, and no lock of its own."""
+
+    __slots__ = ("counts", "sum")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(_BUCKETS) + 1)
+        self.sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count an observation. The caller holds a lock."""
+        self.counts[bisect_left(_BUCKETS, seconds)] += 1
+        self.sum += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Return the cumulative counts by upper bound."""
+        bounds = [*map(str, _BUCKETS), "+Inf"]
+        return [(bound, float(count)) for bound, count in zip(bounds, accumulate(self.counts), strict=True)]
+
+
+class _ListenerFigures:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.failures = self.moved = self.deleted = self.connections = 0
+        self.handler, self.lag = _Histogram(), _Histogram()
+        self._next_samples = cycle([True, *[False] * (_SAMPLED - 1)])
+
+    def is_sample(self) -> bool:
+        """Return True for one of sixteen messages, beginning with the first: a timestamp takes time to decode."""
+        return next(self._next_samples)
+
+    def record_lag(self, message: Message) -> None:
+        """Record the age of a message, if it has a timestamp."""
+        try:
+            sent = message.timestamp
+        except JMSError:  # the handler gets it all the same
+            return
+        if sent is not None:
+            with self._lock:
+                self.lag.observe(max(time() - sent.timestamp(), 0.0))
+
+    def record_call(self, seconds: float, *, failed: bool) -> None:
+        """Count a call of the handler."""
+        with self._lock:
+            self.failures += failed
+            self.handler.observe(seconds)
+
+    def record_dead_letter(self, *, moved: bool) -> None:
+        """Count a message that was moved or deleted."""
+        with self._lock:
+            self.moved += moved
+            self.deleted += not moved
+
+
+class _SendFigures:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.failures = 0
+        self.seconds = _Histogram()
+
+    def record(self, seconds: float, *, failed: bool) -> None:
+        """Count a send."""
+        with self._lock:
+            self.failures += failed
+            self.seconds.observe(seconds)
+
+
+def _families() -> Any:
+    try:
+        from prometheus_client import metrics_core  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise ProviderNotInstalledError(f'Metrics need {error.name}: pip install "jmsjca[metrics]"') from error
+    return metrics_core
+
+
+_LISTENER_COUNTERS: Sequence[tuple[str, str, str]] = (
+    ("failures", "jmsjca_handler_failures", "Calls of the handler that raised an exception."),
+    ("connections", "jmsjca_listener_connections", "Connections of the listener; all but the first are reconnects."),
+)
+
+
+def _listener_families(families: Any, listeners: dict[str, _ListenerFigures]) -> Iterator[Any]:
+    for attribute, name, text in _LISTENER_COUNTERS:
+        counter = families.CounterMetricFamily(name, text, labels=_LISTENER)
+        for listener, figures in listeners.items():
+            counter.add_metric([listener], getattr(figures, attribute))
+        yield counter
+    yield _by_action(families, listeners)
+    for attribute, name, text in (
+        ("handler", "jmsjca_handler_seconds", "Duration of a call of the handler."),
+        ("lag", "jmsjca_message_lag_seconds", "Time from the timestamp of a message to its delivery; of one in 16."),
+    ):
+        histogram = families.HistogramMetricFamily(name, text, labels=_LISTENER)
+        for listener, figures in listeners.items():
+            found: _Histogram = getattr(figures, attribute)
+            histogram.add_metric([listener], found.buckets(), found.sum)
+        yield histogram
+
+
+def _by_action(families: Any, listeners: dict[str, _ListenerFigures]) -> Any:
+    counter = families.CounterMetricFamily(
+        "jmsjca_messages_dead_lettered", "Messages that the listener gave up.", labels=[*_LISTENER, "action"]
+    )
+    for listener, figures in listeners.items():
+        counter.add_metric([listener, "moved"], figures.moved)
+        counter.add_metric([listener, "deleted"], figures.deleted)
+    return counter
+
+
+def _send_families(families: Any, sends: dict[str, _SendFigures]) -> Iterator[Any]:
+    failures = families.CounterMetricFamily("jmsjca_send_failures", "Sends that failed.", labels=["destination"])
+    seconds = families.HistogramMetricFamily(
+        "jmsjca_send_seconds", "Duration of a send; its count is the number of sends.", labels=["destination"]
+    )
+    for destination, figures in sends.items():
+        failures.add_metric([destination], figures.failures)
+        seconds.add_metric([destination], figures.seconds.buckets(), figures.seconds.sum)
+    yield from (failures, seconds)
+
+
+def _activation_families(families: Any, adapters: Sequence["ResourceAdapter"]) -> Iterator[Any]:
+    """Yield what is read from the activations at the scrape, and costs nothing for each message."""
+    gauge, counter = families.GaugeMetricFamily, families.CounterMetricFamily
+    up = gauge("jmsjca_listener_up", "1 while the listener is up.", labels=_LISTENER)
+    active = gauge("jmsjca_handlers_active", "Active handlers.", labels=_LISTENER)
+    limit = gauge("jmsjca_handlers_limit", "Handlers that may be active.", labels=_LISTENER)
+    text = "Units with an active handler, or that wait for acknowledgement or the end of a delay."
+    in_flight = gauge("jmsjca_units_in_flight", text, labels=_LISTENER)
+    redelivered = counter("jmsjca_messages_redelivered", "Redeliveries of messages.", labels=_LISTENER)
+    settled = counter("jmsjca_messages_settled", "Messages of settled units.", labels=[*_LISTENER, "outcome"])
+    for activation in (each for adapter in adapters for each in adapter.activations):
+        name, stats = [activation.name], activation.stats
+        up.add_metric(name, activation.status == "Up")
+        active.add_metric(name, stats.n_active_endpoints)
+        limit.add_metric(name, max(stats.n_configured_endpoints, 0))
+        in_flight.add_metric(name, activation.units_in_flight)
+        redelivered.add_metric(name, stats.n_redeliveries)
+        for outcome, messages in stats.settled_messages.items():
+            settled.add_metric([*name, outcome.name.lower()], messages)
+    yield from (up, active, limit, in_flight, redelivered, settled, _pool_gauge(families, adapters))
+
+
+def _pool_gauge(families: Any, adapters: Sequence["ResourceAdapter"]) -> Any:
+    gauge = families.GaugeMetricFamily("jmsjca_pool", "The sender's pool: see ConnectionPool.", labels=["figure"])
+    totals: dict[str, int] = {}
+    for adapter in adapters:
+        for figure, value in adapter.pool_stats().items():
+            totals[figure] = totals.get(figure, 0) + value
+    for figure, value in totals.items():
+        gauge.add_metric([figure], value)
+    return gauge

@@ -1,0 +1,184 @@
+"""OpenTelemetry spans and durations of listeners and senders, as hooks. The extra ``tracing`` installs the API.
+
+The names follow the semantic conventions for messaging, version 1.44.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+from jmsjca import __version__
+from jmsjca.destinations import Destination
+from jmsjca.errors import JMSError, ProviderNotInstalledError
+from jmsjca.hooks import Hooks
+from jmsjca.messages.message import Message
+
+__all__ = ["Tracing"]
+
+_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+_Attributes = dict[str, str | int | bool]
+
+
+class Tracing(Hooks):
+    """Creates a span for each send, each call of a handler and each settlement, and measures their durations.
+
+    A send writes its context into the properties of the message (``traceparent``, ``tracestate``, as the propagator
+    that the application has set), where Java's instrumentation reads it. The span of a delivery links to that context,
+    and what the handler sends belongs to the span of the delivery. In a pickled connection factory plain `Hooks` take
+    its place.
+
+    Args:
+        tracer_provider: The provider of tracers; None for the application's global one.
+        meter_provider: The provider of meters; None for the application's global one.
+        system: The attribute ``messaging.system``: "jms", "activemq", "rabbitmq", or one of your own.
+        parent: True if the span of a delivery is also a child of the span of the send, in the same trace.
+
+    Raises:
+        ProviderNotInstalledError: The extra is not installed.
+    """
+
+    def __init__(
+        self, tracer_provider: Any = None, meter_provider: Any = None, *, system: str = "jms", parent: bool = False
+    ) -> None:
+        try:
+            from opentelemetry import context, metrics, propagate, trace  # noqa: PLC0415  # an extra
+        except ImportError as error:
+            raise ProviderNotInstalledError(f'Tracing needs {error.name}: pip install "jmsjca[tracing]"') from error
+        self._context, self._propagate, self._trace = context, propagate, trace
+        self._tracer = trace.get_tracer("jmsjca", __version__, tracer_provider)
+        meter = metrics.get_meter("jmsjca", __version__, meter_provider)
+        self._operations = _histogram(meter, "messaging.client.operation.duration", "Duration of a send or settlement.")
+        self._processing = _histogram(meter, "messaging.process.duration", "Duration of a call of the handler.")
+        self._sent = meter.create_counter("messaging.client.sent.messages", "{message}", "Messages that were sent.")
+        self._consumed = meter.create_counter(
+            "messaging.client.consumed.messages", "{message}", "Messages that were delivered to a handler."
+        )
+        self._system = system
+        self._parent = parent
+
+    def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
+        """Create a span "send", and write its context into the message."""
+        attributes = self._attributes("send", "send", destination)
+        span = self._trace.SpanKind.PRODUCER
+        with self._span(attributes, span, _identified(attributes, message), [], duration=self._operations):
+            self._inject(message)
+            call_next()
+            self._sent.add(1, attributes)
+
+    def around_delivery(self, endpoint: str, message: Message, call_next: Callable[[], object]) -> object:
+        """Create a span "process", linked to the context that the message carries."""
+        attributes = self._attributes("process", "process", _destination_of(message))
+        sent_in = self._extract(message)
+        details = {**_identified(attributes, message), "jmsjca.listener": endpoint}
+        kind = self._trace.SpanKind.CONSUMER
+        context = sent_in if self._parent else None
+        self._consumed.add(1, attributes)
+        with self._span(attributes, kind, details, self._links([sent_in]), duration=self._processing, context=context):
+            return call_next()
+
+    def around_settlement(self, endpoint: str, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
+        """Create a span "settle" for a unit, linked to the contexts of its messages."""
+        destination = _destination_of(messages[0]) if messages else None
+        attributes = self._attributes("settle", "settle", destination)
+        details: _Attributes = {**attributes, "jmsjca.listener": endpoint}
+        if len(messages) > 1:
+            details["messaging.batch.message_count"] = len(messages)
+        links = self._links([self._extract(message) for message in messages])
+        with self._span(attributes, self._trace.SpanKind.CLIENT, details, links, duration=self._operations):
+            call_next()
+
+    def __reduce__(self) -> tuple[type[Hooks], tuple[()]]:
+        return Hooks, ()
+
+    def _attributes(self, name: str, operation: str, destination: Destination | None) -> _Attributes:
+        """Return the attributes of the metrics, which are also attributes of the span: few values each."""
+        attributes: _Attributes = {
+            "messaging.system": self._system,
+            "messaging.operation.name": name,
+            "messaging.operation.type": operation,
+        }
+        if destination is not None and destination.temporary:
+            attributes["messaging.destination.temporary"] = True
+        elif destination is not None:
+            attributes["messaging.destination.name"] = destination.name
+        return attributes
+
+    @contextmanager
+    def _span(
+        self,
+        attributes: _Attributes,
+        kind: Any,
+        details: Mapping[str, str | int | bool],
+        links: Sequence[Any],
+        *,
+        duration: Any,
+        context: Any = None,
+    ) -> Generator[None]:
+        """Create the current span of the block, and measure the block. An exception becomes an event of the span."""
+        name = " ".join(
+            str(attributes[key])
+            for key in ("messaging.operation.name", "messaging.destination.name")
+            if key in attributes
+        )
+        began, error_type = perf_counter(), None
+        with self._tracer.start_as_current_span(
+            name, context, kind, details, links, record_exception=True, set_status_on_exception=True
+        ) as span:
+            try:
+                yield
+            except BaseException as error:
+                error_type = type(error).__qualname__
+                span.set_attribute("error.type", error_type)
+                raise
+            finally:
+                failed = {"error.type": error_type} if error_type else {}
+                duration.record(perf_counter() - began, {**attributes, **failed})
+
+    def _inject(self, message: Message) -> None:
+        carrier: dict[str, str] = {}
+        self._propagate.inject(carrier)
+        try:
+            for name, value in carrier.items():
+                message.properties[name] = value
+        except JMSError:  # a received message that is sent on has read-only properties, and keeps its context
+            return
+
+    def _extract(self, message: Message) -> Any:
+        """Return the context that a message carries; an empty one without."""
+        carrier: dict[str, str] = {}
+        try:
+            for field in self._propagate.get_global_textmap().fields:
+                value = message.properties.get(field)
+                if isinstance(value, str):
+                    carrier[field] = value
+        except JMSError:  # its properties are damaged
+            carrier.clear()
+        return self._propagate.extract(carrier, self._context.Context())
+
+    def _links(self, contexts: Sequence[Any]) -> list[Any]:
+        spans = (self._trace.get_current_span(context).get_span_context() for context in contexts)
+        return [self._trace.Link(span) for span in spans if span.is_valid]
+
+
+def _histogram(meter: Any, name: str, text: str) -> Any:
+    return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=_SECONDS)
+
+
+def _destination_of(message: Message) -> Destination | None:
+    try:
+        return message.destination
+    except JMSError:  # its headers are damaged
+        return None
+
+
+def _identified(attributes: _Attributes, message: Message) -> _Attributes:
+    """Return the attributes with the ids of a message, which only spans may have."""
+    try:
+        ids = {
+            "messaging.message.id": message.message_id,
+            "messaging.message.conversation_id": message.correlation_id,
+        }
+    except JMSError:
+        return dict(attributes)
+    return {**attributes, **{name: str(value) for name, value in ids.items() if value}}
