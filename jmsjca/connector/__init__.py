@@ -5,6 +5,7 @@ from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.connector import Connector, ConnectorTerminatedError
+from jmsjca.connector.duplicate_elimination import EventStatus
 from jmsjca.connector.responses import ListenResponse, PollResponse
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
 
@@ -15,6 +16,7 @@ __all__ = [
     "ConnectorConfig",
     "ConnectorTerminatedError",
     "DeliveryOutcome",
+    "EventStatus",
     "InDoubtEvents",
     "ListenResponse",
     "PollResponse",

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import time
 from pathlib import Path
 from typing import Annotated, Any, Literal, Unpack, cast
@@ -24,11 +24,25 @@ from jmsjca.connector.config_fields import DOCUMENTED_NAMES, ConnectorFields, In
 from jmsjca.connector.definitions import BusinessObjectDefinition, BusinessObjectDefinitions
 from jmsjca.connector.meta_objects import StaticMetaObject
 from jmsjca.connector.queue_uris import destination_of
-from jmsjca.destinations import Destination, Topic
+from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, excerpt
 
 __all__ = ["ConnectorConfig"]
 
+_TARGETS = (
+    "in_progress_destination",
+    "archive_destination",
+    "error_destination",
+    "unsubscribed_destination",
+    "delivery_queue",
+    "monitor_queue",
+)
+_BROKER_TYPES = {
+    "ICS": "application/json",
+    "WMQI": "text/xml",
+    "WEBSPHERE MESSAGE BROKER": "text/xml",
+    "WAS": "text/xml",
+}
 _REQUIRED_IF_STRICT = ("error_destination", "unsubscribed_destination", "archive_destination")
 
 
@@ -87,6 +101,17 @@ _Definitions = Annotated[BusinessObjectDefinitions, BeforeValidator(_parse_defin
 _MetaObject = Annotated[StaticMetaObject, BeforeValidator(_parse_meta_object)]
 
 
+def _named(suffix: str) -> Callable[[dict[str, Any]], Destination | None]:
+    """Return a function that returns the default queue of a named connector, ``HUB/SOURCEQUEUE`` for instance."""
+
+    def default(fields: dict[str, Any]) -> Destination | None:
+        """Return the queue; None without a name."""
+        name = fields.get("connector_name")
+        return Queue(f"{name}/{suffix}") if name else None
+
+    return default
+
+
 class ConnectorConfig(BaseModel):
     """The configuration of a `Connector`. Frozen.
 
@@ -113,6 +138,19 @@ class ConnectorConfig(BaseModel):
         archive_destination: Gets a copy of each message that was delivered; None keeps no copy.
         error_destination: Gets a copy of each message that failed; None discards it with a warning.
         unsubscribed_destination: Gets a copy of each message without a subscriber; None discards it with a warning.
+        connector_name: The name of the connector, from which its queues are named if they are not set:
+            ``<name>/SOURCEQUEUE``, ``DELIVERYQUEUE``, ``FAULTQUEUE`` and ``MONITORQUEUE``.
+        delivery_transport: ``JMS``; there is no other one.
+        source_queue: The queue of container managed events.
+        delivery_queue: The collaboration, if it is a queue or topic and the connector gets no other one.
+        delivery_mime_type: The MIME type of messages for a queue or topic as collaboration; None for the default data
+            handler.
+        fault_queue: Gets the container managed events that fail, with status and description.
+        container_managed_events: True to move events from the source queue to the collaboration, a queue or topic, in
+            one transaction.
+        monitor_queue: The queue of this connector alone that remembers the delivered events.
+        duplicate_event_elimination: True to deliver an event once although its message is received again.
+        duplicate_history: The number of events that are remembered; 1 recognises consecutive duplicates only.
         data_handler_mime_type: The MIME type of the default data handler.
         data_handler_class_name: The class of the default data handler, ``package.module:Class``, instead of the type.
         definitions: The definitions of the business objects, or the path of their file; None accepts all objects.
@@ -151,6 +189,16 @@ class ConnectorConfig(BaseModel):
     archive_destination: _Destination | None = None
     error_destination: _Destination | None = None
     unsubscribed_destination: _Destination | None = None
+    connector_name: str | None = Field(default=None, min_length=1)
+    delivery_transport: str = "JMS"
+    source_queue: _Destination | None = Field(default_factory=_named("SOURCEQUEUE"))
+    delivery_queue: _Destination | None = Field(default_factory=_named("DELIVERYQUEUE"))
+    delivery_mime_type: str | None = Field(default=None, min_length=1)
+    fault_queue: _Destination | None = Field(default_factory=_named("FAULTQUEUE"))
+    container_managed_events: bool = False
+    monitor_queue: _Destination | None = Field(default_factory=_named("MONITORQUEUE"))
+    duplicate_event_elimination: bool = False
+    duplicate_history: int = Field(default=1, ge=1, le=10_000)
     data_handler_mime_type: str = Field(default="application/json", min_length=1)
     data_handler_class_name: str | None = Field(default=None, min_length=1)
     definitions: _Definitions | None = None
@@ -214,7 +262,7 @@ class ConnectorConfig(BaseModel):
             raise ValueError(f"an in-progress destination works with queues only, and {topic} is a topic; leave it out")
         return queue
 
-    @field_validator("in_progress_destination", "archive_destination", "error_destination", "unsubscribed_destination")
+    @field_validator(*_TARGETS)
     @classmethod
     def _check_not_an_input(cls, target: Destination | None, others: ValidationInfo) -> Destination | None:
         if target and target in others.data.get("input_destination", ()):
@@ -222,6 +270,51 @@ class ConnectorConfig(BaseModel):
         if target and target == others.data.get("in_progress_destination"):
             raise ValueError(f"{target} is the in-progress destination, which holds nothing else; use another one")
         return target
+
+    @field_validator("delivery_transport")
+    @classmethod
+    def _check_transport(cls, transport: str) -> str:
+        if transport.upper() != "JMS":
+            raise ValueError("guaranteed delivery needs JMS, and there is no other transport; leave it out")
+        return "JMS"
+
+    @field_validator("container_managed_events", mode="before")
+    @classmethod
+    def _parse_container(cls, value: object) -> object:
+        return (
+            {"jms": True, "": False, "none": False}.get(value.strip().lower(), value)
+            if isinstance(value, str)
+            else value
+        )
+
+    @field_validator("container_managed_events")
+    @classmethod
+    def _check_container(cls, managed: bool, others: ValidationInfo) -> bool:
+        topic = next(
+            (each for each in map(others.data.get, ("source_queue", "fault_queue")) if isinstance(each, Topic)), None
+        )
+        if managed and others.data.get("input_destination"):
+            raise ValueError("container managed events come from source_queue; leave input_destination out")
+        if managed and others.data.get("in_progress_destination"):
+            raise ValueError("the transaction needs no in-progress destination; leave it out")
+        if managed and topic:
+            raise ValueError(f"container managed events work with queues only, and {topic} is a topic")
+        for name in ("source_queue", "fault_queue"):
+            if managed and others.data.get(name, ...) is None:
+                raise ValueError(f"set {name}, or connector_name")
+        return managed
+
+    @field_validator("duplicate_event_elimination")
+    @classmethod
+    def _check_elimination(cls, eliminate: bool, others: ValidationInfo) -> bool:
+        monitor = others.data.get("monitor_queue", ...)
+        if eliminate and others.data.get("container_managed_events"):
+            raise ValueError("duplicate_event_elimination and container_managed_events exclude each other; use one")
+        if eliminate and monitor is None:
+            raise ValueError("set monitor_queue, or connector_name")
+        if eliminate and isinstance(monitor, Topic):
+            raise ValueError(f"the monitor queue is a queue, and {monitor} is a topic")
+        return eliminate
 
     @field_validator("strict")
     @classmethod
@@ -235,6 +328,8 @@ class ConnectorConfig(BaseModel):
 def _converted(field: str, value: object) -> object:
     if field == "connection_url" and isinstance(value, str) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
         return LOOKUP + value
+    if field == "delivery_mime_type":
+        return _BROKER_TYPES.get(str(value).upper(), value)
     if field == "poll_frequency":
         return _seconds(value, 1 / 1000)
     return _seconds(value, 60) if field == "restart_retry_interval" else value

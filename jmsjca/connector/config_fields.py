@@ -42,6 +42,16 @@ class ConnectorFields(TypedDict, total=False):
     archive_destination: str | Destination | None
     error_destination: str | Destination | None
     unsubscribed_destination: str | Destination | None
+    connector_name: str | None
+    delivery_transport: str
+    source_queue: str | Destination | None
+    delivery_queue: str | Destination | None
+    delivery_mime_type: str | None
+    fault_queue: str | Destination | None
+    container_managed_events: bool
+    monitor_queue: str | Destination | None
+    duplicate_event_elimination: bool
+    duplicate_history: int
     data_handler_mime_type: str
     data_handler_class_name: str | None
     definitions: (
@@ -77,7 +87,18 @@ DOCUMENTED_NAMES = {
     "ErrorQueue": "error_destination",
     "UnsubscribedDestination": "unsubscribed_destination",
     "UnsubscribedQueue": "unsubscribed_destination",
+    "ApplicationName": "connector_name",
+    "DeliveryTransport": "delivery_transport",
+    "ContainerManagedEvents": "container_managed_events",
+    "SourceQueue": "source_queue",
+    "DeliveryQueue": "delivery_queue",
+    "BrokerType": "delivery_mime_type",
+    "FaultQueue": "fault_queue",
+    "DuplicateEventElimination": "duplicate_event_elimination",
+    "MonitorQueue": "monitor_queue",
     "DataHandlerMimeType": "data_handler_mime_type",
+    "MimeType": "data_handler_mime_type",
+    "DHClass": "data_handler_class_name",
     "DataHandlerClassName": "data_handler_class_name",
     "ConfigurationMetaObject": "configuration_meta_object",
     "MessageFormatProperty": "message_format_property",

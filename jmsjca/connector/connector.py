@@ -23,12 +23,14 @@ from jmsjca.connector.collaborations import Collaboration, publisher
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.data_handlers import DataHandler, data_handler, data_handler_of_class
+from jmsjca.connector.duplicate_elimination import Resolver
 from jmsjca.connector.event_conversion import EventConversion
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.poll_schedule import key_polls, timed_polls
 from jmsjca.connector.polled_session import PolledSession
 from jmsjca.connector.request_processing import RequestProcessing
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
+from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.reconnection import is_transient
@@ -58,6 +60,7 @@ class Connector:
             message for each one, in the transaction that removes the event. None for a connector that only sends
             requests.
         data_handler: The default data handler; None uses that of the configured class or MIME type.
+        resolver: Decides about events in doubt under duplicate elimination; None delivers them again.
         clock: The source of the time of day for ``poll_start_time`` and ``poll_end_time``.
 
     Raises:
@@ -70,14 +73,19 @@ class Connector:
         collaboration: Collaboration | None = None,
         *,
         data_handler: DataHandler | None = None,
+        resolver: Resolver | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._config = config
         self._clock = clock
         handler = _default_handler(config) if data_handler is None else data_handler
         conversion = EventConversion(config, handler)
+        mime_type = config.delivery_mime_type
         self._requests = RequestProcessing(config, conversion)
-        self._flow = EventFlow(config, conversion, publisher(_checked_collaboration(config, collaboration), handler))
+        receiver = _checked_collaboration(config, config.delivery_queue if collaboration is None else collaboration)
+        publish = publisher(receiver, handler if mime_type is None else conversion.data_handlers.named(mime_type, None))
+        transactional = isinstance(receiver, Destination)
+        self._flow = EventFlow(config, conversion, publish, resolver, transactional=transactional)
         # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it.
         limits = Limits(prefetch_messages=0)
         self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=limits)
@@ -106,12 +114,32 @@ class Connector:
 
         Raises:
             ConnectorTerminatedError: ``in_doubt_events`` is FailOnStartup, and the in-progress queue has messages.
-            IllegalStateError: The connector is stopped, or another call polls.
+            IllegalStateError: The connector is stopped, another call polls, or the events are managed by the container.
             ConfigurationError: The connection cannot succeed until the configuration is changed; so do
                 JMSSecurityError, NotSupportedError and InvalidSelectorError.
         """
         if self._stopping.is_set():
             raise IllegalStateError("The connector is stopped, so it does not poll; create another one.")
+        if self._config.container_managed_events:
+            raise IllegalStateError("The events are managed by the container: call run() or transfer_events() instead.")
+        return self._poll()
+
+    def transfer_events(self) -> ReturnCode:
+        """Move up to ``poll_quantity`` container managed events from the source queue to the collaboration.
+
+        Each event is removed and sent in one transaction; an event that fails goes to the fault queue.
+
+        Returns:
+            SUCCEED, or APPRESPONSETIMEOUT if the connection failed.
+
+        Raises:
+            IllegalStateError: The events are not managed by the container; or as `poll_for_events`.
+            JMSError: As `poll_for_events`.
+        """
+        if not self._config.container_managed_events:
+            raise IllegalStateError("container_managed_events is False: call run() or poll_for_events() instead.")
+        if self._stopping.is_set():
+            raise IllegalStateError("The connector is stopped, so it moves no events; create another one.")
         return self._poll()
 
     def run(self, *, keyboard: TextIO | None = None) -> None:
@@ -249,6 +277,8 @@ class Connector:
 
 
 def _checked_collaboration(config: ConnectorConfig, collaboration: Collaboration | None) -> Collaboration:
+    if config.container_managed_events and not isinstance(collaboration, Destination):
+        raise ConfigurationError("Container managed events go to a queue or topic: set delivery_queue.")
     if collaboration is not None:
         return collaboration
     if config.input_destination:

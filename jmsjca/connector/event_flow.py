@@ -5,6 +5,7 @@ import logging
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import Publish
 from jmsjca.connector.config import ConnectorConfig
+from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError, Resolver
 from jmsjca.connector.event_conversion import Event, EventConversion
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
@@ -12,11 +13,13 @@ from jmsjca.errors import JMSError, UnknownBusinessObjectError
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
 from jmsjca.redelivery import MoveFacts, moved_copy
-from jmsjca.redelivery.encounter import Failure
+from jmsjca.redelivery.encounter import Failure, encodable
 
 __all__ = ["EventFlow"]
 
 logger = logging.getLogger("jmsjca.connector")
+
+_LONGEST_DESCRIPTION = 1000  # characters
 
 
 class EventFlow:
@@ -26,14 +29,28 @@ class EventFlow:
         config: Names the destinations of copies.
         conversion: Converts messages to business objects.
         publish: Delivers each business object to the collaboration.
+        resolver: Decides about events in doubt under duplicate elimination.
+        transactional: True if the collaboration is a queue or topic, so that its delivery is part of a transaction.
     """
 
-    def __init__(self, config: ConnectorConfig, conversion: EventConversion, publish: Publish) -> None:
+    def __init__(
+        self,
+        config: ConnectorConfig,
+        conversion: EventConversion,
+        publish: Publish,
+        resolver: Resolver | None = None,
+        *,
+        transactional: bool = False,
+    ) -> None:
         self._config = config
         self._conversion = conversion
-        self._publish = publish
+        self.publish = publish
+        self.resolver = resolver
+        self.transactional = transactional
 
-    def process(self, session: Session, event: Event) -> DeliveryOutcome:
+    def process(
+        self, session: Session, event: Event, elimination: DuplicateElimination | None = None
+    ) -> DeliveryOutcome:
         """Deliver an event and end its transaction.
 
         The commit removes the message and sends its copy. CONNECTOR_NOT_ACTIVE rolls back, so the message is kept. A
@@ -42,6 +59,7 @@ class EventFlow:
         Args:
             session: The session that received the message, in its open transaction.
             event: The event.
+            elimination: Eliminates duplicates; None for no elimination.
 
         Returns:
             The outcome of the delivery.
@@ -49,7 +67,7 @@ class EventFlow:
         Raises:
             JMSError: The broker refuses a copy or the commit.
         """
-        outcome, error = self._deliver(session, event)
+        outcome, error = self._deliver(session, event, elimination)
         if outcome is DeliveryOutcome.CONNECTOR_NOT_ACTIVE:
             session.rollback()
             return outcome
@@ -57,7 +75,9 @@ class EventFlow:
         session.commit()
         return outcome
 
-    def _deliver(self, session: Session, event: Event) -> tuple[DeliveryOutcome, Exception | None]:
+    def _deliver(
+        self, session: Session, event: Event, elimination: DuplicateElimination | None
+    ) -> tuple[DeliveryOutcome, Exception | None]:
         try:
             business_object = self._conversion.to_business_object(event)
         except UnknownBusinessObjectError as error:
@@ -65,7 +85,12 @@ class EventFlow:
         except Exception as error:  # noqa: BLE001  # a data handler may belong to the application
             return DeliveryOutcome.FAIL, error
         try:
-            outcome = _outcome(self._publish(session, business_object))
+            if elimination is None:
+                outcome = _outcome(self.publish(session, business_object))
+            else:
+                outcome = _outcome(elimination.deliver(business_object, self.publish))
+        except MonitorFailedError:
+            raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
             return DeliveryOutcome.FAIL, error
         return outcome, _reason(outcome, business_object)
@@ -84,15 +109,24 @@ class EventFlow:
             )
         if target:
             copy = _copy_of(event, error)
+            copy.properties.update(self._fault(outcome, error))
             producer = session.create_producer(target)
             producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
 
     def _target(self, outcome: DeliveryOutcome) -> Destination | None:
         if outcome is DeliveryOutcome.SUCCEED:
             return self._config.archive_destination
+        if self._config.container_managed_events:
+            return self._config.fault_queue
         if outcome is DeliveryOutcome.NO_SUBSCRIPTION_FOUND:
             return self._config.unsubscribed_destination
         return self._config.error_destination
+
+    def _fault(self, outcome: DeliveryOutcome, error: Exception | None) -> dict[str, str]:
+        """Return the properties of a copy for the fault queue."""
+        if not self._config.container_managed_events or outcome is DeliveryOutcome.SUCCEED:
+            return {}
+        return {"FaultStatus": str(outcome), "FaultDescription": encodable(str(error))[:_LONGEST_DESCRIPTION]}
 
 
 def _outcome(returned: object) -> DeliveryOutcome:

@@ -1,11 +1,12 @@
 """The connection of a connector from its start to its end or restart: its consumers in one transacted session."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
+from jmsjca.connector.duplicate_elimination import DuplicateElimination
 from jmsjca.connector.event_conversion import Event
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.in_progress import InProgress
@@ -13,6 +14,7 @@ from jmsjca.connector.poll_cycle import poll_cycle
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import JMSError
+from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
@@ -46,7 +48,8 @@ class PolledSession:
             self._connection.start()
             self._session = self._connection.create_session(transacted=True)
             self._in_progress = _in_progress(self._session, config)
-            self._consumers = {str(each): (each, _consumer(self._session, each)) for each in config.input_destination}
+            self._consumers = {str(each): (each, _consumer(self._session, each)) for each in _sources(config)}
+            self._elimination = _elimination(self._connection, config, flow)
         except BaseException:
             self.close()
             raise
@@ -79,7 +82,7 @@ class PolledSession:
         if self._in_progress is None or self._is_stopping():
             return ReturnCode.SUCCEED
         for event in self._in_progress.earlier_events(self._config.receive_timeout):
-            outcome = self._flow.process(self._session, event)
+            outcome = self._process(event)
             if outcome.return_code is not ReturnCode.SUCCEED or self._is_stopping():
                 return outcome.return_code
         return ReturnCode.SUCCEED
@@ -92,8 +95,28 @@ class PolledSession:
         if message is None:
             return None
         if self._in_progress is None:
-            return self._flow.process(self._session, Event(message, source, {}))
-        return self._flow.process(self._session, self._in_progress.hold(message, source))
+            return self._process(Event(message, source, {}))
+        return self._process(self._in_progress.hold(message, source))
+
+    def _process(self, event: Event) -> DeliveryOutcome:
+        return self._flow.process(self._session, event, self._elimination)
+
+
+def _sources(config: ConnectorConfig) -> Sequence[Destination]:
+    managed = config.source_queue if config.container_managed_events else None
+    return config.input_destination if managed is None else [managed]
+
+
+def _elimination(connection: Connection, config: ConnectorConfig, flow: EventFlow) -> DuplicateElimination | None:
+    if not config.duplicate_event_elimination or config.monitor_queue is None:
+        return None
+    return DuplicateElimination(
+        connection,
+        config.monitor_queue,
+        config.duplicate_history,
+        flow.resolver,
+        transactional=flow.transactional,
+    )
 
 
 def _in_progress(session: Session, config: ConnectorConfig) -> InProgress | None:
