@@ -120,10 +120,12 @@ def test_what_waits_for_a_blocked_handler_goes_to_another_one(link):
 
     policy = RedeliveryPolicy.parse("1:300")
     terms_of = terms("sync", redelivery=policy, pool_size=3, max_outstanding=1000, receive_timeout=PATIENCE)
-    performance = Performance(endpoint_of(handle, terms_of), link)
+    clock = HandClock()
+    performance = Performance(endpoint_of(handle, terms_of, clock=clock), link)
     until(lambda: depth(link).held == 200)
     put(link, "block 1", "block 2")
     assert {blocked.get(timeout=PATIENCE), blocked.get(timeout=PATIENCE)} == {"block 1", "block 2"}
+    clock.time += 1
     assert {seen.get(timeout=PATIENCE) for _ in range(200)} == {str(number) for number in range(200)}
     go_on.set()
     performance.stop()
