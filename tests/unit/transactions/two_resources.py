@@ -1,0 +1,317 @@
+"""A listener that writes a row and sends a message for each message, and is killed at one of its steps."""
+
+import logging
+import os
+import random
+import signal
+import threading
+from collections import Counter
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
+from jmsjca.outbound.unit_of_work import UnitOfWork
+from jmsjca.transactions import SqlInbox
+from jmsjca.transactions.broker_data_manager import BrokerDataManager
+from jmsjca.transactions.sql_data_manager import joined_session
+
+__all__ = ["WINDOW", "Account", "Place", "account_of_a_kill", "chosen_steps", "prepare", "steps_of", "verdict_on"]
+
+PATIENCE = 60
+METADATA = sa.MetaData()
+ROWS = sa.Table(
+    "rows", METADATA, sa.Column("id", sa.Integer, primary_key=True), sa.Column("text", sa.String, nullable=False)
+)
+END = "the end"
+WINDOW = {"after the database's commit", "before the broker's commit", "in the broker's commit"}
+"""The steps at which a kill leaves the row of a message that is redelivered."""
+
+
+class Place(NamedTuple):
+    """Where it happens.
+
+    Attributes:
+        broker: The URL of the broker.
+        database: The URL of the database.
+        name: The prefix of the queues.
+        bodies: The messages.
+        has_inbox: Whether the listener has an inbox.
+        fault: What is wrong on purpose; an empty text for nothing.
+    """
+
+    broker: str
+    database: str
+    name: str
+    bodies: tuple[str, ...]
+    has_inbox: bool
+    fault: str = ""
+
+    @property
+    def is_remote(self):
+        return not self.broker.startswith("embedded:")
+
+    @property
+    def source(self):
+        return Queue(f"{self.name}.in")
+
+    @property
+    def out(self):
+        return Queue(f"{self.name}.out")
+
+    def engine(self):
+        waits = {"timeout": PATIENCE} if self.database.startswith("sqlite") else {}
+        return sa.create_engine(self.database, connect_args=waits)
+
+
+class Account(NamedTuple):
+    """What is there at the end."""
+
+    rows: Counter[str]
+    sent: Counter[str]
+    left: list[str]
+
+
+class Steps:
+    """Records the kinds of the steps, and kills the process at the n-th one; 0 for none."""
+
+    def __init__(self, last):
+        self._last = last
+        self._lock = threading.Lock()
+        self.kinds = []
+
+    def __call__(self, kind):
+        with self._lock:
+            self.kinds.append(kind)
+            if len(self.kinds) == self._last:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Settled(Hooks):
+    """Sets an event when so many messages are committed."""
+
+    def __init__(self, messages):
+        self._left = messages
+        self.all_there = threading.Event()
+
+    def settled(self, endpoint, outcome, messages):
+        self._left -= messages if outcome.name == "COMMITTED" else 0
+        if self._left <= 0:
+            self.all_there.set()
+
+
+def chosen_steps(kinds, size, seed=20):
+    """Return the first step of each kind, but those of the set-up, and some others; all with JMSJCA_ALL_STEPS=1."""
+    everything = range(1, len(kinds) + 1)
+    if os.environ.get("JMSJCA_ALL_STEPS"):
+        return list(everything)
+    first = {kind: n for n, kind in reversed(list(enumerate(kinds, 1))) if not kind.endswith(("CREATE", "PRAGMA"))}
+    return sorted({*first.values(), *random.Random(seed).sample(everything, size)})
+
+
+def account_of_a_kill(place, last):
+    """Kill the listener at a step, let another one finish, and return what is there."""
+    prepare(place)
+    kinds = steps_of(place, last)
+    assert kinds is None, f"{place} has no step {last}"
+    sent = finish(place)
+    engine = place.engine()
+    with engine.connect() as connection:
+        rows = Counter(connection.scalars(sa.select(ROWS.c.text)))
+    engine.dispose()
+    left, more = remaining(place)
+    return Account(rows, Counter([*sent, *more]), left)
+
+
+def prepare(place):
+    engine = place.engine()
+    METADATA.drop_all(engine)
+    METADATA.create_all(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.text("DROP TABLE IF EXISTS jmsjca_inbox"))
+    engine.dispose()
+    with ConnectionFactory(place.broker).create_connection() as connection, connection.create_session() as session:
+        producer = session.create_producer(place.source)
+        for body in place.bodies:
+            producer.send(TextMessage(body))
+
+
+def steps_of(place, last=0):
+    """Run the listener in a process of its own; return the kinds of its steps, or None if it was killed."""
+    context = _context()
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_listen, args=(place, last, sender))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv()
+    except EOFError:
+        return None
+    finally:
+        process.join(PATIENCE)
+        assert process.exitcode == (-signal.SIGKILL if last else 0), process.exitcode
+        process.close()
+        receiver.close()
+
+
+def finish(place):
+    """Run another listener to the end: of the source, or over a network until as many messages are sent as it had.
+
+    Returns:
+        The messages that it was waited for.
+    """
+    process = _context().Process(target=_finish, args=(place,))
+    process.start()
+    sent = []
+    if place.is_remote:
+        with ConnectionFactory(place.broker).create_connection() as connection, connection.create_session() as session:
+            consumer = session.create_consumer(place.out)
+            sent = [consumer.receive(timeout=PATIENCE).body for _ in place.bodies]
+            session.create_producer(place.source).send(TextMessage(END))
+    process.join(2 * PATIENCE)
+    assert process.exitcode == 0, process.exitcode
+    process.close()
+    return sent
+
+
+def remaining(place):
+    """Consume what is left at the source and at the destination, and return the bodies."""
+    with ConnectionFactory(place.broker).create_connection() as connection, connection.create_session() as session:
+        return [_drained(session.create_consumer(queue), place) for queue in (place.source, place.out)]
+
+
+def _drained(consumer, place):
+    bodies = []
+    while message := consumer.receive(timeout=float(place.is_remote)):
+        bodies.append(message.body)
+    return bodies
+
+
+def verdict_on(account, bodies):
+    """Return what is wrong: loss or duplicates of rows and of messages; empty if each is there once."""
+    wrong = [f"{len(account.left)} messages left"] if account.left else []
+    for name, counted in (("rows", account.rows), ("messages", account.sent)):
+        wrong += [f"{counted[body]} {name} of {body}" for body in bodies if counted[body] != 1]
+    return wrong
+
+
+LOADED = (
+    "pytest",
+    "sqlalchemy.dialects.sqlite.pysqlite",
+    "jmsjca.config.effective_spec",
+    "jmsjca.inbound.activation",
+    "jmsjca.providers.embedded.provider",
+    "jmsjca.transactions.container_transaction",
+    "tenacity",
+)
+
+
+def _context():
+    """Processes are forked from a server that has loaded everything, and has no threads."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload([*LOADED, __name__])
+    return context
+
+
+def _listen(place, last, pipe):
+    logging.disable()
+    step, settled = Steps(last), Settled(len(place.bodies))
+    engine = place.engine()
+    _watch(engine, step)
+    _plant(place.fault)
+    adapter = _adapter_of(place, engine, settled, step)
+    with adapter:
+        assert settled.all_there.wait(PATIENCE)
+    pipe.send(step.kinds)
+
+
+def _finish(place):
+    logging.disable()
+    settled = Settled(1)
+    engine = place.engine()
+    _plant(place.fault)
+    if place.is_remote:
+        with _adapter_of(place, engine, settled, _ignore) as adapter:
+            assert adapter.ended.wait(PATIENCE)
+        return
+    with (
+        _adapter_of(place, engine, settled, _ignore),
+        ConnectionFactory(place.broker).create_connection() as connection,
+        connection.create_session() as session,
+    ):
+        for _ in range(20 * PATIENCE):  # the broker may still be taking back what the killed process had
+            if not list(session.create_browser(place.source)) and not _held(connection, place):
+                return
+            settled.all_there.wait(0.05)
+            settled.all_there.clear()
+        raise AssertionError("The source is not empty.")
+
+
+def _ignore(kind):
+    """Make nothing of a step."""
+
+
+def _held(connection, place):
+    """Return the number of messages that a consumer holds, where the broker knows it."""
+    admin = connection.admin
+    return admin.depth(place.source).total if connection.capabilities.counts_held else 0
+
+
+def _adapter_of(place, engine, settled, step):
+    adapter = ResourceAdapter(place.broker, hooks=[settled])
+    adapter.ended = threading.Event()
+    inbox = SqlInbox(engine) if place.has_inbox else None
+
+    @adapter.listener(place.source, transaction="required", inbox=inbox)
+    def handler(message, session, transaction):
+        if message.body == END:
+            adapter.ended.set()
+            return
+        step("the handler begins")
+        joined_session(engine, transaction).execute(ROWS.insert().values(text=message.body))
+        step("the row is inserted")
+        session.create_producer(place.out).send(session.create_text_message(message.body))
+        step("the message is sent")
+
+    return adapter
+
+
+def _watch(engine, step):
+    """Make each statement, and each commit, a step before and after it."""
+    sa.event.listen(engine, "before_cursor_execute", lambda *call: step(f"before {call[2].split()[0]}"))
+    sa.event.listen(engine, "after_cursor_execute", lambda *call: step(f"after {call[2].split()[0]}"))
+    sa.event.listen(engine, "commit", lambda connection: step("before the database's commit"))
+    sa.event.listen(Session, "after_commit", lambda session: step("after the database's commit"))
+    commit, send = UnitOfWork.commit, UnitOfWork.send
+
+    def stepping_commit(unit, **options):
+        step("before the broker's commit")
+        commit(unit, **options)
+        step("after the broker's commit")
+
+    def stepping_send(unit, message, to):
+        step("before a send")
+        send(unit, message, to)
+
+    UnitOfWork.commit, UnitOfWork.send = stepping_commit, stepping_send
+
+
+def _plant(fault):
+    """Plant what must show loss or duplicates, in this process only."""
+    if fault == "inbox row outside the transaction":
+
+        def insert(inbox, session, endpoint, key, message_id):
+            with inbox._session() as own:
+                new = original(inbox, own, endpoint, key, message_id)
+                own.commit()
+            return new
+
+        original, SqlInbox.insert = SqlInbox.insert, insert
+    elif fault == "settle before commit":
+        BrokerDataManager.sortKey = lambda manager: "!first"
+    elif fault == "one endpoint for all":
+        SqlInbox.open = lambda inbox, endpoint, manager, open_=SqlInbox.open: open_(inbox, "same", manager)
+    else:
+        assert not fault
