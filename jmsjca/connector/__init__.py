@@ -6,6 +6,8 @@ from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.connector import Connector, ConnectorTerminatedError
 from jmsjca.connector.duplicate_elimination import EventStatus
+from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus
+from jmsjca.connector.folder_event_store import FolderEventStore
 from jmsjca.connector.responses import ListenResponse, PollResponse
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
 
@@ -16,10 +18,14 @@ __all__ = [
     "ConnectorConfig",
     "ConnectorTerminatedError",
     "DeliveryOutcome",
+    "EventRecord",
     "EventStatus",
+    "EventStore",
+    "FolderEventStore",
     "InDoubtEvents",
     "ListenResponse",
     "PollResponse",
+    "RecordStatus",
     "ReturnCode",
     "ReturnStatus",
 ]

@@ -26,10 +26,12 @@ from jmsjca.connector.data_handlers import DataHandler, data_handler, data_handl
 from jmsjca.connector.duplicate_elimination import Resolver
 from jmsjca.connector.event_conversion import EventConversion
 from jmsjca.connector.event_flow import EventFlow
+from jmsjca.connector.event_store import EventStore
 from jmsjca.connector.poll_schedule import key_polls, timed_polls
 from jmsjca.connector.polled_session import PolledSession
 from jmsjca.connector.request_processing import RequestProcessing
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
+from jmsjca.connector.stored_events import StoredEvents
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError
 from jmsjca.outbound.factory import ConnectionFactory
@@ -61,6 +63,7 @@ class Connector:
             requests.
         data_handler: The default data handler; None uses that of the configured class or MIME type.
         resolver: Decides about events in doubt under duplicate elimination; None delivers them again.
+        event_store: Events that are not messages; they are polled before the input destinations. None for none.
         clock: The source of the time of day for ``poll_start_time`` and ``poll_end_time``.
 
     Raises:
@@ -74,6 +77,7 @@ class Connector:
         *,
         data_handler: DataHandler | None = None,
         resolver: Resolver | None = None,
+        event_store: EventStore | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._config = config
@@ -82,13 +86,15 @@ class Connector:
         conversion = EventConversion(config, handler)
         mime_type = config.delivery_mime_type
         self._requests = RequestProcessing(config, conversion)
-        receiver = _checked_collaboration(config, config.delivery_queue if collaboration is None else collaboration)
+        chosen = config.delivery_queue if collaboration is None else collaboration
+        receiver = _checked_collaboration(config, chosen, needed=event_store is not None)
         publish = publisher(receiver, handler if mime_type is None else conversion.data_handlers.named(mime_type, None))
         transactional = isinstance(receiver, Destination)
         self._flow = EventFlow(config, conversion, publish, resolver, transactional=transactional)
         # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it.
         limits = Limits(prefetch_messages=0)
         self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=limits)
+        self._store = None if event_store is None else StoredEvents(event_store, config, self._flow)
         self._session: PolledSession | None = None
         self._polling = Lock()
         self._stopping = Flag()
@@ -228,15 +234,20 @@ class Connector:
 
     def _opened(self) -> PolledSession:
         if self._session is None:
-            self._session = PolledSession(self._factory, self._config, self._flow, self._stopping.is_set)
+            self._session = PolledSession(self._factory, self._config, self._flow, self._stopping.is_set, self._store)
             self._check_in_doubt(self._session)
+            if self._store is not None:
+                self._store.recover()
         return self._session
 
     def _check_in_doubt(self, session: PolledSession) -> None:
         mode, queue = self._config.in_doubt_events, self._config.in_progress_destination
         if mode not in {InDoubtEvents.FAIL_ON_STARTUP, InDoubtEvents.LOG_ERROR} or not session.has_in_doubt_events():
             return
-        text = f"{queue} has messages whose delivery is in doubt. Move them to an input destination, or delete them."
+        text = (
+            f"{queue or 'The event store'} has messages whose delivery is in doubt. Move them to an input destination, "
+            "or delete them."
+        )
         logger.critical("%s", text)
         if mode is InDoubtEvents.FAIL_ON_STARTUP:
             raise ConnectorTerminatedError(f"The connector does not start: {text}")
@@ -276,13 +287,15 @@ class Connector:
         )
 
 
-def _checked_collaboration(config: ConnectorConfig, collaboration: Collaboration | None) -> Collaboration:
+def _checked_collaboration(
+    config: ConnectorConfig, collaboration: Collaboration | None, *, needed: bool
+) -> Collaboration:
     if config.container_managed_events and not isinstance(collaboration, Destination):
         raise ConfigurationError("Container managed events go to a queue or topic: set delivery_queue.")
     if collaboration is not None:
         return collaboration
-    if config.input_destination:
-        raise ConfigurationError("The connector polls input_destination, but has no collaboration for the events.")
+    if needed or config.input_destination:
+        raise ConfigurationError("The connector polls events, but has no collaboration for them.")
     return lambda _: DeliveryOutcome.NO_SUBSCRIPTION_FOUND
 
 

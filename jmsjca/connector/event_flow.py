@@ -15,7 +15,7 @@ from jmsjca.outbound.session import Session
 from jmsjca.redelivery import MoveFacts, moved_copy
 from jmsjca.redelivery.encounter import Failure, encodable
 
-__all__ = ["EventFlow"]
+__all__ = ["EventFlow", "outcome_of"]
 
 logger = logging.getLogger("jmsjca.connector")
 
@@ -86,9 +86,9 @@ class EventFlow:
             return DeliveryOutcome.FAIL, error
         try:
             if elimination is None:
-                outcome = _outcome(self.publish(session, business_object))
+                outcome = outcome_of(self.publish(session, business_object))
             else:
-                outcome = _outcome(elimination.deliver(business_object, self.publish))
+                outcome = outcome_of(elimination.deliver(business_object, self.publish))
         except MonitorFailedError:
             raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
@@ -129,7 +129,12 @@ class EventFlow:
         return {"FaultStatus": str(outcome), "FaultDescription": encodable(str(error))[:_LONGEST_DESCRIPTION]}
 
 
-def _outcome(returned: object) -> DeliveryOutcome:
+def outcome_of(returned: object) -> DeliveryOutcome:
+    """Return the outcome that a collaboration returned; None means SUCCEED.
+
+    Raises:
+        TypeError: It returned something else.
+    """
     if returned is None:
         return DeliveryOutcome.SUCCEED
     if isinstance(returned, DeliveryOutcome):

@@ -12,6 +12,7 @@ from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.in_progress import InProgress
 from jmsjca.connector.poll_cycle import poll_cycle
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
+from jmsjca.connector.stored_events import StoredEvents
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import JMSError
 from jmsjca.outbound.connection import Connection
@@ -32,14 +33,21 @@ class PolledSession:
         config: The configuration of the connector.
         flow: Delivers the events.
         is_stopping: Returns True once no further message may be received.
+        store: The event store; None for messages only.
 
     Raises:
         JMSError: The connection or a consumer cannot be created.
     """
 
     def __init__(
-        self, factory: ConnectionFactory, config: ConnectorConfig, flow: EventFlow, is_stopping: Callable[[], bool]
+        self,
+        factory: ConnectionFactory,
+        config: ConnectorConfig,
+        flow: EventFlow,
+        is_stopping: Callable[[], bool],
+        store: StoredEvents | None = None,
     ) -> None:
+        self._store = store
         self._config = config
         self._flow = flow
         self._is_stopping = is_stopping
@@ -55,22 +63,26 @@ class PolledSession:
             raise
 
     def poll(self) -> ReturnCode:
-        """Deliver the in-doubt events that are to be reprocessed, then run one poll cycle over the inputs.
+        """Deliver in-doubt events that are to be reprocessed, those of the store, and those of one cycle of the inputs.
 
         Raises:
             JMSError: The connection failed, or the broker refused an operation.
         """
         code = self._reprocess()
+        if code is ReturnCode.SUCCEED and self._store is not None:
+            code = self._store.poll(self._session, self._elimination)
         if code is not ReturnCode.SUCCEED:
             return code
         return poll_cycle(list(self._consumers), self._config.poll_quantity, self._process_next)
 
     def has_in_doubt_events(self) -> bool:
-        """Return True if there is an in-progress destination and it has messages.
+        """Return True if the in-progress destination has messages, or the event store records in progress.
 
         Raises:
             NotSupportedError: The broker cannot browse.
         """
+        if self._store is not None and self._store.has_in_doubt_events():
+            return True
         return self._in_progress is not None and not self._in_progress.is_empty()
 
     def close(self) -> None:

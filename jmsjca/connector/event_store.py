@@ -1,0 +1,134 @@
+"""Event stores: events that an application records in a table, a folder or another place, instead of messages."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import Protocol, Self
+
+from jmsjca.connector.application_information import parse_information
+from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.definitions import BusinessObjectDefinitions
+from jmsjca.errors import ConfigurationError
+
+__all__ = ["EventRecord", "EventStore", "RecordStatus", "keys_only"]
+
+_DELETE = "Delete"
+
+
+class RecordStatus(IntEnum):
+    """The status of an event record."""
+
+    READY_FOR_POLL = 0
+    SUCCESS = 1
+    UNSUBSCRIBED = 2
+    IN_PROGRESS = 3
+    ERROR_PROCESSING_EVENT = -1
+    ERROR_POSTING_EVENT = -2
+    ERROR_OBJECT_NOT_FOUND = -3
+
+
+@dataclass(frozen=True)
+class EventRecord:
+    """A record of an event.
+
+    Attributes:
+        event_id: The unique id.
+        object_name: The type of the business object.
+        object_verb: The verb.
+        object_key: The keys of the business object, ``CustomerID=7``; several are separated by ``;``.
+        event_priority: 0 is the highest priority.
+        event_time: The time of the event.
+        event_status: The status.
+        event_comment: The description of an error.
+        connector_id: The connector that the event is for, if several share a store.
+    """
+
+    event_id: str
+    object_name: str
+    object_verb: str
+    object_key: str = ""
+    event_priority: int = 0
+    event_time: datetime = field(default_factory=lambda: datetime.now(UTC))
+    event_status: RecordStatus = RecordStatus.READY_FOR_POLL
+    event_comment: str = ""
+    connector_id: str = ""
+
+    @classmethod
+    def of(cls, changed: BusinessObject, definitions: BusinessObjectDefinitions, *, connector_id: str = "") -> Self:
+        """Return the record of a change that was detected.
+
+        A logical delete has the verb Delete like a physical one, although the application has updated a status.
+
+        Args:
+            changed: The business object after the change, with the verb of the application's action.
+            definitions: Its definition names the keys, and the values of a logical delete.
+            connector_id: The connector that the event is for.
+
+        Raises:
+            ConfigurationError: The type has no definition.
+        """
+        definition = definitions.get(changed.type)
+        if definition is None:
+            raise ConfigurationError(f"Type {changed.type!r} has no definition, so that its keys are unknown.")
+        keys = [name for name, attribute in definition.attributes.items() if attribute.key]
+        key = ";".join(f"{name}={changed.attributes.get(name, '')}" for name in keys)
+        verb = _DELETE if definition.is_inactive(changed) else changed.verb
+        return cls(f"{uuid.uuid4()}", changed.type, verb, key, connector_id=connector_id)
+
+
+class EventStore(Protocol):
+    """A store of event records. One connector uses it at a time, or the part with its connector id."""
+
+    def in_progress(self) -> int:
+        """Return the number of records in progress."""
+        ...
+
+    def recover(self) -> int:
+        """Change the records in progress back to READY_FOR_POLL, and return their number."""
+        ...
+
+    def claim(self, limit: int) -> Sequence[EventRecord]:
+        """Change the next records to IN_PROGRESS and return them, by priority and time.
+
+        Args:
+            limit: The maximum number.
+        """
+        ...
+
+    def business_object(self, record: EventRecord) -> BusinessObject | None:
+        """Return the business object of a record; None if the application does not have it any more."""
+        ...
+
+    def finish(self, record: EventRecord, status: RecordStatus, comment: str = "") -> None:
+        """Archive a record with its final status.
+
+        Args:
+            record: The record.
+            status: The status.
+            comment: The description of an error.
+        """
+        ...
+
+    def resubmit(self, *statuses: RecordStatus) -> int:
+        """Change archived records with these statuses back to READY_FOR_POLL, and return their number."""
+        ...
+
+
+def keys_only(record: EventRecord, definitions: BusinessObjectDefinitions | None) -> BusinessObject:
+    """Return the business object of a physical delete: nothing but its keys is left.
+
+    Args:
+        record: The record.
+        definitions: The definitions, for the types of the keys; None leaves them as texts.
+    """
+    names = definitions[record.object_name].attributes if definitions and record.object_name in definitions else {}
+    spelling = {name.lower(): name for name in names}
+    pairs = parse_information(record.object_key)
+    keys = BusinessObject(record.object_name, record.object_verb)
+    for key, text in pairs.items():
+        name = spelling.get(key, key)
+        integer = name in names and names[name].type == "integer"
+        keys.attributes[name] = int(text) if integer else text
+    return keys

@@ -1,0 +1,91 @@
+"""An event store in a folder: one file per event, which is moved to another folder when its status changes."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.data_handlers import DataHandler
+from jmsjca.connector.event_store import EventRecord, RecordStatus
+
+__all__ = ["FolderEventStore"]
+
+
+class FolderEventStore:
+    """An event store in a folder.
+
+    Applications move complete files into the folder ``ready_for_poll``, each with a new name. Files are taken in the
+    order of their names. The id of an event is the name of its file and the time of its last change.
+
+    Args:
+        folder: The folder; the folders of the statuses are created in it.
+        data_handler: Converts the content of a file.
+    """
+
+    def __init__(self, folder: str | Path, data_handler: DataHandler) -> None:
+        self._data_handler = data_handler
+        self._folders = {status: Path(folder) / status.name.lower() for status in RecordStatus}
+        for each in self._folders.values():
+            each.mkdir(parents=True, exist_ok=True)
+
+    def in_progress(self) -> int:
+        """Return the number of files in progress."""
+        return len(self._files(RecordStatus.IN_PROGRESS))
+
+    def recover(self) -> int:
+        """Move the files in progress back to ``ready_for_poll``, and return their number."""
+        return self._move_all(RecordStatus.IN_PROGRESS)
+
+    def claim(self, limit: int) -> Sequence[EventRecord]:
+        """Move the next files to ``in_progress``, and return their records.
+
+        Args:
+            limit: The maximum number.
+        """
+        records: list[EventRecord] = []
+        for file in self._files(RecordStatus.READY_FOR_POLL)[:limit]:
+            changed = file.stat().st_mtime_ns
+            file.rename(self._folders[RecordStatus.IN_PROGRESS] / file.name)
+            time = datetime.fromtimestamp(changed / 1e9, UTC)
+            records.append(EventRecord(f"{file.name}@{changed}", "", "", file.name, event_time=time))
+        return records
+
+    def business_object(self, record: EventRecord) -> BusinessObject | None:
+        """Return the business object of a file; None if the file was removed.
+
+        Raises:
+            DataHandlerError: The content cannot be converted.
+        """
+        try:
+            content = (self._folders[RecordStatus.IN_PROGRESS] / record.object_key).read_bytes()
+        except FileNotFoundError:
+            return None
+        return self._data_handler.to_business_object(content)
+
+    def finish(self, record: EventRecord, status: RecordStatus, comment: str = "") -> None:
+        """Move a file to the folder of its final status. A comment is written beside it, with the suffix ``.comment``.
+
+        Args:
+            record: The record.
+            status: The status.
+            comment: The description of an error.
+        """
+        file = self._folders[RecordStatus.IN_PROGRESS] / record.object_key
+        target = self._folders[status] / record.object_key
+        if comment:
+            target.with_name(f".{target.name}.comment").write_text(comment, "utf-8")
+        if file.exists():
+            file.replace(target)
+
+    def resubmit(self, *statuses: RecordStatus) -> int:
+        """Move the files with these statuses back to ``ready_for_poll``, and return their number."""
+        return sum(self._move_all(status) for status in statuses)
+
+    def _files(self, status: RecordStatus) -> list[Path]:
+        return sorted(each for each in self._folders[status].iterdir() if not each.name.startswith("."))
+
+    def _move_all(self, status: RecordStatus) -> int:
+        files = self._files(status)
+        for file in files:
+            file.rename(self._folders[RecordStatus.READY_FOR_POLL] / file.name)
+        return len(files)

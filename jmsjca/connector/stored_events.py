@@ -1,0 +1,118 @@
+"""The delivery of the events of an event store: claim, business object, collaboration, final status."""
+
+import logging
+
+from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.config import ConnectorConfig
+from jmsjca.connector.config_fields import InDoubtEvents
+from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError
+from jmsjca.connector.event_flow import EventFlow, outcome_of
+from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, keys_only
+from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
+from jmsjca.errors import JMSError
+from jmsjca.outbound.session import Session
+
+__all__ = ["StoredEvents"]
+
+logger = logging.getLogger("jmsjca.connector")
+
+_DELETE = "Delete"
+_STATUSES = {
+    DeliveryOutcome.SUCCEED: RecordStatus.SUCCESS,
+    DeliveryOutcome.NO_SUBSCRIPTION_FOUND: RecordStatus.UNSUBSCRIBED,
+    DeliveryOutcome.FAIL: RecordStatus.ERROR_POSTING_EVENT,
+}
+
+
+class StoredEvents:
+    """Delivers the events of a store.
+
+    Args:
+        store: The store.
+        config: The configuration of the connector.
+        flow: Names the collaboration.
+    """
+
+    def __init__(self, store: EventStore, config: ConnectorConfig, flow: EventFlow) -> None:
+        self._store = store
+        self._config = config
+        self._flow = flow
+
+    def has_in_doubt_events(self) -> bool:
+        """Return True if there are records in progress, which an earlier run has left."""
+        return self._store.in_progress() > 0
+
+    def recover(self) -> None:
+        """Make the records of an earlier run ready again, if in-doubt events are to be reprocessed."""
+        if self._config.in_doubt_events is InDoubtEvents.REPROCESS and (count := self._store.recover()):
+            logger.info("%d events that were in progress are processed again.", count)
+
+    def poll(self, session: Session, elimination: DuplicateElimination | None) -> ReturnCode:
+        """Deliver up to ``poll_quantity`` events.
+
+        Args:
+            session: The transacted session of the connector.
+            elimination: Eliminates duplicates; None for no elimination.
+
+        Raises:
+            JMSError: The transaction of a delivery failed: its record stays in progress.
+        """
+        for _ in range(self._config.poll_quantity):
+            records = self._store.claim(1)
+            if not records:
+                break
+            outcome = self._process(session, records[0], elimination)
+            if outcome.return_code is not ReturnCode.SUCCEED:
+                return outcome.return_code
+        return ReturnCode.SUCCEED
+
+    def _process(
+        self, session: Session, record: EventRecord, elimination: DuplicateElimination | None
+    ) -> DeliveryOutcome:
+        try:
+            found = self._business_object(record)
+        except Exception as error:  # noqa: BLE001  # the store belongs to the application
+            self._finish(record, RecordStatus.ERROR_PROCESSING_EVENT, str(error))
+            return DeliveryOutcome.FAIL
+        if found is None:
+            self._finish(record, RecordStatus.ERROR_OBJECT_NOT_FOUND, "The application does not have the object.")
+            return DeliveryOutcome.FAIL
+        return self._publish(session, record, found, elimination)
+
+    def _publish(
+        self, session: Session, record: EventRecord, found: BusinessObject, elimination: DuplicateElimination | None
+    ) -> DeliveryOutcome:
+        comment = ""
+        try:
+            publish = self._flow.publish
+            returned = publish(session, found) if elimination is None else elimination.deliver(found, publish)
+            outcome = outcome_of(returned)
+        except MonitorFailedError:
+            raise
+        except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
+            session.rollback()
+            outcome, comment = DeliveryOutcome.FAIL, str(error)
+        if outcome is not DeliveryOutcome.CONNECTOR_NOT_ACTIVE:  # then the record stays in progress
+            session.commit()
+            self._finish(record, _STATUSES[outcome], comment)
+        return outcome
+
+    def _business_object(self, record: EventRecord) -> BusinessObject | None:
+        found = self._store.business_object(record)
+        definitions = self._config.definitions
+        if found is None and record.object_verb == _DELETE:
+            found = keys_only(record, definitions)
+        elif found is not None and definitions is not None:
+            found = definitions.without_inactive_children(found)
+        if found is not None:
+            found.verb = record.object_verb or found.verb or self._config.default_verb
+            found.object_event_id = record.event_id
+        return found
+
+    def _finish(self, record: EventRecord, status: RecordStatus, comment: str) -> None:
+        if status is not RecordStatus.SUCCESS:
+            logger.warning("Event %s of %s: %s: %s", record.event_id, record.object_name, status.name, comment)
+        try:
+            self._store.finish(record, status, comment)
+        except Exception as error:
+            raise JMSError(f"The event store cannot archive event {record.event_id}: {error}") from error
