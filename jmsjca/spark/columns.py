@@ -59,7 +59,7 @@ def key_reader(dedup_key: str) -> KeyReader | None:
 def _storable(key: str | None) -> str | None:
     """Return a key that Arrow holds: without halves of surrogate pairs."""
     if key is None or key.isascii():
-        return key or None
+        return key
     return key.encode("utf-8", "backslashreplace").decode()
 
 

@@ -19,7 +19,10 @@ _SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The options of the data source. Names are not case-sensitive; values are texts; durations are in seconds.
+    """The options of the data source. Names are not case-sensitive; values are texts.
+
+    Durations are in seconds, or have units: ``0.5``, ``5 seconds``, ``1 minute 30 seconds``.
+
 
     Attributes:
         url: The URL of the broker. An in-memory broker is refused, because Spark's workers are other processes.
@@ -31,6 +34,7 @@ class SparkOptions:
         partitions: The number of consumers that share the queue in each batch.
         maxMessagesPerBatch: The maximum number of messages in a batch, over all partitions.
         receiveIdleTimeout: A partition ends after this time without a message.
+        maxBatchLatency: After this time since its first message, a partition waits for no later messages.
         batchTimeout: A partition ends after this time in any case.
         pollInterval: The interval at which the driver checks for new messages.
         driverRetryTimeout: The time for which the driver tolerates an unreachable broker.
@@ -50,6 +54,7 @@ class SparkOptions:
     partitions: int = 2
     maxMessagesPerBatch: int = 10_000
     receiveIdleTimeout: float = 0.2
+    maxBatchLatency: float = 0.5
     batchTimeout: float = 10.0
     pollInterval: float = 0.25
     driverRetryTimeout: float = 300.0
@@ -130,11 +135,28 @@ def _parse_count(text: str) -> int:
     return int(text)
 
 
+_UNITS = {"ms": 0.001, "s": 1.0} | {
+    name + plural: seconds
+    for name, seconds in {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}.items()
+    for plural in ("", "s")
+}
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
+
+
 def _parse_duration(text: str) -> float:
-    value = float(text)
+    value = _sum_of_units(text) if re.search("[a-z]\\s*$", text, re.IGNORECASE) else float(text)
     if not 0 <= value < float("inf"):
         raise ValueError(text)
     return value
+
+
+def _sum_of_units(text: str) -> float:
+    if re.sub(_AMOUNT, "", text):
+        raise ValueError(text)
+    try:
+        return sum(float(amount) * _UNITS[unit.lower()] for amount, unit in _AMOUNT.findall(text))
+    except KeyError as error:
+        raise ValueError(text) from error
 
 
 def _parse_folder(text: str) -> str:
@@ -153,6 +175,7 @@ _CONVERTERS: dict[str, Callable[[str], Any]] = {
     "maxMessagesPerBatch": _parse_count,
     "retainEpochs": _parse_count,
     "receiveIdleTimeout": _parse_duration,
+    "maxBatchLatency": _parse_duration,
     "batchTimeout": _parse_duration,
     "pollInterval": _parse_duration,
     "driverRetryTimeout": _parse_duration,

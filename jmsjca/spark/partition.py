@@ -9,7 +9,6 @@ The order of the steps is essential:
 """
 
 import gc
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from jmsjca import spi
+from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.errors import JMSError
 from jmsjca.reconnection import connect
 from jmsjca.spark.columns import ColumnBuilder, key_reader
@@ -28,6 +28,8 @@ from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError, resol
 
 __all__ = ["JmsPartition", "PartitionReader"]
 
+_GRACE = 0.1  # of maxBatchLatency
+
 
 class JmsPartition(InputPartition):
     """One consumer's share of an epoch.
@@ -36,10 +38,12 @@ class JmsPartition(InputPartition):
         gen: The generation of staged files.
         part: The epoch, and the number of the partition in it.
         quota: The maximum number of messages.
+        counted: True if so many messages were waiting when the epoch was planned.
     """
 
-    def __init__(self, gen: str, part: EpochPartition, quota: int) -> None:
+    def __init__(self, gen: str, part: EpochPartition, quota: int, *, counted: bool = False) -> None:
         super().__init__(part.number)
+        self.counted = counted
         self.gen = gen
         self.part = part
         self.quota = quota
@@ -51,10 +55,13 @@ class PartitionReader:
     Args:
         options: The options of the source.
         partition: The partition to read.
+        clock: The clock for the time that the partition stays open.
     """
 
-    def __init__(self, options: SparkOptions, partition: JmsPartition) -> None:
+    def __init__(self, options: SparkOptions, partition: JmsPartition, clock: Clock = SYSTEM_CLOCK) -> None:
         self._options = options
+        self._clock = clock
+        self._counted = partition.counted
         self._part = partition.part
         self._quota = partition.quota
         self._staging = Staging(options.staging(), partition.gen)
@@ -96,6 +103,23 @@ class PartitionReader:
         finally:
             connection.close()
 
+    def _patience(self, first: float | None) -> float:
+        """Return how long to wait for the next message, in seconds.
+
+        A slow inflow must not keep the first message waiting for the last one. Once the first message has waited for
+        ``maxBatchLatency``, only messages that are there already are received. If the driver has counted the messages
+        of the quota, their flow is given a moment, because a broker on a network sends with pauses.
+
+        Args:
+            first: The time when the first message was received; None before.
+        """
+        idle = self._options.receiveIdleTimeout
+        if first is None:
+            return idle
+        left = first + self._options.maxBatchLatency - self._clock.monotonic()
+        grace = _GRACE * self._options.maxBatchLatency if self._counted else 0.0
+        return min(idle, max(left, grace))
+
     def _stage_and_settle(
         self, connection: spi.Connection, consumer: spi.Consumer, received: Sequence[spi.Delivery]
     ) -> StagedPart | None:
@@ -105,12 +129,14 @@ class PartitionReader:
         return staged
 
     def _receive(self, consumer: spi.Consumer) -> list[spi.Delivery]:
+        """Receive until the quota is reached, no message comes for a time, or the partition was open long enough."""
         received: list[spi.Delivery] = []
-        end = time.monotonic() + self._options.batchTimeout
-        while len(received) < self._quota and time.monotonic() < end:
-            chunk = consumer.receive(self._quota - len(received), self._options.receiveIdleTimeout)
+        begin, first = self._clock.monotonic(), None
+        while len(received) < self._quota and self._clock.monotonic() - begin < self._options.batchTimeout:
+            chunk = consumer.receive(self._quota - len(received), self._patience(first))
             if not chunk:
                 break
+            first = self._clock.monotonic() if first is None else first
             received += chunk
             self._columns.extend(chunk)  # while the broker sends the next ones
         late = consumer.drain()

@@ -3,29 +3,34 @@
 import itertools
 import logging
 import time
-import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from jmsjca import spi
-from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, NotSupportedError, StoreError
+from jmsjca.errors import (
+    ConfigurationError,
+    InvalidDestinationError,
+    JMSError,
+    MessageFormatError,
+    NotSupportedError,
+    StoreError,
+)
 from jmsjca.reconnection import connect
 from jmsjca.spark.columns import ColumnBuilder
+from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, Offset, Progress
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.part_file import Counts
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.schema import ARROW_SCHEMA
 from jmsjca.spark.staging import EpochPartition, Staging, orphans
 
-__all__ = ["EmptyEpochBackoff", "JmsBatchReader", "JmsStreamReader", "Offset", "QueueMonitor"]
+__all__ = ["JmsBatchReader", "JmsStreamReader", "QueueMonitor"]
 
 logger = logging.getLogger("jmsjca.spark")
-
-_MAX_SKIPPED = 31
 
 _CHUNK_ROWS = 1000
 
@@ -57,96 +62,6 @@ class JmsBatchReader(DataSourceReader):
             connection.close()
 
 
-class _AvailableNowLimit:
-    """The end of a query with trigger AvailableNow: the messages that the queue had when the query began.
-
-    If the broker does not report the queue depth, the query ends with the first epoch that is empty or has a message
-    that was sent after the query began.
-
-    Args:
-        depth: The queue depth when the query began; None if unknown.
-    """
-
-    def __init__(self, depth: int | None) -> None:
-        self._remaining = depth
-        self._started = time.time_ns() // 1_000_000  # the unit of JMSTimestamp
-        self.reached = depth == 0
-
-    def next_limit(self, limit: int) -> int:
-        """Return the maximum number of messages of the next epoch."""
-        return limit if self._remaining is None else min(limit, max(self._remaining, 1))
-
-    def record_epoch(self, counts: Sequence[Counts]) -> None:
-        """Record the messages of an epoch."""
-        taken = sum(part.received for part in counts)
-        if self._remaining is None:
-            self.reached = not taken or any(self._is_late(part) for part in counts)
-        else:
-            self._remaining -= taken
-            self.reached = not taken or self._remaining <= 0
-
-    def _is_late(self, counts: Counts) -> bool:
-        return counts.latest is not None and counts.latest >= self._started
-
-
-class EmptyEpochBackoff:
-    """Counts the checks of the queue to skip after empty epochs: 1, 3, 7, 15, and then 31 after each further one.
-
-    An epoch is empty if the driver cannot browse the queue, or saw messages that other consumers have.
-    """
-
-    def __init__(self) -> None:
-        self._length = 0
-        self._left = 0
-
-    def record_epoch(self, taken: int) -> None:
-        """Record the number of messages of an epoch."""
-        self._length = 0 if taken else min(2 * self._length + 1, _MAX_SKIPPED)
-        self._left = self._length
-
-    def must_skip(self) -> bool:
-        """Return True if this check must be skipped, and count it."""
-        if not self._left:
-            return False
-        self._left -= 1
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Offset:
-    """The offset in Spark's log. It has the plan of the epoch, so that a replay does not depend on changed options.
-
-    Attributes:
-        epoch: The number of the epoch that ends here; 0 before the first.
-        gen: The generation: one checkpoint's name for its staged files; None before the first epoch.
-        parts: The number of partitions of the epoch.
-        rows: The maximum number of messages of the epoch.
-    """
-
-    epoch: int = 0
-    gen: str | None = None
-    parts: int = 0
-    rows: int = 0
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        """Return the offset of a dictionary from `to_json`."""
-        return cls(value["epoch"], value.get("gen"), value.get("parts", 0), value.get("rows", 0))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the form for Spark's log. It has no secrets, because the log is plain text."""
-        return {"v": 1, **{name: value for name, value in asdict(self).items() if value or name == "epoch"}}
-
-    def next(self, parts: int, rows: int) -> "Offset":
-        """Return the offset at the end of the next epoch; the first epoch begins a generation."""
-        return Offset(self.epoch + 1, self.gen or uuid.uuid4().hex, parts, rows)
-
-    def quota(self, partition: int) -> int:
-        """Return the maximum number of messages of a partition."""
-        share, rest = divmod(self.rows, self.parts)
-        return share + (partition < rest)
-
-
 class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a stream in epochs, one per micro-batch. `commit` only cleans up: staging settles the messages.
 
@@ -165,8 +80,11 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._location = options.staging()
         self._monitor = QueueMonitor(options)
         self._backoff = EmptyEpochBackoff()
-        self._available_now: _AvailableNowLimit | None = None  # with trigger AvailableNow: the end of this run
+        self._available_now: AvailableNowLimit | None = None  # with trigger AvailableNow: the end of this run
         self._last_epoch: Offset | None = None  # the last epoch of this run
+        self._progress = Progress()
+        self._gen: str | None = None  # the generation, once an epoch of this run has ended
+        self._depth: spi.Depth | None = None  # when the last epoch was planned
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first epoch, which is constant."""
@@ -177,30 +95,45 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._options.maxMessagesPerBatch)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return the end of a new epoch if messages are available, else the start."""
+        """Return the end of a new epoch if messages are available, else the start.
+
+        Raises:
+            JMSError: The broker could not be reached for longer than the option ``driverRetryTimeout``.
+            StoreError: A staged file is damaged.
+        """
         offset = Offset.from_json(start)
         self._record_last_epoch(offset)
-        if self._is_idle() or not self._monitor.has_messages():
+        if self._is_idle() or not self._has_messages():
             return start
         if offset.gen is None:
             self._check_orphans()
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.maxMessagesPerBatch
         if self._available_now is not None:
             rows = self._available_now.next_limit(rows)
-        self._last_epoch = offset.next(min(self._options.partitions, rows), rows)
+        self._depth = self._monitor.depth_or_none()
+        waiting = None if self._depth is None else self._depth.ready
+        self._last_epoch = offset.next(self._options.partitions, rows, waiting=waiting)
         return self._last_epoch.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the latest offset for the progress of a query: the depth of the queue, if known."""
-        try:
-            depth = self._monitor.depth()
-        except JMSError:  # this is only for display
-            return None
-        return None if depth is None else {"depth": depth}
+        """Return figures for the progress of a query, see `Progress`; those that the broker does not know are missing.
+
+        ``depth`` is the number of messages in the queue, ``oldest`` the JMSTimestamp of the first one when the driver
+        last looked, ``inDoubt`` the number of staged messages whose settlement the broker has not confirmed.
+        """
+        depth, self._depth = self._depth or self._monitor.depth_or_none(), None
+        known = {"depth": depth and depth.total, "oldest": self._monitor.oldest}
+        figures = {name: value for name, value in known.items() if value is not None}
+        return figures | asdict(self._progress) | {"inDoubt": self._count_in_doubt()}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Limit this run to the messages that the queue has now: see `_AvailableNowLimit`."""
-        self._available_now = _AvailableNowLimit(self._monitor.depth())
+        """Limit this run to the messages that the queue has now: see `AvailableNowLimit`.
+
+        Raises:
+            JMSError: The broker cannot be reached.
+        """
+        depth = self._monitor.depth()
+        self._available_now = AvailableNowLimit(None if depth is None else depth.total)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the partitions of the epochs between two offsets. Only this method creates the folders of epochs."""
@@ -211,7 +144,10 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planned: list[InputPartition] = []
         for epoch in range(first.epoch + 1, last.epoch + 1):
             staging.create_epoch(epoch)
-            planned += [JmsPartition(last.gen, EpochPartition(epoch, i), last.quota(i)) for i in range(last.parts)]
+            planned += [
+                JmsPartition(last.gen, EpochPartition(epoch, i), last.quota(i), counted=bool(last.counted))
+                for i in range(last.parts)
+            ]
         return planned
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -242,6 +178,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         counts = Staging(self._location, start.gen).counts_of(start.epoch)
         self._backoff.record_epoch(sum(part.received for part in counts))
+        self._progress.record_epoch(counts)
+        self._gen = start.gen
         if self._available_now is not None:
             self._available_now.record_epoch(counts)
 
@@ -253,6 +191,27 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False
         self._monitor.throttle()
         return True
+
+    def _has_messages(self) -> bool:
+        """Return True if messages are available.
+
+        With trigger AvailableNow, wait while the broker cannot be reached: Spark takes False for the end of the work,
+        and the run would succeed although messages are left.
+        """
+        found = self._monitor.has_messages()
+        while self._available_now is not None and self._monitor.is_failing:
+            found = self._monitor.has_messages()
+        return found
+
+    def _count_in_doubt(self) -> int:
+        """Return the number of staged messages that may be redelivered; 0 if a file is being removed."""
+        if self._gen is None:
+            return 0
+        staging = Staging(self._location, self._gen)
+        try:
+            return sum(staging.counts(part).received for part, sure in staging.published().items() if not sure)
+        except OSError:  # this is only for display
+            return 0
 
     def _check_orphans(self) -> None:
         if self._options.orphans == "ignore":
@@ -271,6 +230,9 @@ class QueueMonitor:
 
     Args:
         options: The options of the source.
+
+    Attributes:
+        oldest: The JMSTimestamp of the first message at the last look, as text; None if unknown.
     """
 
     def __init__(self, options: SparkOptions) -> None:
@@ -279,6 +241,7 @@ class QueueMonitor:
         self._lost = False
         self._next = 0.0
         self._failing_since: float | None = None
+        self.oldest: str | None = None
 
     def has_messages(self) -> bool:
         """Return True if messages are available, or if the broker does not support browsing.
@@ -299,14 +262,26 @@ class QueueMonitor:
         self._failing_since = None
         return found
 
-    def depth(self) -> int | None:
-        """Return the number of messages in the queue; None if the broker does not report it.
+    @property
+    def is_failing(self) -> bool:
+        """True if the broker could not be reached at the last look."""
+        return self._failing_since is not None
+
+    def depth(self) -> spi.Depth | None:
+        """Return the numbers of messages in the queue; None if the broker does not report them.
 
         Raises:
             JMSError: The broker cannot be reached.
         """
         admin = self._open().admin()
-        return None if admin is None else admin.depth(self._options.target).total
+        return None if admin is None else admin.depth(self._options.target)
+
+    def depth_or_none(self) -> spi.Depth | None:
+        """Return the numbers of messages in the queue; None if they cannot be found out."""
+        try:
+            return self.depth()
+        except JMSError:
+            return None
 
     def throttle(self) -> None:
         """Wait for the next interval: Spark polls without pause, the broker is polled once per ``pollInterval``."""
@@ -336,7 +311,11 @@ class QueueMonitor:
         self._lost = True
 
     def _can_receive(self, connection: spi.Connection) -> bool:
-        return not connection.capabilities.browse or any(connection.browse(self._options.target, limit=1))
+        if not connection.capabilities.browse:
+            return True
+        first = next(itertools.chain.from_iterable(connection.browse(self._options.target, limit=1)), None)
+        self.oldest = None if first is None else _sent(first)
+        return first is not None
 
     def _tolerate(self, error: JMSError) -> None:
         self.close()
@@ -346,3 +325,12 @@ class QueueMonitor:
             logger.warning("The broker cannot be reached, looking again until it can: %s", error)
         if now - self._failing_since > self._options.driverRetryTimeout:
             raise error
+
+
+def _sent(delivery: spi.Delivery) -> str | None:
+    """Return the time when a message was sent; None if it has none, or cannot be decoded."""
+    try:
+        sent: datetime | None = delivery.message.timestamp
+    except MessageFormatError:
+        return None
+    return None if sent is None else sent.isoformat()

@@ -67,6 +67,33 @@ def test_values_that_cannot_be_used(name: str, value: str, why: str) -> None:
         SparkOptions.parse(GIVEN | {name: value})
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2", 2.0),
+        ("0.25", 0.25),
+        ("5 seconds", 5.0),
+        ("1 second", 1.0),
+        ("500 milliseconds", 0.5),
+        ("20ms", 0.02),
+        ("3s", 3.0),
+        ("1 minute 30 seconds", 90.0),
+        ("2 Hours", 7200.0),
+        ("7 days", 604800.0),
+    ],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert SparkOptions.parse(GIVEN | {"batchTimeout": text}).batchTimeout == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["5 parsecs", "5 m", "seconds", "5 seconds or so", "-5 seconds", "5 5 seconds", "", "s"]
+)
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(InvalidOptionError, match="batchTimeout"):
+        SparkOptions.parse(GIVEN | {"batchTimeout": text})
+
+
 def test_a_bad_url_and_a_bad_kind() -> None:
     with pytest.raises(ConfigurationError):
         SparkOptions.parse(GIVEN | {"url": "no url"})

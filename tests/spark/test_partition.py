@@ -3,6 +3,7 @@
 import gc
 import sqlite3
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,12 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
+from jmsjca.messages import TextMessage
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.reconnection import connect
 from jmsjca.spark import partition
-from jmsjca.spark.partition import PartitionReader
+from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
 FIRST, SECOND, NEXT = EpochPartition(1, 0), EpochPartition(1, 1), EpochPartition(2, 0)
@@ -302,3 +305,84 @@ def test_damaged_rows_are_never_handed_over(broker) -> None:
     path.with_suffix(".arrow").write_bytes(path.with_suffix(".arrow").read_bytes()[:-1])
     with pytest.raises(StoreError, match=r"p-00000\.arrow are damaged"):
         broker.read(FIRST)
+
+
+class Inflow:
+    """A consumer and a clock: a message comes every so many seconds, and waiting takes no time."""
+
+    def __init__(self, backlog: int, gap: float) -> None:
+        self.now = 0.0
+        self._waiting = backlog
+        self._gap = gap
+        self._next = gap
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def receive(self, limit: int, timeout: float) -> list[Any]:
+        self._arrive()
+        if not self._waiting and self._next - self.now <= timeout:
+            self.now = self._next
+            self._arrive()
+        elif not self._waiting:
+            self.now += timeout
+            return []
+        received = min(limit, self._waiting)
+        self._waiting -= received
+        self.now += 1e-5 * received
+        return [Numbered() for _ in range(received)]
+
+    def _arrive(self) -> None:
+        while self._next <= self.now:
+            self._waiting += 1
+            self._next += self._gap
+
+    def drain(self) -> list[Any]:
+        return []
+
+
+class Numbered:
+    """A delivery."""
+
+    raw, count, redelivered, message = b"", 1, False, TextMessage("t")
+
+
+def open_for(inflow: Inflow, quota: int, *, counted: bool, **changes: object) -> tuple[int, float]:
+    """How many messages a partition receives, and how long it stays open."""
+    options = SparkOptions("", "q", stagingLocation="/nowhere", **changes)  # type: ignore[arg-type]
+    reader = PartitionReader(options, JmsPartition("g", FIRST, quota, counted=counted), inflow)  # type: ignore[arg-type]
+    return len(reader._receive(inflow)), inflow.now  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("counted", [True, False])
+@pytest.mark.parametrize("rate", [1, 7, 20, 200, 1000])
+def test_a_slow_inflow_does_not_keep_a_partition_open(rate, counted) -> None:
+    received, seconds = open_for(Inflow(1, 1 / rate), 100_000 if not counted else 1, counted=counted)
+    assert received >= 1
+    assert seconds <= 0.5 + 0.01 + 1e-5 * received
+
+
+def test_messages_that_others_took_do_not_keep_a_partition_open() -> None:
+    """A hundred were counted; one is left, and a slow inflow."""
+    assert open_for(Inflow(1, 1 / 7), 100, counted=True)[1] <= 0.5 + 2 / 7
+
+
+def test_a_longer_latency_makes_larger_batches() -> None:
+    short, long = (open_for(Inflow(1, 1 / 20), 1000, counted=False, maxBatchLatency=time)[0] for time in (0.5, 5.0))
+    assert (short, long) == (11, 101)
+
+
+def test_a_backlog_is_received_whole_however_long_it_takes() -> None:
+    """At a fifth of a second for each message there is never a pause, and the quota is the end."""
+    assert open_for(Inflow(100_000, 60), 100_000, counted=False) == (100_000, pytest.approx(1.0))
+
+
+def test_a_network_may_pause_within_what_was_counted() -> None:
+    assert open_for(Inflow(0, 0.04), 100, counted=True)[0] == 100  # but not within what was not
+    assert open_for(Inflow(0, 0.04), 100, counted=False)[0] < 20
+
+
+def test_an_endless_flow_ends_with_the_batch_timeout() -> None:
+    received, seconds = open_for(Inflow(1, 1e-7), 10**9, counted=True, batchTimeout=0.01)
+    assert received
+    assert seconds < 10

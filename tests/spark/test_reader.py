@@ -5,6 +5,7 @@ import json
 import pickle
 import sqlite3
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -17,9 +18,10 @@ from jmsjca.errors import ConnectionLostError, InvalidDestinationError, InvalidU
 from jmsjca.reconnection import connect
 from jmsjca.spark import reader
 from jmsjca.spark import reader as module
+from jmsjca.spark.epochs import EmptyEpochBackoff, Offset
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import PartitionReader
-from jmsjca.spark.reader import EmptyEpochBackoff, JmsStreamReader, Offset, QueueMonitor
+from jmsjca.spark.reader import JmsStreamReader, QueueMonitor
 from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spi import Capabilities
 
@@ -91,17 +93,17 @@ def test_an_empty_queue_opens_no_epoch(driver, broker) -> None:
 
 def test_an_epoch_is_opened_when_messages_wait(driver, broker) -> None:
     made = driver(partitions=3, maxMessagesPerBatch=2)
-    broker.send("a")
+    broker.send(*"abc")
     end = made.next()
     assert (end["epoch"], end["parts"], end["rows"]) == (1, 2, 2)  # no partition without a share
-    assert broker.waiting() == ["a"]
+    assert broker.waiting() == [*"abc"]
     assert not broker.location.exists()  # the offset log comes first
 
 
 @pytest.mark.parametrize(("limit", "rows"), [(ReadMaxRows(3), 3), (ReadAllAvailable(), 5)])
 def test_no_limit_is_no_limitlessness(driver, broker, limit, rows) -> None:
     made = driver(maxMessagesPerBatch=5)
-    broker.send("a")
+    broker.send(*"abcdefg")
     assert made.reader.latestOffset(made.offset, limit)["rows"] == rows
 
 
@@ -201,7 +203,7 @@ def test_a_blind_available_now_ends_with_the_first_late_message(driver, broker, 
 
 
 def test_a_blind_driver_reports_no_depth(driver, blind) -> None:
-    assert driver().reader.reportLatestOffset() is None
+    assert "depth" not in driver().reader.reportLatestOffset()
 
 
 def test_orphans_are_named_and_may_be_ignored(driver, broker) -> None:
@@ -231,7 +233,7 @@ def test_a_topic_is_refused(driver) -> None:
 def test_the_depth_is_reported(driver, broker) -> None:
     made = driver()
     broker.send("a", "b")
-    assert made.reader.reportLatestOffset() == {"depth": 2}
+    assert made.reader.reportLatestOffset()["depth"] == 2
 
 
 def test_a_reader_that_has_looked_can_be_copied(driver, broker) -> None:
@@ -242,6 +244,65 @@ def test_a_reader_that_has_looked_can_be_copied(driver, broker) -> None:
     assert copy.latestOffset(made.offset, copy.getDefaultReadLimit())["epoch"] == 1
     copy.stop()
     assert made.batch() == ["a"]
+
+
+def test_an_epoch_takes_what_waits_in_equal_shares(driver, broker) -> None:
+    """One partition would take all of a short queue, and the others would wait for nothing."""
+    made = driver(partitions=2, maxMessagesPerBatch=100)
+    broker.send(*"abcdef")
+    planned = made.reader.partitions(made.offset, made.next())
+    assert [(part.quota, part.counted) for part in planned] == [(3, True), (3, True)]
+
+
+def test_where_nobody_can_count_the_limit_is_the_plan(driver, broker, blind) -> None:
+    made = driver(partitions=2, maxMessagesPerBatch=10)
+    broker.send("a")
+    planned = made.reader.partitions(made.offset, made.next())
+    assert [(part.quota, part.counted) for part in planned] == [(5, False), (5, False)]
+
+
+def test_the_progress_is_reported(driver, broker, monkeypatch) -> None:
+    made = driver(partitions=1)
+    broker.send("a", "b")
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionReader, "_settle", lambda *_: None)  # a and b come again
+        made.batch()
+    broker.send("c")
+    assert made.batch() == ["c"]
+    broker.send("d", "e", "f")
+    made.next()
+    report = made.reader.reportLatestOffset()
+    assert datetime.fromisoformat(report.pop("oldest")).tzinfo == UTC
+    assert report == {"depth": 3, "received": 5, "redelivered": 0, "duplicates": 2, "inDoubt": 2}
+
+
+def test_available_now_waits_for_a_broker_that_is_away_for_a_moment(driver, broker, monkeypatch) -> None:
+    """To Spark, nothing to do is the end of the run."""
+    made = driver(maxMessagesPerBatch=2, driverRetryTimeout=3600)
+    broker.send(*"abcde")
+    made.reader.prepareForTriggerAvailableNow()
+    assert made.batch() == ["a", "b"]
+    made.reader.stop()  # its connection is lost
+    failures = iter([ConnectionLostError("away")] * 3)
+
+    def refuse(settings, lost):
+        for failure in failures:
+            raise failure
+        return connect(settings, lost)
+
+    monkeypatch.setattr(reader, "connect", refuse)
+    assert made.batch() == ["c", "d"]
+
+
+def test_available_now_fails_if_the_broker_stays_away(driver, broker, monkeypatch) -> None:
+    made = driver(maxMessagesPerBatch=2, driverRetryTimeout=0)
+    broker.send(*"abcde")
+    made.reader.prepareForTriggerAvailableNow()
+    assert made.batch() == ["a", "b"]
+    made.reader.stop()
+    monkeypatch.setattr(reader, "connect", lambda *_: (_ for _ in ()).throw(ConnectionLostError("away")))
+    with pytest.raises(ConnectionLostError):
+        made.next()
 
 
 def test_the_first_offset_is_always_the_same_and_names_no_generation() -> None:
@@ -256,7 +317,11 @@ def test_each_first_epoch_begins_a_generation_and_the_next_ones_keep_it() -> Non
 
 
 @given(
-    st.builds(Offset, st.integers(1, 10**9), st.uuids().map(lambda u: u.hex), st.integers(1, 64), st.integers(1, 10**6))
+    st.builds(
+        Offset,
+        *(st.integers(1, 10**9), st.uuids().map(lambda u: u.hex), st.integers(1, 64), st.integers(1, 10**6)),
+        st.integers(0, 1),
+    )
 )
 def test_spark_keeps_it_as_text(offset: Offset) -> None:
     assert Offset.from_json(json.loads(json.dumps(offset.to_json()))) == offset
@@ -291,7 +356,7 @@ def test_it_sees_messages_and_takes_none(probe, url):
     assert not probe.has_messages()
     send(url)
     assert probe.has_messages()
-    assert probe.depth() == 1
+    assert probe.depth().total == 1
 
 
 def test_a_message_that_cannot_be_decoded_is_a_message(probe, url, tmp_path):
