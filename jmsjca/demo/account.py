@@ -15,7 +15,7 @@ from typing import Any, Self, TextIO
 
 from jmsjca.config import Limits
 from jmsjca.demo.events import POISON_MARK
-from jmsjca.demo.settings import DemoSettings
+from jmsjca.demo.settings import DemoSettings, open_session
 from jmsjca.destinations import Queue, Subscription
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.outbound import ConnectionFactory, MessageConsumer, Session
@@ -197,13 +197,13 @@ def _collect(
     with (
         Findings.kept_in(settings.path(f"{name}.jsonl")) as findings,
         factory.create_connection() as connection,
-        connection.create_session(transacted=True) as session,
+        open_session(connection) as session,
     ):
         quiet, patience = (0.0, 0.0) if connection.admin else (_QUIET, _PATIENCE)
         consumer = _consumer(session, source)
         while unit := list(_receive(consumer, quiet if findings.hold(expected) else patience)):
             _add(findings, unit, events)
-            session.commit()
+            session.commit() if session.transacted else unit[-1].acknowledge()
     return findings
 
 

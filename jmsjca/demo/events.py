@@ -6,12 +6,13 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TextIO
 
-from jmsjca.demo.settings import DemoSettings, check_broker
+from jmsjca.demo.settings import DemoSettings, check_broker, open_session
 from jmsjca.errors import InvalidOptionError
 from jmsjca.messages import Short
 from jmsjca.outbound import ConnectionFactory, MessageProducer, Session
@@ -95,7 +96,7 @@ _CHUNK = 200
 def send_events(
     settings: DemoSettings, events: Iterable[dict[str, Any]], poison: float, seed: int, report: Callable[[int], None]
 ) -> float:
-    """Send all events to the queue in transactions; corrupt a share of the bodies.
+    """Send all events to the queue, in transactions where the broker has them; corrupt a share of the bodies.
 
     Args:
         settings: The settings of the run.
@@ -110,7 +111,7 @@ def send_events(
     begin = time.perf_counter()
     spoiler = _Spoiler(poison, seed)
     factory = ConnectionFactory(settings.url)
-    with factory.create_connection() as connection, connection.create_session(transacted=True) as session:
+    with factory.create_connection() as connection, open_session(connection) as session:
         producer = session.create_producer(settings.flights)
         with settings.journal.open("w") as journal:
             for sent, chunk in _chunks(events):
@@ -131,7 +132,7 @@ def _send(
 ) -> None:
     journal.writelines(f"{id_}{'' if kind is None else POISON_MARK}\n" for id_, _, kind in chunk)
     journal.flush()
-    with session.transaction():
+    with session.transaction() if session.transacted else nullcontext():
         for id_, event, kind in chunk:
             body = json.dumps({"id": id_, **event})
             properties = {

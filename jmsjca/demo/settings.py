@@ -1,18 +1,20 @@
 """Settings shared by the processes of one run, and the requirements on the broker."""
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
 from jmsjca.config import ConnectionURL
+from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import InvalidOptionError, JMSError, NotSupportedError, StoreError
-from jmsjca.outbound import ConnectionFactory
+from jmsjca.outbound import Connection, ConnectionFactory, Session
 from jmsjca.reconnection import ConnectionSettings, connect
 
-__all__ = ["DemoSettings", "check_broker", "clean_up", "subscribe"]
+__all__ = ["DemoSettings", "check_broker", "clean_up", "open_session", "subscribe"]
 
 _CLIENT = "jmsjca-demo"
 
@@ -123,14 +125,16 @@ class DemoSettings:
             raise InvalidOptionError(f"{file} is not the settings file of a run: {error}.") from error
 
     def _name(self, plain: str) -> str:
-        return f"{plain}.{self.run}" if self.shared else plain
+        if not self.shared:
+            return plain
+        return re.sub(r"\W", "_", f"{plain}.{self.run}")  # Open MQ takes identifiers only
 
     def _subscription(self, name: str) -> Subscription:
         # Only one connection may use a client id, so each subscription has its own.
         return Subscription(self.results, name, f"{self._name(_CLIENT)}-{name}")
 
 
-_NEEDED = ("transacted_receive", "transacted_send", "durable")
+_NEEDED = ("durable",)
 
 
 def check_broker(url: str) -> None:
@@ -156,6 +160,11 @@ def check_broker(url: str) -> None:
             f"--url {shown}: the demo needs {' and '.join(missing)}, which this broker does not offer over "
             f"{shown.protocol}://. Name another broker, or another protocol."
         )
+
+
+def open_session(connection: Connection) -> Session:
+    """Open a session that settles several messages at a time: transacted, or by `acknowledge` without transactions."""
+    return connection.create_session(connection.capabilities.atomic, AcknowledgeMode.CLIENT)
 
 
 def subscribe(settings: DemoSettings) -> None:

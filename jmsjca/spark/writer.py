@@ -1,4 +1,6 @@
-"""The sink: executors send the rows of their partition in short transactions.
+"""The sink: executors send the rows of their partition in short transactions, where the broker has them.
+
+Elsewhere each message is confirmed by itself, and a task ends when all are.
 
 Delivery is at least once: Spark writes a partition again when a task or a batch fails. Every message has a duplicate
 id, so that a broker with duplicate detection drops repeated messages: the column ``duplicate_id`` if there is one, else
@@ -9,16 +11,19 @@ same order.
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from jmsjca.messages import DUPLICATE_ID
+from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.rows import RowEncoder
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["JmsBatchWriter", "JmsStreamWriter"]
 
@@ -52,28 +57,41 @@ class PartitionWriter:
             job: The prefix that makes generated duplicate ids unique.
 
         Raises:
-            JMSError: The broker refused a message or failed; earlier transactions stay committed.
+            JMSError: The broker refused a message or failed; earlier transactions stay committed, and without
+                transactions any message may be sent.
         """
         context = TaskContext.get()
         prefix = f"{job}/{context.partitionId() if context else 0}"
         factory = ConnectionFactory(
             self._options.url, user_name=self._options.userName, password=self._options.password
         )
-        with factory.create_connection() as connection, connection.create_session(transacted=True) as session:
-            return Sent(self._send(session, batches, prefix))
+        with factory.create_connection() as connection:
+            transacted = connection.capabilities.atomic
+            with connection.create_session(transacted=transacted) as session:
+                return Sent(self._send(session, batches, prefix))
 
     def _send(self, session: Session, batches: Iterator[Any], prefix: str) -> int:
         producer = session.create_producer(self._options.target)
         sent = 0
+        futures: list[Future[Message]] = []
         for row in (row for batch in batches for row in batch.to_pylist()):
             message, priority = self._encoder.message(row)
             message.properties[DUPLICATE_ID] = self._encoder.duplicate_id(row, f"{prefix}/{sent}")
-            producer.send(message, priority=priority, time_to_live=self._options.timeToLive)
+            futures.append(producer.send_async(message, priority=priority, time_to_live=self._options.timeToLive))
             sent += 1
             if sent % _MAX_UNIT == 0:
-                session.commit()
-        session.commit()
+                _complete(session, futures)
+        _complete(session, futures)
         return sent
+
+
+def _complete(session: Session, futures: list["Future[Message]"]) -> None:
+    """Commit, or without transactions wait until the broker has confirmed each message."""
+    if session.transacted:
+        session.commit()
+    for future in futures:
+        future.result()
+    futures.clear()
 
 
 class JmsBatchWriter(DataSourceArrowWriter):

@@ -112,6 +112,25 @@ def test_a_stream_takes_whatever_other_clients_send(spark, broker, broker_url, t
     assert "behind" in {row.text for row in rows}
 
 
+@pytest.mark.parametrize("pair", ["artemis-amqp", "rabbitmq4-amqp", "artemis-stomp"])
+def test_a_table_is_written_with_and_without_transactions(spark, pair, broker_url):
+    url, queue = broker_url(pair), Queue(f"spark.{uuid.uuid4().hex}")
+    numbers = [f"{number:04}" for number in range(2500)]
+    table = spark.createDataFrame([(number,) for number in numbers], "text string").repartition(2)
+    table.write.format("jms").options(url=url, destination=queue.name).mode("append").save()
+    connection = connect(ConnectionSettings(url))
+    consumer, received = connection.consumer(queue), []
+    while len(received) < len(numbers):
+        chunk = consumer.receive(500, 60)
+        received += [delivery.message.body for delivery in chunk]
+        unit = connection.unit(atomic=False)
+        unit.take(chunk)
+        unit.commit()
+        assert chunk, f"{len(received)} came"
+    connection.close()
+    assert sorted(received) == numbers
+
+
 def test_a_batch_looks_or_is_refused(spark, stream):
     stream.send("a", "b")
     connection = connect(ConnectionSettings(stream.url))
