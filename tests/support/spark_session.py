@@ -11,14 +11,13 @@ from pyspark.sql import SparkSession
 
 from jmsjca.errors import ConfigurationError
 from jmsjca.spark import register
-from jmsjca.spark.java import find_java
 
 
 @contextmanager
 def spark_session(folder: Path) -> Iterator[SparkSession]:
     """A session that knows "jms"; its tasks are tried up to four times."""
     patch = pytest.MonkeyPatch()
-    patch.setenv("JAVA_HOME", _java())
+    patch.setenv("JAVA_HOME", java_home())
     patch.setenv("PYSPARK_PYTHON", sys.executable)  # else Spark's workers are the first python3 of the PATH
     session = _session(folder)
     register(session)
@@ -27,10 +26,10 @@ def spark_session(folder: Path) -> Iterator[SparkSession]:
     patch.undo()
 
 
-def _java() -> str:
+def java_home() -> str:
     """A missing Java fails in CI; elsewhere it skips, and says so."""
     try:
-        return str(find_java())
+        return str(findjava_home())
     except ConfigurationError as error:
         if os.environ.get("CI"):
             pytest.fail(str(error))
