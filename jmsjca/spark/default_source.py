@@ -7,4 +7,6 @@ fail, because that would end the search for all other data sources, too: without
 from contextlib import suppress
 
 with suppress(ImportError):
-    from jmsjca.spark import JmsDataSource as DefaultSource  # noqa: F401  # for Spark
+    from jmsjca.spark import JmsDataSource
+
+    DefaultSource = JmsDataSource

@@ -29,7 +29,7 @@ def spark_session(folder: Path) -> Iterator[SparkSession]:
 def java_home() -> str:
     """A missing Java fails in CI; elsewhere it skips, and says so."""
     try:
-        return str(findjava_home())
+        return str(find_java())
     except ConfigurationError as error:
         if os.environ.get("CI"):
             pytest.fail(str(error))
