@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Self
 
 from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode, Clock, Deadline
@@ -205,7 +206,7 @@ class ConnectionPool:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            self._changed.notify_all()
+            self._notify()
         for connection in idle:
             self._discard(connection)
         with self._changed:
@@ -224,7 +225,7 @@ class ConnectionPool:
         """
         self._set_sizes(min_size, max(self._max_size, min_size) if max_size is None else max_size)
         with self._changed:
-            self._changed.notify_all()
+            self._notify()
         self._close_surplus()
 
     def drain(self) -> None:
@@ -262,9 +263,10 @@ class ConnectionPool:
 
     def _reset_after_fork(self) -> None:
         """Begin with an empty pool: the parent's connections and waiting threads do not exist in the child."""
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._idle = deque()
-        self._waiting: deque[object] = deque()
+        self._waiting: deque[threading.Condition] = deque()
         self._size = 0
         self._generation = 0
         self._failed_at = float("-inf")
@@ -287,13 +289,13 @@ class ConnectionPool:
             A connection, of other credentials if the pool is full of them; None if the caller may open one: its place
             is reserved.
         """
-        ticket = object()
         with self._changed:
+            ticket = threading.Condition(self._lock)
             self._waiting.append(ticket)
             try:
                 if not self._is_available(ticket):
                     self._begin_to_wait(deadline)
-                if not self._changed.wait_for(lambda: self._is_available(ticket), deadline.remaining()):
+                if not ticket.wait_for(lambda: self._is_available(ticket), deadline.remaining()):
                     raise PoolTimeoutError(
                         f"All {self._max_size} connections of the pool are borrowed: return them sooner (close()),"
                         " or use a larger max_size or timeout."
@@ -302,11 +304,20 @@ class ConnectionPool:
                 return self._pop(key)
             finally:
                 self._waiting.remove(ticket)
-                self._changed.notify_all()
+                self._notify()
 
-    def _is_available(self, ticket: object) -> bool:
-        available = len(self._idle) + max(self._max_size - self._size, 0)
-        return self._closed or self._waiting.index(ticket) < available
+    def _is_available(self, ticket: threading.Condition) -> bool:
+        return self._closed or self._waiting.index(ticket) < self._count_available()
+
+    def _count_available(self) -> int:
+        return len(self._idle) + max(self._max_size - self._size, 0)
+
+    def _notify(self) -> None:
+        """Wake only the threads whose turn it is: waking all of them would slow each of them down."""
+        turns = len(self._waiting) if self._closed else self._count_available()
+        for ticket in islice(self._waiting, turns):
+            ticket.notify()
+        self._changed.notify_all()  # `close`
 
     def _begin_to_wait(self, deadline: Deadline) -> None:
         if deadline.remaining() == 0:
@@ -340,7 +351,7 @@ class ConnectionPool:
     def _release_slot(self) -> None:
         with self._changed:
             self._size -= 1
-            self._changed.notify_all()
+            self._notify()
 
     def _open_connection(self, key: _Key) -> PooledConnection:
         self._count("connections_num")
@@ -388,7 +399,7 @@ class ConnectionPool:
             keep = not (crowded or connection.failed or self._is_too_old(connection, now))
             if keep:
                 self._idle.append(connection)
-                self._changed.notify_all()
+                self._notify()
         if not keep:
             self._discard(connection)
         self._close_surplus()

@@ -4,6 +4,7 @@ import math
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -21,6 +22,8 @@ from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import DeliveryMode, Message
 from jmsjca.outbound.pool import ConnectionPool
 from jmsjca.outbound.requestor import Requestor
+from jmsjca.outbound.session import Session
+from jmsjca.outbound.shared_connections import SharedConnections
 
 __all__ = ["SendOptions", "Sender", "SendsMessages"]
 
@@ -127,6 +130,7 @@ class Sender:
         self, pool: ConnectionPool, *, retry_timeout: float = 30.0, converters: Converters | None = None
     ) -> None:
         self._pool = pool
+        self._shared = SharedConnections(pool)
         self._retry_timeout = retry_timeout
         self._converters = converters or Converters.default()
 
@@ -189,7 +193,7 @@ class Sender:
         if duplicate_id is not None:
             _set_duplicate_ids(messages, duplicate_id or uuid.uuid4().hex)
         given = _producer_options(options)
-        self._repeat(_Sending(self._pool, to, messages, given, has_ids=duplicate_id is not None))
+        self._repeat(_Sending(self._pool, self._shared, to, messages, given, has_ids=duplicate_id is not None))
         return messages
 
     async def send_async(
@@ -273,6 +277,7 @@ class _Sending:
 
     Args:
         pool: The pool.
+        shared: The connections of the pool for single messages.
         to: The destination.
         messages: The messages.
         given: The options of the producer.
@@ -282,6 +287,7 @@ class _Sending:
     def __init__(
         self,
         pool: ConnectionPool,
+        shared: SharedConnections,
         to: Destination,
         messages: Sequence[Message],
         given: Mapping[str, Any],
@@ -289,6 +295,7 @@ class _Sending:
         has_ids: bool,
     ) -> None:
         self._pool = pool
+        self._shared = shared
         self._to = to
         self._messages = messages
         self._given = given
@@ -317,17 +324,26 @@ class _Sending:
             raise self._doubt from error
 
     def _attempt(self) -> None:
-        with self._pool.connection() as connection:
+        many = len(self._messages) - self._sent > 1
+        with self._pool.connection() if many else self._shared.connection() as connection:
             can = connection.capabilities
             self._removes_duplicates = can.duplicate_detection
-            session = connection.create_session(can.atomic and len(self._messages) - self._sent > 1)
-            producer = session.create_producer(self._to)
-            for message in self._messages[self._sent :]:
-                producer.send(message, **self._given)
-                self._sent += not session.transacted
-            if session.transacted:
-                session.commit()
-            self._sent = len(self._messages)
+            session = connection.create_session(can.atomic and many)
+            try:
+                self._send(session)
+            finally:
+                if not many:  # others go on using the connection
+                    with suppress(JMSError):
+                        session.close()
+
+    def _send(self, session: Session) -> None:
+        producer = session.create_producer(self._to)
+        for message in self._messages[self._sent :]:
+            producer.send(message, **self._given)
+            self._sent += not session.transacted
+        if session.transacted:
+            session.commit()
+        self._sent = len(self._messages)
 
     def is_repeatable(self, error: BaseException) -> bool:
         """Return True if another attempt cannot send a message twice."""

@@ -158,7 +158,9 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
         first = self._untransacted and _without_empty(self._untransacted)
         outgoing = self._outgoing and _without_empty(self._outgoing)
         in_transaction = self._atomic or (confirmed and self._links.broker.capabilities.atomic)
-        if first or outgoing or (self._taken and in_transaction):
+        if not (first or self._taken or self._atomic) and _is_one_message(outgoing):
+            self._send_alone(outgoing, seconds)
+        elif first or outgoing or (self._taken and in_transaction):
             self._write_batch(first, outgoing, seconds, in_transaction=in_transaction)
         if not self._taken or in_transaction:
             return
@@ -166,6 +168,13 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
             acknowledge_confirmed(self._links, self._taken_by_consumer(), seconds)
         else:
             acknowledge_nowait(self._taken_by_consumer())
+
+    def _send_alone(self, outgoing: Outgoing, seconds: float) -> None:
+        """Send one message. Other threads of the connection write their commits while this one waits."""
+        sends = UnitCommit(self._links, {}, seconds)
+        with self._links.commit_lock:
+            wait = sends.start_untransacted(outgoing)
+        wait()
 
     def _write_batch(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, in_transaction: bool) -> None:
         batch = UnitCommit(self._links, self._taken_by_consumer(), seconds)
@@ -191,3 +200,7 @@ def _do_nothing() -> None:
 def _without_empty(outgoing: Outgoing) -> Outgoing:
     """Return messages without destinations for which each message was refused when it was encoded."""
     return {to: payloads for to, payloads in outgoing.items() if payloads}
+
+
+def _is_one_message(outgoing: Outgoing) -> bool:
+    return len(outgoing) == 1 and all(len(payloads) == 1 for payloads in outgoing.values())

@@ -1,5 +1,7 @@
 """Units that are committed without waiting: their order, their outcomes, and the links that they use."""
 
+import threading
+
 import pytest
 from proton import Message
 
@@ -67,6 +69,29 @@ def test_messages_are_on_their_way_before_the_first_is_accepted(opened):
         held.answer(number, 0x24)
     assert _outcomes(waits) == [None, None, None]
     assert opened.peer.sent == {"queue://target": ["0", "1", "2"]}
+
+
+@pytest.mark.parametrize("first_state", [0x24, 0x25], ids=["accepted", "rejected"])
+def test_commits_of_one_message_do_not_wait_for_each_other(opened, first_state):
+    """Each thread waits for the outcome of its own message."""
+    held, outcomes = Held(opened.peer), {}
+
+    def commit(body):
+        unit = opened.connection.unit(atomic=False)
+        unit.send(TextMessage(body), TARGET)
+        outcomes[body] = _outcomes([unit.commit])
+
+    threads = [threading.Thread(target=commit, args=(body,)) for body in "ab"]
+    threads[0].start()
+    opened.peer.wait_for("transfer", 1)
+    threads[1].start()
+    opened.peer.wait_for("transfer", 2)
+    held.answer(1, 0x24)
+    threads[1].join()
+    assert outcomes == {"b": [None]}
+    held.answer(0, first_state)
+    threads[0].join()
+    assert outcomes["a"] == [None if first_state == 0x24 else TransactionRolledBackError]
 
 
 def test_each_message_has_its_own_outcome(opened):
