@@ -215,7 +215,9 @@ class SqlInbox:
         insert: Any = _INSERT.get(session.get_bind().dialect.name)
         if insert is not None:
             statement = insert(self.table).values(row).on_conflict_do_nothing()
-            return bool(session.execute(statement).rowcount)  # type: ignore[attr-defined]  # of an INSERT
+            # Without this option the number of rows of an INSERT is -1 on PostgreSQL.
+            inserted: Any = session.execute(statement, execution_options={"preserve_rowcount": True})
+            return bool(inserted.rowcount == 1)
         try:
             with session.begin_nested():
                 session.execute(sa.insert(self.table).values(row))

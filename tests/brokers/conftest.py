@@ -5,6 +5,7 @@ import os
 import pytest
 from brokers import BrokerMissing, registry
 from brokers.logs import keep_log
+from brokers.postgresql import PostgreSQL
 from brokers.registry import url_of
 from certificate_authority import Authority
 from encrypted_artemis import EncryptedArtemis
@@ -39,6 +40,16 @@ def own_broker():
     """Return a function that starts a broker of this test's own by its name."""
     yield lambda name: demand(registry.own(name).start)
     registry.discard_own()
+
+
+@pytest.fixture(scope="session")
+def postgresql():
+    """Return a PostgreSQL for all tests."""
+    server = PostgreSQL()
+    try:
+        yield demand(server.start)
+    finally:
+        registry.discard(server)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.transactions import InboxOutcome, SqlInbox, joined_session
 from jmsjca.transactions.inbox import message_key
 from tests.unit.inbound.listeners import PATIENCE, send, waiting
-from tests.unit.inbound.test_container_transactions import LINES, METADATA, insert, left, outcome, rows
+from tests.unit.inbound.test_container_transactions import METADATA, insert, left, outcome, rows
 
 DAY = 86_400.0
 MODES = [
@@ -178,8 +178,7 @@ class TestNoDuplicate:
 
         def handler(message, transaction):
             attempts.append(1)
-            with joined_session(engine, transaction).begin_nested():
-                joined_session(engine, transaction).execute(LINES.insert().values(of="x" * len(attempts)))
+            insert(joined_session(engine, transaction), message.body)
             if len(attempts) == 1:
                 transaction.get().addBeforeCommitHook(lambda: 1 / 0)
 
