@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from jmsjca.errors import ConfigurationError
 from jmsjca.spark import register
+from jmsjca.spark.java import find_java
 
 
 @contextmanager
