@@ -1,4 +1,4 @@
-"""What a delivered message knows of its delivery: the batch, redeliveries, rollback, and the data kept for them."""
+"""The delivery of a message, as the message knows it: the batch, redeliveries, rollback, and the data kept for them."""
 
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Protocol, Self

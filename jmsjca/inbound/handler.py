@@ -58,7 +58,7 @@ class HandlerLoop:
             return False
 
     def running(self) -> "asyncio.AbstractEventLoop | None":
-        """Return the loop that coroutines run on; None if there is none yet."""
+        """Return the loop that coroutines run on; None before the first coroutine."""
         with self._lock:
             return self._application_loop or (self._background.loop if self._background is not None else None)
 
@@ -179,7 +179,7 @@ class Handler:
         return result
 
     def running_loop(self) -> "asyncio.AbstractEventLoop | None":
-        """Return the event loop of the handler's coroutines; None if there is none yet."""
+        """Return the event loop of the handler's coroutines; None before the first one."""
         return self._loop.running()
 
     def runs_on_calling_loop(self) -> bool:

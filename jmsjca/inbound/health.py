@@ -41,7 +41,7 @@ class ActivationHealth:
 
     Attributes:
         name: The display name.
-        status: "consuming": it delivers messages, or did within the interval; "idle": there are none; "stuck": it is
+        status: "consuming": it delivers messages, or did within the interval; "idle": no messages arrive; "stuck": it is
             connected, but messages do not flow; "down": it is not connected, or is stopped.
         reason: The reason of "stuck" and "down"; otherwise None, or a remark.
         since: The time since when; None if unknown.
@@ -194,7 +194,7 @@ _REASONS = {
 
 
 def _oldest_step(activity: Activity) -> Stall | None:
-    """Return the step that has lasted longest; a delayed redelivery is none, as it ends by itself."""
+    """Return the step that has lasted longest; a delayed redelivery does not count, as it ends by itself."""
     steps = [(since, step) for step, since in activity.steps() if step != "delay"]
     if not steps:
         return None

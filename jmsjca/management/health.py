@@ -1,6 +1,6 @@
 """Health for orchestrators: an ASGI application, a small HTTP server, and a file for probes by exit status.
 
-Readiness tells whether messages can flow. Liveness fails only if a new process may help: a broker that is down is no
+Readiness means that messages can flow. Liveness fails only if a new process may help: a broker that is down is no
 reason to restart its clients.
 """
 

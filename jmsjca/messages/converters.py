@@ -191,7 +191,7 @@ class Converters:
         """Return the reader of a type, without regard to type ids.
 
         Raises:
-            TypeError: There is none.
+            TypeError: No converter is known.
         """
         members = _members(kind)
         one, optional = members[0] if len(members) == 1 else kind, NoneType in get_args(kind)
@@ -280,7 +280,7 @@ def _plain_message(body: object, *, map_messages: bool) -> Message:
 
 
 def _members(kind: Any) -> list[Any]:
-    """Return the members of a union without None; the type itself if it is none."""
+    """Return the members of a union without None; the type itself if it is no union."""
     return [it for it in get_args(kind) if it is not NoneType] if get_origin(kind) in (Union, UnionType) else [kind]
 
 
@@ -289,7 +289,7 @@ def _accepts(kind: Any, registered: type) -> bool:
 
 
 def _select(choices: Mapping[tuple[str, str], Read], read: Read, message: Message) -> object:
-    """Read a body as the class that its type id names; as ``read`` does if the id is none of the parameter's."""
+    """Read a body as the class that its type id names; as ``read`` does for another id."""
     for (name, type_id), read_choice in choices.items():
         if message.properties.get(name) == type_id:
             return read_choice(message)
@@ -316,7 +316,7 @@ def _read_with(from_message: Read, target: str, message: Message) -> object:
 
 
 def _call(convert: Callable[[Any], object], value: object, what: str) -> object:
-    """Call a converter. Its error's text may contain the body, so only its class and place are told."""
+    """Call a converter. Its error's text may contain the body, so only its class and place are reported."""
     try:
         return convert(value)
     except JMSError:

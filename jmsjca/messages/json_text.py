@@ -95,7 +95,7 @@ def _jsonable(value: Any) -> object:
     """Return a value that `json` knows for one that it does not know.
 
     Raises:
-        TypeError: There is none.
+        TypeError: No JSON value is known for it.
     """
     kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
     if issubclass(kind, type | Iterator) or hasattr(kind, "__await__"):

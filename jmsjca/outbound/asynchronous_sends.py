@@ -85,7 +85,7 @@ class AsynchronousSends:
         try:
             self._hooks.wrap_send(partial(pending.begin, self._mode))(message, to)
         except BaseException:
-            if pending.begun:  # a hook failed after the message was on its way: nobody is told its outcome
+            if pending.begun:  # a hook failed after the message was on its way: no listener gets its outcome
                 self._put(pending.without_listener())
             raise
         self._put(pending)

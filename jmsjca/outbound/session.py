@@ -266,7 +266,7 @@ class BaseSession(MessageFactory, Closeable):
     def recover(self) -> None:
         """Request redelivery of all messages that are not acknowledged, in order; they are counted (section 6.2.10).
 
-        Under `AcknowledgeMode.AUTO` there are none; under ``DUPS_OK`` those that are not acknowledged yet.
+        Under `AcknowledgeMode.AUTO` always empty; under ``DUPS_OK`` the messages that are not acknowledged yet.
 
         Raises:
             IllegalStateError: The session is transacted: use `rollback`.

@@ -146,7 +146,7 @@ class _WildcardPiece:
         return all(mine is ANY or mine == its for mine, its in zip(self._characters, there, strict=True))
 
     def find(self, text: str, start: int) -> int:
-        """Return the first position of the piece at or after `start`; -1 if there is none."""
+        """Return the first position of the piece at or after `start`; -1 if it does not occur."""
         begun = 0
         for place in range(start, len(text)):
             begun = (begun << 1 | 1) & self._masks.get(text[place], self._wild)

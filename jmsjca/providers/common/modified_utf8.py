@@ -11,7 +11,7 @@ _LAST_OF_16_BITS = "\uffff"
 
 
 def decode_string(encoded: bytes) -> str:
-    """Return a string from UTF-8 or, where it is none, from modified UTF-8.
+    """Return a string from UTF-8, or from modified UTF-8 if it is not valid UTF-8.
 
     Raises:
         UnicodeDecodeError: The bytes are neither.
@@ -29,7 +29,7 @@ def decode_modified(encoded: bytes, error: UnicodeDecodeError) -> str:
 
     Args:
         encoded: Bytes that are not UTF-8.
-        error: Raised if they are not modified UTF-8 either; it tells the first byte that is not UTF-8.
+        error: Raised if they are not modified UTF-8 either; it names the first byte that is not UTF-8.
 
     Raises:
         UnicodeDecodeError: The bytes are not modified UTF-8.

@@ -112,7 +112,7 @@ class TestRejected(ListenerContract):
         stage.expect_remaining(stage.source)
 
     def test_is_the_whole_batch_if_the_handler_takes_it_whole(self, stage: ListenerHarness) -> None:
-        """Nothing tells which of them it is."""
+        """The cause in the batch is unknown."""
 
         def _handler(messages: Sequence[Message]) -> None:
             raise Reject(f"{len(messages) > 0}")

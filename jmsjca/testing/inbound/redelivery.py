@@ -291,7 +291,7 @@ def _content(message: Message) -> object:
 
 
 def _wait_until_held(stage: ListenerHarness) -> None:
-    """Wait until the listener has received a redelivery, which it delays; where the broker tells what is held."""
+    """Wait until the listener has received a redelivery, which it delays; where the broker reports held messages."""
     connection, pause = stage.harness.connection, threading.Event()
     admin = connection.admin() if connection.capabilities.counts_held else None
     while admin is not None and not admin.depth(stage.source).held:

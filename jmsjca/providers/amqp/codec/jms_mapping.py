@@ -100,7 +100,7 @@ def to_jms_correlation_id(value: Any) -> str | None:
     one, else their text.
 
     Raises:
-        MessageFormatError: The value is none of these.
+        MessageFormatError: The value has another type.
     """
     if value is None:
         return None
