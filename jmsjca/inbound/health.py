@@ -41,8 +41,8 @@ class ActivationHealth:
 
     Attributes:
         name: The display name.
-        status: "consuming": it delivers messages, or did within the interval; "idle": no messages arrive; "stuck": it is
-            connected, but messages do not flow; "down": it is not connected, or is stopped.
+        status: "consuming": it delivers messages, or did within the interval; "idle": no messages arrive; "stuck": it
+            is connected, but messages do not flow; "down": it is not connected, or is stopped.
         reason: The reason of "stuck" and "down"; otherwise None, or a remark.
         since: The time since when; None if unknown.
         failed: True if only a new start can help: the activation stopped permanently, or its threads ended.

@@ -30,7 +30,7 @@ class RabbitMQAdmin:
         )
 
     def depth(self, source: Destination | Subscription) -> Depth:
-        """Count the waiting messages of a queue or a named subscription; the broker does not report which messages are held."""
+        """Count the waiting messages of a queue or a named subscription. The broker does not report held messages."""
         found = self._node.find_queue(_queue_name(source))
         return Depth(found.number("message_count") if found else 0, 0, 0)
 
