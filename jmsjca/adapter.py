@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from types import NoneType, TracebackType
+from types import NoneType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from jmsjca.arguments import check_instance, check_text_or_none, check_timeout
@@ -21,6 +21,7 @@ from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
 from jmsjca.inbound.activation_state import StatusMonitor
 from jmsjca.inbound.health import Health, check_interval
 from jmsjca.inbound.inbox_unit import Inbox
+from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable
 from jmsjca.inbound.listener_settings import listener_settings
 from jmsjca.inbound.shutdown import serve, stop_all
 from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
@@ -40,7 +41,7 @@ __all__ = ["ResourceAdapter"]
 H = TypeVar("H", bound=Callable[..., object])
 
 
-class ResourceAdapter(SendsMessages):
+class ResourceAdapter(SendsMessages, Startable):
     """Activates listeners and creates connection factories, with common defaults for one broker.
 
     Use it as a context manager (``with adapter:`` or ``async with adapter:``), or call `start` and `stop`, or call
@@ -60,6 +61,8 @@ class ResourceAdapter(SendsMessages):
         credentials: Takes the place of user name and password, as for `ConnectionFactory`.
         converters: Converts bodies for listeners, replies and senders; None for `Converters.default`.
         map_messages: True to send replies and bodies that are mappings as map messages; else they are sent as JSON.
+        lifespan: Called with the adapter; returns a context manager that surrounds its listeners in ``with``,
+            ``async with`` and `run`. `start` and `stop` do not use it.
 
     Raises:
         InvalidURLError: The URL is no text, or cannot be parsed.
@@ -83,6 +86,7 @@ class ResourceAdapter(SendsMessages):
         credentials: CredentialSource | None = None,
         converters: Converters | None = None,
         map_messages: bool = False,
+        lifespan: "LifespanFunction[ResourceAdapter] | None" = None,
     ) -> None:
         check_source(credentials)
         for name, value in (("mbean_object_name", mbean_object_name), ("mbean_server_domain", mbean_server_domain)):
@@ -107,6 +111,7 @@ class ResourceAdapter(SendsMessages):
         self._naming = NamingContext(NamingContext.default())
         self._activations: list[Activation] = []
         self._loop = HandlerLoop()
+        self._lifespan = Lifespan(lifespan, self, self._loop)
         self._reset_after_fork()
         reset_in_child(self, ResourceAdapter._reset_after_fork)
 
@@ -408,35 +413,10 @@ class ResourceAdapter(SendsMessages):
             ActivationFailedError: All activations have stopped permanently, so that nothing is served; the message has
                 the reason of each. A program that does not catch it ends with exit status 1.
         """
-        stopped = serve(self.start, self.stop, timeout, self._monitor, lambda: have_all_failed(self.activations))
+        with self._lifespan.around():
+            stopped = serve(self.start, self.stop, timeout, self._monitor, lambda: have_all_failed(self.activations))
         raise_failures(self.activations)
         return stopped
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    async def __aenter__(self) -> Self:
-        import asyncio  # noqa: PLC0415  # already loaded here; other applications need not load it
-
-        self._loop.use(asyncio.get_running_loop())
-        self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        import asyncio  # noqa: PLC0415  # see above
-
-        try:
-            await asyncio.to_thread(self.stop)
-        finally:
-            self._loop.use(None)
 
     def __repr__(self) -> str:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.forking import reset_in_child
+from jmsjca.inbound.dependencies import DependencyResolver, is_async, run_without_waiting
 from jmsjca.inbound.handler_arguments import ArgumentResolver, Invocation, callable_name
 from jmsjca.messages.converters import Converters
 
@@ -158,6 +159,12 @@ class Handler:
         self.name = callable_name(function)
         self.converters = converters or Converters.default()
         self._arguments = ArgumentResolver(function, self.converters, joined=joined)
+        self._dependencies = (
+            DependencyResolver(function, self._arguments, self.converters, joined=joined)
+            if self._arguments.dependencies
+            else None
+        )
+        self._is_async = is_async(function)
         self.whole_batches = self._arguments.whole_batches
         self.takes_end_of_batch = self._arguments.takes_end_of_batch
         self._lock = Lock()
@@ -172,6 +179,9 @@ class Handler:
             CancelledError: The coroutine was cancelled.
             BaseException: The function's error.
         """
+        if self._dependencies is not None:
+            scoped = self._dependencies.call(invocation)
+            return self._run_coroutine(scoped, invocation) if self._is_async else run_without_waiting(scoped)
         positional, keyword = self._arguments.resolve(invocation)
         result = self._function(*positional, **keyword)
         if result is not None and isinstance(result, Coroutine):
@@ -357,6 +367,7 @@ def is_current(task: object) -> bool:
 # Of this module, so that its private names may be used.
 _CALLERS = {
     Handler.__call__.__code__,
+    DependencyResolver.call.__code__,
     _RunningCoroutine._run_contained.__code__,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 }
 

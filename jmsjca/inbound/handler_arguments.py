@@ -2,11 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from operator import attrgetter
 from types import NoneType, SimpleNamespace, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from jmsjca.errors import ConfigurationError, MessageFormatError
 from jmsjca.messages.converters import Converters
@@ -15,6 +16,7 @@ from jmsjca.outbound.session import Session
 
 __all__ = [
     "ArgumentResolver",
+    "Depends",
     "Invocation",
     "callable_name",
 ]
@@ -39,7 +41,32 @@ _UNTYPED = (_EMPTY, object, Any)
 _UNIONS = (Union, UnionType)
 
 
+_NOTHING_PROVIDED: Mapping[str, object] = {}
+
+
 def _ignore(_: object) -> None: ...
+
+
+@dataclass(frozen=True)
+class Depends:
+    """Marks a parameter of a handler, or of a dependency, that gets the result of a function.
+
+    ::
+
+        def on_order(order: Order, database: Annotated[Database, Depends(connect)]) -> None: ...
+
+    The function is called for each call of the handler. It can have the parameters of a handler, and dependencies of
+    its own. What it yields, as a generator or a context manager, is closed after the handler has returned, and before
+    the unit commits; an error of the handler is raised at its ``yield``.
+
+    Args:
+        dependency: A function, a class, a generator function, or a context manager of `contextlib`; asynchronous ones
+            for asynchronous handlers.
+        use_cache: True to call the function once if several parameters of one call depend on it.
+    """
+
+    dependency: Callable[..., object]
+    use_cache: bool = True
 
 
 class Invocation(NamedTuple):
@@ -49,6 +76,7 @@ class Invocation(NamedTuple):
     open_session: Callable[[], Session]  # created on demand, as most handlers need no session
     on_task_started: Callable[[object], None] = _ignore  #: called with the task that a coroutine runs in
     transaction: object = None  #: the manager of the container-managed transaction
+    provided: Mapping[str, object] = _NOTHING_PROVIDED  #: the values of parameters with dependencies
 
     @property
     def message(self) -> Message:
@@ -81,16 +109,18 @@ class ArgumentResolver:
     whole batch, and one annotated with any other sequence the bodies of the batch as that type. Any other annotated
     parameter gets the body as that type, "body" the body as it is, and the first remaining one, also ``*args``, the
     message. In a container-managed transaction "transaction" gets the transaction manager, unless it is annotated with
-    another class.
+    another class. A parameter annotated with ``Annotated[T, Depends(function)]`` gets a result of that function.
 
     Args:
         function: The handler.
         converters: Converts bodies to the types of the parameters; None for `Converters.default`.
         joined: True if the deliveries are parts of container-managed transactions.
+        may_yield: True for a dependency, which may be a generator function.
 
     Attributes:
         whole_batches: True if a parameter takes all messages of a batch.
         takes_end_of_batch: True if a parameter can take the end-of-batch message.
+        dependencies: The dependencies, by the names of their parameters.
 
     Raises:
         ConfigurationError: A required parameter has no value, or one parameter needs a whole batch and another a single
@@ -98,9 +128,17 @@ class ArgumentResolver:
     """
 
     def __init__(
-        self, function: Callable[..., object], converters: Converters | None = None, *, joined: bool = False
+        self,
+        function: Callable[..., object],
+        converters: Converters | None = None,
+        *,
+        joined: bool = False,
+        may_yield: bool = False,
     ) -> None:
-        sources = _sources_of(function, converters or Converters.default(), joined=joined)
+        if not may_yield:
+            _refuse_generator(function)
+        self.dependencies = _dependencies_of(function)
+        sources = _sources_of(function, converters or Converters.default(), self.dependencies, joined=joined)
         parts = {source.part_of for source in sources.values()}
         self.whole_batches = "batch" in parts
         among_others = _accepts_varargs(function) and parts <= {"delivery"}  # no other parameter takes the message
@@ -125,11 +163,13 @@ class ArgumentResolver:
         return [supply(invocation) for supply in self._positional], keyword
 
 
-def _sources_of(function: Callable[..., object], converters: Converters, *, joined: bool) -> dict[str, _ArgumentSource]:
+def _sources_of(
+    function: Callable[..., object], converters: Converters, dependencies: Mapping[str, Depends], *, joined: bool
+) -> dict[str, _ArgumentSource]:
     hints = _resolve_type_hints(function)
-    sources: dict[str, _ArgumentSource] = {}
+    sources = {name: _ArgumentSource(partial(_provided, name), "delivery") for name in dependencies}
     first = True
-    for parameter in _bindable_parameters(function):
+    for parameter in (each for each in _bindable_parameters(function) if each.name not in dependencies):
         name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
         source = _TRANSACTION if joined and _is_transaction(name, hint) else _named(name, hint)
         if source is None and parameter.default is _EMPTY:
@@ -142,6 +182,18 @@ def _sources_of(function: Callable[..., object], converters: Converters, *, join
         elif parameter.default is _EMPTY:
             raise _unknown_parameter(function, name)
     return sources
+
+
+def _dependencies_of(function: Callable[..., object]) -> dict[str, Depends]:
+    """Return the dependencies that annotations name: ``Annotated[T, Depends(function)]``."""
+    hints = _resolve_type_hints(function, include_extras=True)
+    marks = {name: get_args(hint)[1:] for name, hint in hints.items() if get_origin(hint) is Annotated}
+    found = {name: [mark for mark in extras if isinstance(mark, Depends)] for name, extras in marks.items()}
+    return {name: depends[-1] for name, depends in found.items() if depends and name != "return"}
+
+
+def _provided(name: str, invocation: Invocation) -> object:
+    return invocation.provided[name]
 
 
 def _named(name: str, hint: Any) -> _ArgumentSource | None:
@@ -277,7 +329,7 @@ def _bindable_parameters(function: Callable[..., object]) -> list[inspect.Parame
     """Return the parameters that can be filled: no ``*args`` or ``**kwargs``, and none that a `partial` has bound.
 
     Raises:
-        ConfigurationError: ``function`` is not callable, or it has a ``yield``, so that a call would do nothing.
+        ConfigurationError: ``function`` is not callable.
     """
     try:
         parameters = inspect.signature(function).parameters
@@ -285,15 +337,23 @@ def _bindable_parameters(function: Callable[..., object]) -> list[inspect.Parame
         raise ConfigurationError(
             f"A handler is a function or has a __call__ method; {function!r:.200} is not."
         ) from None
+    bound = _bound(function)
+    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [found for found in parameters.values() if found.kind not in open_ended and found.name not in bound]
+
+
+def _refuse_generator(function: Callable[..., object]) -> None:
+    """Check that a handler has no ``yield``, so that a call would do nothing.
+
+    Raises:
+        ConfigurationError: It has a ``yield``.
+    """
     called = function if _is_routine(function) else type(function).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         raise ConfigurationError(
             f"The handler {callable_name(function)} has a yield, so calling it would only make a generator. Let it "
             "return, and send the values with its session instead."
         )
-    bound = _bound(function)
-    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [found for found in parameters.values() if found.kind not in open_ended and found.name not in bound]
 
 
 def _positional_names(function: Callable[..., object], *, also_named: bool) -> list[str]:
@@ -313,16 +373,19 @@ def _accepts_varargs(function: Callable[..., object]) -> bool:
     return any(found.kind is found.VAR_POSITIONAL for found in inspect.signature(function).parameters.values())
 
 
-def _resolve_type_hints(function: Callable[..., object]) -> dict[str, Any]:
+def _resolve_type_hints(function: Callable[..., object], *, include_extras: bool = False) -> dict[str, Any]:
     """Return the annotations; `_UNRESOLVED` for one with a name that does not exist at run time."""
     while isinstance(function, partial):  # a partial has the parameters, but not their annotations
         function = function.func
+    if isinstance(function, type):
+        function = function.__init__  # type: ignore[misc]  # of this very class
     annotated = function if inspect.isroutine(function) else type(function).__call__
     try:
-        return get_type_hints(annotated)
+        return get_type_hints(annotated, include_extras=include_extras)
     except (NameError, AttributeError):
         names = getattr(inspect.unwrap(annotated), "__globals__", {})
-        return {name: _resolved(hint, names) for name, hint in inspect.get_annotations(annotated).items()}
+        hints = inspect.get_annotations(annotated)
+        return {name: _resolved(hint, names, include_extras=include_extras) for name, hint in hints.items()}
     except TypeError:  # a builtin has no annotations
         return {}
 
@@ -332,10 +395,10 @@ def callable_name(function: Callable[..., object]) -> str:
     return getattr(function, "__qualname__", None) or f"{function!r:.200}"
 
 
-def _resolved(hint: object, names: dict[str, Any]) -> Any:
+def _resolved(hint: object, names: dict[str, Any], *, include_extras: bool) -> Any:
     """Resolve one annotation by itself, independently of the others."""
     try:
-        return get_type_hints(SimpleNamespace(__annotations__={"it": hint}), names)["it"]
+        return get_type_hints(SimpleNamespace(__annotations__={"it": hint}), names, include_extras=include_extras)["it"]
     except (NameError, AttributeError):
         return _UNRESOLVED
 
