@@ -1,7 +1,8 @@
 """Collaborations: functions that take business objects, and queues or topics that get them as messages."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.data_handlers import DataHandler
@@ -11,7 +12,7 @@ from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.outbound.session import Session
 
-__all__ = ["EVENT_ID_PROPERTY", "Collaboration", "Publish", "message_of", "publisher"]
+__all__ = ["EVENT_ID_PROPERTY", "Collaboration", "Publish", "Receiver", "message_of", "receiver_of"]
 
 EVENT_ID_PROPERTY = "ObjectEventId"
 """The message property with the id of the event."""
@@ -26,22 +27,39 @@ Publish = Callable[[Session, BusinessObject], object]
 """Delivers a business object; what it sends belongs to the transaction of the session. Returns as a collaboration."""
 
 
-def publisher(collaboration: Collaboration, data_handler: DataHandler) -> Publish:
-    """Return the function that delivers business objects to a collaboration.
+class Receiver(NamedTuple):
+    """A collaboration as a connector uses it.
+
+    Attributes:
+        publish: Delivers a business object.
+        transactional: True for a queue or topic: its delivery is part of the transaction.
+    """
+
+    publish: Publish
+    transactional: bool
+
+
+def receiver_of(collaboration: Collaboration, data_handler: DataHandler) -> Receiver:
+    """Return the receiver for a collaboration.
 
     Args:
         collaboration: The collaboration.
         data_handler: Converts the business objects for a queue or topic.
     """
-    if not isinstance(collaboration, Destination):
-        return lambda _, business_object: collaboration(business_object)
+    if isinstance(collaboration, Destination):
+        return Receiver(partial(_send, collaboration, data_handler), transactional=True)
+    return Receiver(partial(_call, collaboration), transactional=False)
 
-    def send(session: Session, business_object: BusinessObject) -> DeliveryOutcome:
-        """Send the business object."""
-        session.create_producer(collaboration).send(message_of(business_object, data_handler))
-        return DeliveryOutcome.SUCCEED
 
-    return send
+def _send(
+    target: Destination, data_handler: DataHandler, session: Session, business_object: BusinessObject
+) -> DeliveryOutcome:
+    session.create_producer(target).send(message_of(business_object, data_handler))
+    return DeliveryOutcome.SUCCEED
+
+
+def _call(function: Callable[[BusinessObject], object], _: Session, business_object: BusinessObject) -> object:
+    return function(business_object)
 
 
 def message_of(business_object: BusinessObject, data_handler: DataHandler) -> Message:

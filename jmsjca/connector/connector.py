@@ -9,7 +9,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from queue import SimpleQueue
 from threading import Event as Flag
 from threading import Lock
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from jmsjca.config import Limits
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import Collaboration, publisher
+from jmsjca.connector.collaborations import Collaboration, receiver_of
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.data_handlers import DataHandler, data_handler, data_handler_of_class
@@ -61,6 +61,7 @@ class Connector:
         collaboration: Called with each business object, by the thread that polls; or a queue or topic that gets a
             message for each one, in the transaction that removes the event. None for a connector that only sends
             requests.
+        collaborations: The collaborations of events that ask for a report, by the CollaborationName of their rules.
         data_handler: The default data handler; None uses that of the configured class or MIME type.
         resolver: Decides about events in doubt under duplicate elimination; None delivers them again.
         event_store: Events that are not messages; they are polled before the input destinations. None for none.
@@ -75,6 +76,7 @@ class Connector:
         config: ConnectorConfig,
         collaboration: Collaboration | None = None,
         *,
+        collaborations: Mapping[str, Collaboration] | None = None,
         data_handler: DataHandler | None = None,
         resolver: Resolver | None = None,
         event_store: EventStore | None = None,
@@ -88,9 +90,9 @@ class Connector:
         self._requests = RequestProcessing(config, conversion)
         chosen = config.delivery_queue if collaboration is None else collaboration
         receiver = _checked_collaboration(config, chosen, needed=event_store is not None)
-        publish = publisher(receiver, handler if mime_type is None else conversion.data_handlers.named(mime_type, None))
-        transactional = isinstance(receiver, Destination)
-        self._flow = EventFlow(config, conversion, publish, resolver, transactional=transactional)
+        sending = handler if mime_type is None else conversion.data_handlers.named(mime_type, None)
+        named = {name: receiver_of(each, sending) for name, each in (collaborations or {}).items()}
+        self._flow = EventFlow(config, conversion, receiver_of(receiver, sending), named, resolver)
         # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it.
         limits = Limits(prefetch_messages=0)
         self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=limits)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TypeAlias, cast
 
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import EVENT_ID_PROPERTY, Publish
+from jmsjca.connector.collaborations import EVENT_ID_PROPERTY, Publish, Receiver
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import JMSError, excerpt
@@ -68,7 +68,6 @@ class DuplicateElimination:
         queue: The monitor queue.
         history: The number of ids that are remembered.
         resolver: Decides about events in doubt; None delivers them, so that a function may get them twice.
-        transactional: True if the collaboration is a queue or topic.
 
     Raises:
         NotSupportedError: The broker has no transactions or cannot browse.
@@ -81,13 +80,10 @@ class DuplicateElimination:
         queue: Destination,
         history: int,
         resolver: Resolver | None,
-        *,
-        transactional: bool,
     ) -> None:
         self._queue = queue
         self._history = history
         self._resolver = resolver
-        self._transactional = transactional
         self._session = connection.create_session(transacted=True)
         states = _browsed(self._session, queue)
         self._state = max(states, key=lambda state: state.sequence, default=_State())
@@ -95,12 +91,12 @@ class DuplicateElimination:
         self._outdated = max(len(states) - 1, 0)
         self._consumer = self._session.create_consumer(queue) if self._outdated else None
 
-    def deliver(self, business_object: BusinessObject, publish: Publish) -> DeliveryOutcome | object:
+    def deliver(self, business_object: BusinessObject, receiver: Receiver) -> DeliveryOutcome | object:
         """Deliver an event unless it is a duplicate.
 
         Args:
             business_object: The event; without ``object_event_id`` it is always new.
-            publish: Delivers it.
+            receiver: The collaboration.
 
         Returns:
             The outcome of the collaboration; SUCCEED for a duplicate, CONNECTOR_NOT_ACTIVE if it stays in doubt.
@@ -118,8 +114,8 @@ class DuplicateElimination:
         if status is EventStatus.DUPLICATE:
             logger.info("Event %s is a duplicate and is not delivered.", business_object.object_event_id)
             return DeliveryOutcome.SUCCEED
-        deliver = self._deliver_in_transaction if self._transactional else self._deliver_to_function
-        return deliver(business_object, publish)
+        deliver = self._deliver_in_transaction if receiver.transactional else self._deliver_to_function
+        return deliver(business_object, receiver.publish)
 
     def status(self, event_id: str | None) -> EventStatus:
         """Return the status of an event."""

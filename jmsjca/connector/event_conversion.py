@@ -45,15 +45,15 @@ class EventConversion:
 
     def __init__(self, config: ConnectorConfig, default: DataHandler) -> None:
         self._config = config
-        self._static = config.configuration_meta_object or StaticMetaObject()
+        self.static = config.configuration_meta_object or StaticMetaObject()
         self.data_handlers = DataHandlers(default, config.definitions)
         self.mapping = HeaderMapping(config.definitions, config.message_format_property)
-        for rule in self._static.rules:
+        for rule in self.static.rules:
             self._handler_of(rule.data)
 
     def rule_of(self, event: Event) -> Rule | None:
         """Return the only rule that matches an event; None if none or several do."""
-        return self._static.matching(message_format(event.message, self._config.message_format_property), event.origin)
+        return self.static.matching(message_format(event.message, self._config.message_format_property), event.origin)
 
     def to_business_object(self, event: Event) -> BusinessObject:
         """Return the business object of an event.

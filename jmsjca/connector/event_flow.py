@@ -1,15 +1,18 @@
 """The flow of one event: message, data handler, business object, collaboration, outcome, and the copies it requires."""
 
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import Publish
+from jmsjca.connector.collaborations import Receiver
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError, Resolver
 from jmsjca.connector.event_conversion import Event, EventConversion
+from jmsjca.connector.report_messages import ReportRequest, Reports, report_request
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
-from jmsjca.errors import JMSError, UnknownBusinessObjectError
+from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, UnknownBusinessObjectError, excerpt
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
 from jmsjca.redelivery import MoveFacts, moved_copy
@@ -22,39 +25,55 @@ logger = logging.getLogger("jmsjca.connector")
 _LONGEST_DESCRIPTION = 1000  # characters
 
 
+@dataclass
+class _Delivery:
+    """The delivery of one event.
+
+    Attributes:
+        outcome: The outcome.
+        error: The reason of a failure; None for success.
+        business_object: The business object; None if the message could not be converted.
+    """
+
+    outcome: DeliveryOutcome
+    error: Exception | None = None
+    business_object: BusinessObject | None = None
+
+
 class EventFlow:
-    """Delivers events to a collaboration, within the transaction of the session that received them.
+    """Delivers events to collaborations, within the transaction of the session that received them.
 
     Args:
         config: Names the destinations of copies.
         conversion: Converts messages to business objects.
-        publish: Delivers each business object to the collaboration.
+        receiver: The collaboration of events that ask for no report.
+        named: The collaborations of the others, by name.
         resolver: Decides about events in doubt under duplicate elimination.
-        transactional: True if the collaboration is a queue or topic, so that its delivery is part of a transaction.
     """
 
     def __init__(
         self,
         config: ConnectorConfig,
         conversion: EventConversion,
-        publish: Publish,
+        receiver: Receiver,
+        named: Mapping[str, Receiver],
         resolver: Resolver | None = None,
-        *,
-        transactional: bool = False,
     ) -> None:
         self._config = config
         self._conversion = conversion
-        self.publish = publish
+        self._reports = Reports(config, conversion)
+        self._named = named
+        self.receiver = receiver
         self.resolver = resolver
-        self.transactional = transactional
 
     def process(
         self, session: Session, event: Event, elimination: DuplicateElimination | None = None
     ) -> DeliveryOutcome:
         """Deliver an event and end its transaction.
 
-        The commit removes the message and sends its copy. CONNECTOR_NOT_ACTIVE rolls back, so the message is kept. A
-        lost connection or a failed commit leaves the message with the broker: its event is delivered again.
+        The commit removes the message and sends its copy and its report. CONNECTOR_NOT_ACTIVE rolls back, so the
+        message is kept. A lost connection or a failed commit leaves the message with the broker: its event is delivered
+        again.
 
         Args:
             session: The session that received the message, in its open transaction.
@@ -67,33 +86,84 @@ class EventFlow:
         Raises:
             JMSError: The broker refuses a copy or the commit.
         """
-        outcome, error = self._deliver(session, event, elimination)
-        if outcome is DeliveryOutcome.CONNECTOR_NOT_ACTIVE:
+        request = report_request(event)
+        delivery = self._delivered(session, event, elimination, request)
+        if delivery.outcome is DeliveryOutcome.CONNECTOR_NOT_ACTIVE:
             session.rollback()
-            return outcome
-        self._copy(session, event, outcome, error)
+            return delivery.outcome
+        if request is not None:
+            self._report(session, event, request, delivery)
+        self._copy(session, event, delivery.outcome, delivery.error)
         session.commit()
-        return outcome
+        return delivery.outcome
 
-    def _deliver(
-        self, session: Session, event: Event, elimination: DuplicateElimination | None
-    ) -> tuple[DeliveryOutcome, Exception | None]:
+    def deliver(
+        self,
+        session: Session,
+        business_object: BusinessObject,
+        receiver: Receiver,
+        elimination: DuplicateElimination | None,
+    ) -> DeliveryOutcome:
+        """Deliver a business object to a collaboration.
+
+        Args:
+            session: A transacted session.
+            business_object: The business object.
+            receiver: The collaboration.
+            elimination: Eliminates duplicates; None for no elimination.
+
+        Returns:
+            The outcome; the transaction is still open.
+
+        Raises:
+            Exception: The collaboration failed.
+        """
+        if elimination is None:
+            return outcome_of(receiver.publish(session, business_object))
+        return outcome_of(elimination.deliver(business_object, receiver))
+
+    def _delivered(
+        self,
+        session: Session,
+        event: Event,
+        elimination: DuplicateElimination | None,
+        request: ReportRequest | None,
+    ) -> _Delivery:
         try:
-            business_object = self._conversion.to_business_object(event)
+            found = self._conversion.to_business_object(event)
         except UnknownBusinessObjectError as error:
-            return DeliveryOutcome.NO_SUBSCRIPTION_FOUND, error
+            return _Delivery(DeliveryOutcome.NO_SUBSCRIPTION_FOUND, error)
         except Exception as error:  # noqa: BLE001  # a data handler may belong to the application
-            return DeliveryOutcome.FAIL, error
+            return _Delivery(DeliveryOutcome.FAIL, error)
         try:
-            if elimination is None:
-                outcome = outcome_of(self.publish(session, business_object))
-            else:
-                outcome = outcome_of(elimination.deliver(business_object, self.publish))
+            receiver = self.receiver if request is None else self._named_receiver(found, request)
+            outcome = self.deliver(session, found, receiver, elimination)
         except MonitorFailedError:
             raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
-            return DeliveryOutcome.FAIL, error
-        return outcome, _reason(outcome, business_object)
+            return _Delivery(DeliveryOutcome.FAIL, error, found)
+        return _Delivery(outcome, _reason(outcome, found), found)
+
+    def _named_receiver(self, business_object: BusinessObject, request: ReportRequest) -> Receiver:
+        if request.reply_to is None:
+            raise InvalidDestinationError(
+                "The message asks for a report, but has no reply destination that can be used."
+            )
+        name = self._reports.collaboration_name(business_object)
+        receiver = self._named.get(name)
+        if receiver is None:
+            known = ", ".join(sorted(self._named)) or "none"
+            raise ConfigurationError(f"There is no collaboration {excerpt(name)!r}; there are: {known}.")
+        return receiver
+
+    def _report(self, session: Session, event: Event, request: ReportRequest, delivery: _Delivery) -> None:
+        try:
+            report = self._reports.report(event, request, delivery.outcome, delivery.error, delivery.business_object)
+        except Exception as error:  # noqa: BLE001  # a data handler may belong to the application
+            delivery.outcome, delivery.error = DeliveryOutcome.FAIL, error
+            report = self._reports.report(event, request, delivery.outcome, error, None)
+        if report is not None:
+            session.create_producer(request.reply_to).send(report)
 
     def _copy(self, session: Session, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
         target = self._target(outcome)

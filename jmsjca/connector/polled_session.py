@@ -127,7 +127,6 @@ def _elimination(connection: Connection, config: ConnectorConfig, flow: EventFlo
         config.monitor_queue,
         config.duplicate_history,
         flow.resolver,
-        transactional=flow.transactional,
     )
 
 

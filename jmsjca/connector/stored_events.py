@@ -6,7 +6,7 @@ from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError
-from jmsjca.connector.event_flow import EventFlow, outcome_of
+from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, keys_only
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
 from jmsjca.errors import JMSError
@@ -84,9 +84,7 @@ class StoredEvents:
     ) -> DeliveryOutcome:
         comment = ""
         try:
-            publish = self._flow.publish
-            returned = publish(session, found) if elimination is None else elimination.deliver(found, publish)
-            outcome = outcome_of(returned)
+            outcome = self._flow.deliver(session, found, self._flow.receiver, elimination)
         except MonitorFailedError:
             raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application

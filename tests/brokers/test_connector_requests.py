@@ -77,3 +77,23 @@ def test_a_response_that_does_not_arrive(url, prefix):
     )
     with Connector(config) as connector:
         assert connector.do_verb_for(BusinessObject("Customer", "Create")) is ReturnCode.FAIL
+
+
+def test_a_report_goes_to_the_sender(url, prefix):
+    rules = {"Order_Create": "CollaborationName=orders"}
+    config = ConnectorConfig(
+        connection_url=url, input_destination=f"{prefix}-in", receive_timeout=0.2, configuration_meta_object=rules
+    )
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        message = session.create_text_message('{"_type": "Order", "id": 1}', properties={"JMS_IBM_Report_PAN": 1})
+        message.reply_to = Queue(f"{prefix}-reports")
+        session.create_producer(Queue(f"{prefix}-in")).send(message)
+        replies = session.create_consumer(Queue(f"{prefix}-reports"))
+        reports = []
+        with Connector(config, print, collaborations={"orders": lambda _: None}) as connector:
+            while not reports:
+                assert connector.poll_for_events() is ReturnCode.SUCCEED
+                reports += filter(None, [replies.receive(0.2)])
+    assert (reports[0].get_int_property("JMS_IBM_Feedback"), '"id": 1' in reports[0].body) == (275, True)
+    assert reports[0].correlation_id
