@@ -45,6 +45,7 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/python -m tests.benchmarks.scale
 	$(BIN)/python -m tests.benchmarks.many_queues
 	$(BIN)/python -m tests.benchmarks.inbound
+	$(BIN)/python -m tests.benchmarks.transactions
 	$(BIN)/python -m tests.benchmarks.hooks
 	$(BIN)/python -m tests.benchmarks.amqp_codec
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.amqp_engine

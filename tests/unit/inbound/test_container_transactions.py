@@ -153,6 +153,23 @@ class TestOneHandler:
         adapter.stop()
         assert (rows(engine), left(adapter)) == (["a"], [[], []])
 
+    def test_a_connection_that_is_closed_before_the_commit_leaves_no_row(self, adapter, recorder, engine):
+        """The handler returns after the listener was stopped."""
+        send(adapter, "a")
+        inserted, go_on = threading.Event(), threading.Event()
+
+        def handler(message, transaction):
+            insert(joined_session(engine, transaction), message.body)
+            inserted.set()
+            go_on.wait(PATIENCE)
+
+        listen(adapter, handler)
+        assert inserted.wait(PATIENCE)
+        assert not adapter.stop(0)
+        go_on.set()
+        assert outcome(recorder) is Outcome.LOST
+        assert (rows(engine), left(adapter)) == ([], [["a"], []])
+
     def test_savepoints_of_the_database_work(self, adapter, recorder, engine):
         send(adapter, "a")
 

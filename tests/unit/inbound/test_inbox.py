@@ -9,7 +9,13 @@ import sqlalchemy as sa
 from sqlalchemy.orm import sessionmaker
 
 from jmsjca import ActivationSpec, Outcome, Queue, ResourceAdapter, TextMessage, Topic
-from jmsjca.errors import ConfigurationError, InvalidArgumentError, JMSError, TransactionRolledBackError
+from jmsjca.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    JMSError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.transactions import InboxOutcome, SqlInbox, joined_session
 from jmsjca.transactions.inbox import message_key
@@ -155,6 +161,52 @@ class TestAfterAFailedCommitOfTheBroker:
         outcomes(recorder, 1)
         adapter.stop()
         assert left(adapter) == [[], ["reply to a"]]
+
+
+class TestInDoubtCommit:
+    """The reply to the commit is lost: the broker may or may not have committed."""
+
+    @pytest.fixture(params=[True, False], ids=["committed", "not committed"])
+    def doubtful(self, request, monkeypatch):
+        """Make one commit of the broker doubtful."""
+        commit, doubts = UnitOfWork.commit, [1]
+
+        def failing(unit, **options):
+            if not (doubts and unit.unit._taken):
+                commit(unit, **options)
+                return
+            doubts.pop()
+            if request.param:
+                commit(unit, **options)
+            raise TransactionInDoubtError("The reply is lost.")
+
+        monkeypatch.setattr(UnitOfWork, "commit", failing)
+        return request.param
+
+    def handle(self, adapter, engine, inbox):
+        """Handle two messages; return the calls once both are forwarded."""
+        calls = []
+        send(adapter, "a", "b")
+        listen(adapter, forwarding(engine, calls), inbox, redelivery_handling="3:delete")
+        with adapter.connection_factory().create_connection() as connection:
+            consumer = connection.create_session().create_consumer(Queue("out"))
+            found = [consumer.receive(timeout=PATIENCE).body for _ in "ab"]
+            adapter.stop()
+            assert consumer.receive(timeout=0) is None
+        assert (found, left(adapter)) == (["a", "b"], [[], []])
+        return calls
+
+    def test_with_an_inbox_all_agree(self, adapter, engine, inbox, doubtful):
+        assert self.handle(adapter, engine, inbox) == ["a", "b"]
+        assert rows(engine) == ["a", "b"]
+
+    def test_without_one_the_handler_is_called_again_if_it_was_not_committed(self, adapter, engine, doubtful):
+        with engine.begin() as connection:  # without its unique key
+            connection.execute(sa.text("DROP TABLE rows"))
+            connection.execute(sa.text("CREATE TABLE rows (text VARCHAR)"))
+        calls = self.handle(adapter, engine, None)
+        assert calls == (["a", "b"] if doubtful else ["a", "a", "b"])
+        assert rows(engine) == calls
 
 
 class TestNoDuplicate:
