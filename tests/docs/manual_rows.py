@@ -36,13 +36,13 @@ class Row(NamedTuple):
 
 
 @cache
-def read_rows() -> list[Row]:
-    """Return all rows, in the order of the pages."""
+def read_rows(pages: tuple[str, ...] = _PAGES) -> list[Row]:
+    """Return all rows of pages, in their order."""
     rows, section = [], ""
-    for line in "".join((DOCS / page).read_text() for page in _PAGES).splitlines():
+    for line in "".join((DOCS / page).read_text() for page in pages).splitlines():
         if line.startswith("## "):
             section = line[3:]
-        elif line.startswith("| ") and not line.startswith(("| ---", "| the manual")):
+        elif line.startswith("| ") and not line.startswith(("| ---", "| the manual", "| the document")):
             _, sentence, shown_by, _ = (cell.strip() for cell in line.split("|"))
             rows.append(Row(section, sentence, shown_by))
     return rows
