@@ -69,7 +69,10 @@ brokers-stop: $(VENV)/.dev
 docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site
 	$(BIN)/pip install --quiet --group docs
 	$(BIN)/python -m tests.benchmarks.plot
+	$(BIN)/python -m tests.support.reference
+	$(BIN)/python -m tests.support.llms_text
 	$(BIN)/zensical build --strict -f docs/mkdocs.yml
+	$(BIN)/python -m tests.support.reference check
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache jmsjca-demo

@@ -125,13 +125,14 @@ class ConnectionPool:
             connection.close()
 
     @contextmanager
-    def session(  # noqa: D417  # one line for both
+    def session(
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO
     ) -> Generator[Session]:
         """Borrow a connection with a session for the block. An open transaction is rolled back at its end.
 
         Args:
-            transacted, acknowledge_mode: As for `Connection.create_session`.
+            transacted: As for `Connection.create_session`.
+            acknowledge_mode: As for `Connection.create_session`.
 
         Raises:
             JMSError: As `connection`.
@@ -139,13 +140,15 @@ class ConnectionPool:
         with self.connection() as connection:
             yield connection.create_session(transacted, acknowledge_mode)
 
-    def get_connection(  # noqa: D417  # as connection()
+    def get_connection(
         self, user_name: str | None = None, password: str | None = None, *, timeout: float | None = -1.0
     ) -> PooledConnection:
         """Borrow a connection, not started. Its ``close()`` returns it to the pool.
 
         Args:
-            user_name, password, timeout: As for `connection`.
+            user_name: As for `connection`.
+            password: As for `connection`.
+            timeout: As for `connection`.
 
         Raises:
             JMSError: As `connection`.

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in PAGES if page.parent.name != "reference"]  # generated when the site is built
 
 
 def name(page):
@@ -44,8 +45,9 @@ def test_the_code_of_a_page_runs(page, tmp_path):
 def test_every_link_to_a_file_leads_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         file = page.parent / target
-        drawn = file.suffix == ".svg" and file.with_suffix(".json").exists()  # when the site is built
-        assert "://" in target or file.exists() or drawn, target
+        built = file.suffix == ".svg" and file.with_suffix(".json").exists()  # when the site is built
+        built = built or target.endswith("reference/index.md")
+        assert "://" in target or file.exists() or built, target
 
 
 BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -1,0 +1,78 @@
+"""The reference names every public object, option and command; the index for language models names every page."""
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import jmsjca
+from tests.support import llms_text, reference
+
+ROOT = Path(jmsjca.__file__).parent
+NAVIGATION = (reference.FOLDER.parent / "mkdocs.yml").read_text()
+# Rooms without public names of their own: their names are public elsewhere, or they are programs.
+INTERNAL = {"__main__", "adapter", "arguments", "demo", "destinations", "forking", "providers", "reconnection"}
+
+
+def rooms():
+    return {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()} - {
+        "__init__"
+    }
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return reference.pages()
+
+
+def test_every_room_is_in_the_reference_or_internal():
+    assert rooms() - INTERNAL <= {module.split(".")[1] for module in reference.MODULES if "." in module}
+
+
+@pytest.mark.parametrize("module", reference.MODULES)
+def test_every_public_name_is_in_the_reference(module, pages):
+    everywhere = "\n".join(pages.values())
+    for name in import_module(module).__all__:
+        documented = f"::: {module}.{name}\n" in everywhere or f"::: jmsjca.{name}\n" in everywhere
+        assert documented or name.startswith("__"), name
+
+
+def test_every_public_name_has_a_docstring():
+    for module in reference.MODULES:
+        for name in reference.public_names(module):
+            value = getattr(import_module(module), name)
+            assert not (inspect.isclass(value) or inspect.isroutine(value)) or inspect.getdoc(value), f"{module}.{name}"
+
+
+def test_every_option_is_in_the_settings(pages):
+    for name in ("connect_timeout", "queue_type", "java_maps", "prefetch_bytes", "receive_timeout", "JMSJCA.selector"):
+        assert re.search(rf"^\| `{re.escape(name)}` \|", pages["settings"], flags=re.MULTILINE), name
+
+
+def test_every_command_is_in_the_reference(pages):
+    for command in ("demo", "queues", "dlq list", "selector test", "relay"):
+        assert f"## jmsjca {command}\n" in pages["commands"]
+
+
+def test_the_navigation_has_every_page():
+    written = {page.relative_to(llms_text.DOCS).as_posix() for page in llms_text.DOCS.rglob("*.md")}
+    named = set(re.findall(r": ([\w/.-]+\.md)$", NAVIGATION, flags=re.MULTILINE))
+    assert {name for name in written if not name.startswith("reference/")} <= named
+    assert {f"reference/{module}.md" for module in reference.MODULES} <= named
+
+
+def test_the_index_for_language_models_describes_every_page():
+    lines = llms_text.text().splitlines()
+    assert len([line for line in lines if line.startswith("- [")]) == len(llms_text.pages()) > 40
+    assert [line for line in lines if line.startswith("- [") and len(line.split("): ")[1]) < 20] == []
+
+
+def test_a_name_that_the_site_lacks_is_found(tmp_path):
+    page = tmp_path / "reference" / "jmsjca.hooks" / "index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text('<h2 id="jmsjca.hooks.DeadLetter">')
+    missing = reference.missing_in(tmp_path)
+    assert "jmsjca.hooks.HookChain" in missing
+    assert "jmsjca.hooks.DeadLetter" not in missing
