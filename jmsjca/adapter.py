@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from types import NoneType
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from weakref import WeakSet
 
 from jmsjca.arguments import check_instance, check_text_or_none, check_timeout
 from jmsjca.config.activation_spec_fields import ListenerFields
@@ -14,7 +15,7 @@ from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import read_options
 from jmsjca.config.settings import FactoryKind, Limits
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConfigurationError, InvalidActivationSpecError, NotSupportedError
+from jmsjca.errors import InvalidActivationSpecError
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
@@ -22,11 +23,11 @@ from jmsjca.inbound.activation_state import StatusMonitor
 from jmsjca.inbound.health import Health, check_interval
 from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable
-from jmsjca.inbound.listener_settings import listener_settings
+from jmsjca.inbound.listener_settings import check_executor, factory_of_spec, listener_settings
 from jmsjca.inbound.shutdown import serve, stop_all
 from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
 from jmsjca.messages.converters import Converters
-from jmsjca.outbound.factory import FACTORIES, ConnectionFactory, look_up_factory
+from jmsjca.outbound.factory import FACTORIES, ConnectionFactory
 from jmsjca.outbound.sender import Sender, SendsMessages
 from jmsjca.reconnection import ConnectionSettings
 
@@ -36,9 +37,16 @@ if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
     from jmsjca.config.configuration_file import Configuration
 
-__all__ = ["ResourceAdapter"]
+__all__ = ["ResourceAdapter", "managed_adapters"]
 
 H = TypeVar("H", bound=Callable[..., object])
+
+_managed: "WeakSet[ResourceAdapter]" = WeakSet()
+
+
+def managed_adapters() -> "Sequence[ResourceAdapter]":
+    """Return the adapters of this process, for management. They are not kept alive."""
+    return tuple(_managed)
 
 
 class ResourceAdapter(SendsMessages, Startable):
@@ -52,8 +60,8 @@ class ResourceAdapter(SendsMessages, Startable):
         user_name: User name; None for the one in the URL, if any.
         password: Password of ``user_name``; ignored without a user name. It appears in no text form.
         options: Options of JMSJCA for all listeners, and of the provider: a mapping, or text for `parse_options`.
-        mbean_object_name: None; there are no management beans in this release, so any other value is refused.
-        mbean_server_domain: None, for the same reason.
+        mbean_object_name: The name of the adapter's management bean (`jmsjca.management.beans`); None for no bean.
+        mbean_server_domain: The registry in which the beans are found; None for the default one.
         hooks: Hooks around deliveries and sends, which are also notified of changes; the outermost first.
         executor: Runs the handlers of listeners in the concurrency mode "cc" that have no executor of their own; None
             for threads of each listener. The adapter does not shut it down: its owner does, after `stop`.
@@ -68,7 +76,6 @@ class ResourceAdapter(SendsMessages, Startable):
         InvalidURLError: The URL is no text, or cannot be parsed.
         InvalidOptionError: The options cannot be parsed, or an option of JMSJCA is unknown.
         ArgumentTypeError: Another argument has a wrong type.
-        NotSupportedError: An argument is not available in this release.
     """
 
     def __init__(  # noqa: PLR0917  # the design names the order
@@ -77,8 +84,8 @@ class ResourceAdapter(SendsMessages, Startable):
         user_name: str | None = None,
         password: str | None = None,
         options: str | Mapping[str, str] | None = None,
-        mbean_object_name: None = None,
-        mbean_server_domain: None = None,
+        mbean_object_name: str | None = None,
+        mbean_server_domain: str | None = None,
         *,
         hooks: Sequence[Hooks] = (),
         executor: Executor | None = None,
@@ -89,9 +96,8 @@ class ResourceAdapter(SendsMessages, Startable):
         lifespan: "LifespanFunction[ResourceAdapter] | None" = None,
     ) -> None:
         check_source(credentials)
-        for name, value in (("mbean_object_name", mbean_object_name), ("mbean_server_domain", mbean_server_domain)):
-            if value is not None:
-                raise NotSupportedError(f"ResourceAdapter({name}=…) is not available in this release; leave it out.")
+        check_text_or_none("mbean_object_name", mbean_object_name)
+        check_text_or_none("mbean_server_domain", mbean_server_domain)
         check_text_or_none("user_name", user_name, secret=True)
         check_text_or_none("password", password, secret=True)
         check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")
@@ -99,6 +105,8 @@ class ResourceAdapter(SendsMessages, Startable):
         HookChain(hooks)  # raises here what would be raised by the first listener
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
         self._connection_url = connection_url
+        self.mbean_object_name, self.mbean_server_domain = mbean_object_name, mbean_server_domain
+        _managed.add(self)
         self._options = read_options(options)
         self._user_name = user_name
         self._password = password
@@ -149,18 +157,13 @@ class ResourceAdapter(SendsMessages, Startable):
         Raises:
             JMSError: As `from_config`.
         """
-        from jmsjca.config.configuration_file import load_handler, secret  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config.configuration_file import declare_all, secret  # noqa: PLC0415  # loads pydantic
 
         name = configuration.adapter_name(name)
         section = configuration.adapters[name]
-        adapter = cls(section.connection_url, section.user_name, secret(section.password), section.options)
-        for bound, destination in configuration.destinations.items():
-            adapter.naming.bind(bound, destination.destination)
-        for bound, factory in configuration.factories_of(name).items():
-            adapter.naming.bind(bound, adapter.connection_factory(**factory.arguments))
-        for listener in configuration.listeners_of(name).values():
-            if listener.handler is not None:
-                adapter.activate(listener.spec, load_handler(listener.handler))
+        beans = section.mbean_object_name, section.mbean_server_domain
+        adapter = cls(section.connection_url, section.user_name, secret(section.password), section.options, *beans)
+        declare_all(configuration, name, adapter)
         return adapter
 
     @property
@@ -240,14 +243,11 @@ class ResourceAdapter(SendsMessages, Startable):
 
         check_instance("spec", spec, ActivationSpec, "an ActivationSpec(…); the handler comes second")
         check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")
-        factory = self._factory_of_spec(spec)
+        factory = factory_of_spec(spec, self._naming)
         options = {**self._options, **(factory.own_options if factory else {})}
         found = spec.model_copy(update={"connection_url": factory.login.url}) if factory else spec
         effective = resolve_spec(found, options, self._connection_url)
-        if executor is not None and effective.concurrency_mode != "cc":
-            raise ConfigurationError(
-                f"{spec.destination}: an executor is for concurrency_mode='cc', not {effective.concurrency_mode!r}."
-            )
+        check_executor(effective, executor)
         url = effective.connection_url or self._require_url()
         defaults = ConnectionSettings(
             url, self._user_name, self._password, limits=self._limits, source=self._credentials
@@ -420,11 +420,6 @@ class ResourceAdapter(SendsMessages, Startable):
 
     def __repr__(self) -> str:
         return f"<ResourceAdapter {self._url} with {len(self._activations)} activations>"
-
-    def _factory_of_spec(self, spec: "ActivationSpec") -> ConnectionFactory | None:
-        """Return the factory that the URL ``lookup://name`` of a spec refers to; None for another URL."""
-        url = spec.connection_url or ""
-        return look_up_factory(url, self._naming) if url.startswith(LOOKUP) else None
 
     def _require_url(self) -> str:
         if self._connection_url is None:

@@ -25,12 +25,13 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Protocol, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config.activation_spec import ActivationSpec, Options, Seconds, URLText
+from jmsjca.config.naming import NamingContext
 from jmsjca.config.settings import FactoryKind
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, excerpt
@@ -41,6 +42,7 @@ __all__ = [
     "DestinationSection",
     "FactorySection",
     "ListenerSection",
+    "declare_all",
     "load_handler",
     "read_configuration",
     "secret",
@@ -268,6 +270,46 @@ def _hint(place: tuple[int | str, ...]) -> str:
 def secret(value: SecretStr | None) -> str | None:
     """Return the text of a secret; None for None."""
     return None if value is None else value.get_secret_value()
+
+
+class _Adapter(Protocol):
+    """A resource adapter, as this module uses it."""
+
+    @property
+    def naming(self) -> NamingContext:
+        """The naming context."""
+        ...
+
+    @property
+    def connection_factory(self) -> Callable[..., object]:
+        """Creates a factory of connections."""
+        ...
+
+    @property
+    def activate(self) -> Callable[..., object]:
+        """Creates an activation."""
+        ...
+
+
+def declare_all(configuration: "Configuration", name: str, adapter: _Adapter) -> None:
+    """Bind the destinations and factories of a configuration, and activate its listeners that have a handler.
+
+    Args:
+        configuration: The configuration.
+        name: The name of the adapter's section.
+        adapter: The adapter.
+
+    Raises:
+        ConfigurationError: A handler cannot be imported.
+        JMSError: As `ResourceAdapter.connection_factory` and `ResourceAdapter.activate`.
+    """
+    for bound, destination in configuration.destinations.items():
+        adapter.naming.bind(bound, destination.destination)
+    for bound, factory in configuration.factories_of(name).items():
+        adapter.naming.bind(bound, adapter.connection_factory(**factory.arguments))
+    for listener in configuration.listeners_of(name).values():
+        if listener.handler is not None:
+            adapter.activate(listener.spec, load_handler(listener.handler))
 
 
 def load_handler(reference: str) -> Callable[..., object]:

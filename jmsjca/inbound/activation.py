@@ -4,12 +4,14 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from jmsjca.arguments import is_number, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
-from jmsjca.errors import ConfigurationError, IllegalStateError, excerpt
+from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, NotSupportedError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation_state import ActivationState, Status
@@ -24,6 +26,7 @@ from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
 from jmsjca.inbound.unit_transaction import require_container_transactions
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.settlement import Settlement
+from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING
 
@@ -163,6 +166,50 @@ class Activation:
             return False
         return run.wait_until_stopped(timeout)
 
+    @property
+    def paused(self) -> bool:
+        """True between `pause` and `resume`."""
+        return self._endpoint.paused
+
+    def pause(self) -> None:
+        """Take no more messages, but keep the connection, until `resume`; also over a reconnect. Returns at once.
+
+        Active handlers go on, prefetched messages are released, and units that wait for acknowledgements are rolled
+        back. A non-durable subscription misses what is published meanwhile.
+        """
+        self._endpoint.paused = True
+        self._apply()
+
+    def resume(self) -> None:
+        """Take messages again after `pause`. Returns at once."""
+        self._endpoint.paused = False
+        self._apply()
+
+    def resize(self, endpoint_pool_max_size: int) -> None:
+        """Change the maximum number of concurrent handlers. Returns at once.
+
+        The new size takes effect when the active handlers have returned; the connection is kept.
+
+        Args:
+            endpoint_pool_max_size: The number, from 1 on.
+
+        Raises:
+            InvalidArgumentError: The number is no whole number from 1 on.
+            NotSupportedError: The activation has one handler at a time: the mode is serial, or sync for a topic.
+        """
+        size, settings = endpoint_pool_max_size, self._endpoint.settings
+        if not is_number(size) or size % 1 or size < 1:
+            raise wrong_argument("endpoint_pool_max_size", size, "a whole number from 1 on", InvalidArgumentError)
+        if settings.mode == "serial" or (settings.mode == "sync" and self.spec.destination_type == "topic"):
+            raise NotSupportedError(f"{self.name} has one handler at a time: use the concurrency mode cc to resize it.")
+        self._endpoint.settings = replace(settings, pool_size=size)
+        self._apply()
+
+    def _apply(self) -> None:
+        run = self._state.current_run
+        if run is not None:
+            run.apply()
+
     def restart(self, timeout: float | None = None) -> None:
         """Stop, then start. Called by a handler it returns at once, and the restart happens on another thread.
 
@@ -201,6 +248,17 @@ class Activation:
             logger.warning("%s is stopped by its handler: %s", self.name, reason or _UNSPECIFIED)
         run.stop_intake()
         return True
+
+    def connection_factory(self) -> ConnectionFactory:
+        """Return a factory of connections to the broker of this activation, with its credentials, for management."""
+        settings = self._settings
+        return ConnectionFactory(
+            settings.url,
+            user_name=settings.user_name,
+            password=None if settings.source else settings.password,
+            credentials=settings.source,
+            limits=settings.limits,
+        )
 
     def check_health(self, interval: float) -> Sequence[ActivationHealth]:
         """Return the health of the activation; of both sides for a distributed subscription.

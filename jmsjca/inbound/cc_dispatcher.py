@@ -61,6 +61,10 @@ class CCDispatcher(ConcurrentDispatcher):
         if self._own_pool is not None:
             self._own_pool.shutdown(wait=self._error is None)
 
+    def close(self) -> None:
+        """Close the consumer, after `run` has returned; the connection stays open."""
+        self._consumer.close()
+
     def find_stall(self) -> Stall | None:
         """Return the reason why no message is delivered; also if the executor does not run the workers."""
         with self._lock:

@@ -82,6 +82,10 @@ class ConcurrentDispatcher(ABC):
         limit = self.endpoint.settings.max_outstanding
         return Stall(f"max_outstanding={limit} is reached: as many units wait for acknowledgement or delay", since)
 
+    @abstractmethod
+    def close(self) -> None:
+        """Close the consumers, after `run` has returned; the connection stays open."""
+
     def begin_attempt(self) -> DeliveryAttempt:
         """Open a unit in a slot of the in-flight limit that the caller has acquired.
 
@@ -142,6 +146,10 @@ class Dispatcher(Protocol):
 
     def stop(self, error: Exception | None = None) -> None:
         """Make `run` return when the active handlers have; with an error make it raise that error at once."""
+        ...
+
+    def close(self) -> None:
+        """Close the consumers, after `run` has returned; the connection stays open."""
         ...
 
     @property

@@ -104,6 +104,16 @@ class DistributedActivation(Activation):
         self.topic_side.start()
         super().start()
 
+    def pause(self) -> None:
+        """Pause both sides, as `Activation.pause` does."""
+        self.topic_side.pause()
+        super().pause()
+
+    def resume(self) -> None:
+        """Resume both sides, as `Activation.resume` does."""
+        self.topic_side.resume()
+        super().resume()
+
     def check_health(self, interval: float) -> Sequence[ActivationHealth]:
         """Return the health of both sides; a topic side that waits for the subscription of another process is idle."""
         side = self.topic_side

@@ -202,6 +202,7 @@ class Endpoint:
         redelivery: The state of redelivered messages.
         held: The messages that wait for an acknowledgement.
         activity: The handlers and settlements in progress.
+        paused: True while no messages are taken, although there is a connection.
         open_unit: Opens a unit: of everything that the handler does, or of the receipt alone.
         begin_transaction: Begins the transaction that a unit is a part of.
     """
@@ -235,6 +236,7 @@ class Endpoint:
         self.redelivery = RedeliveryHandler(settings.redelivery)
         self.held = AcknowledgementRegistry()
         self.activity = Activity(clock)
+        self.paused = False
         self.open_unit: Callable[[spi.Connection], UnitOfWork] = partial(
             UnitOfWork.begin if inbox is None else InboxUnit.begin, sends=settings.transacted
         )

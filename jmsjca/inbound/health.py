@@ -163,6 +163,8 @@ class HealthCheck:
 
     def _flowing(self, now: float, interval: float) -> ActivationHealth:
         activity = self._endpoint.activity
+        if self._endpoint.paused:
+            return self._health("idle", "it is paused", self._state.changed_at)
         if activity.units or (self._endpoint.statistics.n_messages and now - activity.last_progress < interval):
             return self._health("consuming", None, activity.last_progress)
         return self._health("idle", None, max(activity.last_progress, self._state.changed_at))

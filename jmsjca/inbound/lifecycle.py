@@ -54,8 +54,9 @@ class _ListenerConnection:
         self._check = check
         self._executor = executor
         self._lock = threading.Lock()
+        self._changed = threading.Event()
         self._ended = threading.Event()
-        self.connected = self._stopping = False
+        self.connected = self._stopping = self._interrupted = False
         self._error: Exception | None = None
         self._connection: spi.Connection | None = None
         self._dispatcher: Dispatcher | None = None
@@ -78,6 +79,9 @@ class _ListenerConnection:
                 on_up()
                 self._check.check_max_deliveries(self._endpoint.settings, connection)
                 dispatcher.run()
+                while self._begin_again(dispatcher):
+                    dispatcher = self._create_dispatcher(connection)
+                    dispatcher.run()
         finally:
             self._endpoint.statistics.n_configured_endpoints = -1
             with contextlib.suppress(JMSError):  # the connection is abandoned anyway
@@ -90,12 +94,41 @@ class _ListenerConnection:
         connection, dispatcher = self._connection, self._dispatcher
         return None if connection is None or dispatcher is None or self._ended.is_set() else (connection, dispatcher)
 
+    def apply(self) -> None:
+        """Stop the consumers, and begin again with the endpoint's present settings, unless it is paused."""
+        with self._lock:
+            self._interrupted = True
+            dispatcher = self._dispatcher
+        self._changed.set()
+        if dispatcher is not None:
+            dispatcher.stop()
+
+    def _begin_again(self, ended: Dispatcher) -> bool:
+        """Close the consumers of a dispatcher that was interrupted, and wait while paused.
+
+        Returns:
+            False if it ended for another reason, or the connection is to be closed.
+        """
+        if self._stopping or not (self._interrupted or self._endpoint.paused):
+            return False
+        self._dispatcher = None
+        ended.close()
+        while self._endpoint.paused and not self._stopping:
+            self._changed.wait()
+            self._changed.clear()
+        self._interrupted = False
+        if self._error is not None:
+            raise self._error
+        return not self._stopping
+
     def stop(self, error: Exception | None = None) -> None:
         """Stop taking messages, and make `run` return when the handlers have; with an error as soon as possible."""
         with self._lock:
             self._stopping = True
             self._error = self._error or error
             dispatcher = self._dispatcher
+        if self._endpoint.paused:
+            self._changed.set()
         if dispatcher is not None:
             dispatcher.stop(error)
 
@@ -113,7 +146,7 @@ class _ListenerConnection:
         dispatcher = create_dispatcher(self._endpoint, connection, self._executor)
         with self._lock:
             self._dispatcher = dispatcher
-            stopping, error = self._stopping, self._error
+            stopping, error = self._stopping or self._interrupted or self._endpoint.paused, self._error
         if error is not None:
             raise error
         if stopping:
@@ -180,6 +213,11 @@ class ActivationRun:
         self._stopping.set()
         if self._attempt is not None:
             self._attempt.stop()
+
+    def apply(self) -> None:
+        """Consume with the endpoint's present settings, or not while it is paused."""
+        if self._attempt is not None:
+            self._attempt.apply()
 
     def wait_until_stopped(self, timeout: float | None) -> bool:
         """Wait for active handlers; at the deadline close the connection even if some are active.

@@ -1,15 +1,18 @@
 """The connection settings of a listener: its URL, and the credentials that take precedence."""
 
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.config.naming import LOOKUP, NamingContext
+from jmsjca.errors import ConfigurationError
+from jmsjca.outbound.factory import ConnectionFactory, look_up_factory
 from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
 
-__all__ = ["listener_settings"]
+__all__ = ["check_executor", "factory_of_spec", "listener_settings"]
 
 
 def listener_settings(
@@ -37,3 +40,34 @@ def listener_settings(
     if own and own.user_name:  # the spec's URL has its own credentials; the adapter's are for another broker
         return ConnectionSettings(url, client_id=client_id, limits=limits)
     return ConnectionSettings(url, defaults.user_name, defaults.password, client_id, limits, source=defaults.source)
+
+
+def factory_of_spec(spec: "ActivationSpec", naming: NamingContext) -> ConnectionFactory | None:
+    """Return the factory that the URL ``lookup://name`` of a spec refers to; None for another URL.
+
+    Args:
+        spec: The activation spec.
+        naming: Where the name is looked up.
+
+    Raises:
+        NameNotFoundError: The name is not bound.
+        ConfigurationError: The object is no connection factory.
+    """
+    url = spec.connection_url or ""
+    return look_up_factory(url, naming) if url.startswith(LOOKUP) else None
+
+
+def check_executor(spec: "ActivationSpec", executor: Executor | None) -> None:
+    """Check that a listener with an executor of its own has a mode that uses it.
+
+    Args:
+        spec: The effective activation spec.
+        executor: The executor; None for none.
+
+    Raises:
+        ConfigurationError: The mode is another one than "cc".
+    """
+    if executor is not None and spec.concurrency_mode != "cc":
+        raise ConfigurationError(
+            f"{spec.destination}: an executor is for concurrency_mode='cc', not {spec.concurrency_mode!r}."
+        )

@@ -57,6 +57,10 @@ class SerialDispatcher:
         self._stopping.set()
         self._consumer.wake()
 
+    def close(self) -> None:
+        """Close the consumer, after `run` has returned; the connection stays open."""
+        self._consumer.close()
+
     @property
     def units_in_flight(self) -> int:
         """1 while a handler is active, or a message waits for the end of its delay."""

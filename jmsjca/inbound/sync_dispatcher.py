@@ -147,6 +147,10 @@ class SyncDispatcher(ConcurrentDispatcher):
             self._running += 1
         thread.start()
 
+    def close(self) -> None:
+        """Close the consumers, after `run` has returned; the connection stays open."""
+        self.prefetch_group.close_consumers()
+
     def find_stall(self) -> Stall | None:
         """Return the reason why no message is delivered, or why receivers are missing."""
         return self._lost or super().find_stall()
@@ -210,6 +214,11 @@ class PrefetchGroup:
         for prefetch in self._all:
             if self.prefetch_limit and prefetch.has_ready:
                 prefetch.release()
+
+    def close_consumers(self) -> None:
+        """Close the consumers of all receivers."""
+        for prefetch in self._all:
+            prefetch.close_consumer()
 
     def wait_limit(self, limit: float) -> float:
         """Return the maximum time to wait for a message: the delay of a message of another receiver may end earlier."""
@@ -318,6 +327,10 @@ class _ReceiverPrefetch:
             self.release()
         with suppress(JMSError):
             self._redelivery.release(self._consumer, delayed)
+
+    def close_consumer(self) -> None:
+        """Close the consumer, which releases what it still has."""
+        self._consumer.close()
 
     def _receive(self, limit: int, timeout: float) -> None:
         if (

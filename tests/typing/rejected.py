@@ -22,8 +22,8 @@ ActivationSpec(destination="q", concurency_mode="cc")  # error
 ActivationSpec(destination="q", concurrency_mode="sink")  # error
 ActivationSpec(destination="q", subscription_durability="durable")  # error
 ActivationSpec(destination="q", endpoint_pool_size=3)  # error
-ResourceAdapter("embedded://typed", mbean_object_name="jmsjca:name=a")  # error
-ResourceAdapter("embedded://typed", mbean_server_domain="a")  # error
+ResourceAdapter("embedded://typed", mbean_object_name=1)  # error
+ResourceAdapter("embedded://typed", mbean_server_domain=1)  # error
 
 
 @adapter.listener("q")
