@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.torture import relay_kills
 from tests.torture.kill_loop import KILLS, run
 from tests.torture.planted_faults import CHECKS, find, read_faults
 from tests.torture.strace import whole_calls
@@ -21,6 +22,14 @@ def test_kills_lose_and_double_nothing(tmp_path: Path, capsys: pytest.CaptureFix
     with capsys.disabled():
         print(f"\nkills {report.kills} of {KILLS} (sample): {report}")
     assert report.good, f"{report}\n{report.verdict.faults}\n{report.complaints}"
+
+
+def test_relays_that_are_killed_send_each_message_once(capsys: pytest.CaptureFixture[str]) -> None:
+    report = relay_kills.run("embedded", rows=600, kills=3, seed=20)
+    with capsys.disabled():
+        print(f"\nkills of relays (sample of 100): {report}")
+    assert not report.wrong, f"{report}"
+    assert (report.lost, report.doubled) == (0, 0)
 
 
 PLANTED_SAMPLE = {
