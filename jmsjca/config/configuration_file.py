@@ -159,12 +159,14 @@ class Configuration(_Section):
         factories: Connection factories, by the name that they are bound to.
         listeners: Activation specs with their handlers.
         destinations: Administered queues and topics, by the name that they are bound to.
+        connectors: The properties of event connectors, which `jmsjca.connector.Connector.from_config` checks.
     """
 
     adapters: dict[str, AdapterSection] = Field(default_factory=dict[str, AdapterSection])
     factories: dict[str, FactorySection] = Field(default_factory=dict[str, FactorySection])
     listeners: dict[str, ListenerSection] = Field(default_factory=dict[str, ListenerSection])
     destinations: dict[str, DestinationSection] = Field(default_factory=dict[str, DestinationSection])
+    connectors: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]], repr=False)
 
     def adapter_name(self, name: str | None = None) -> str:
         """Return the name of an adapter's section.

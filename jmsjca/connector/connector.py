@@ -9,14 +9,16 @@
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Event as Flag
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from jmsjca.config import Limits
+from jmsjca.config.configuration_file import Configuration, load_handler, read_configuration
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import Collaboration, receiver_of
@@ -29,11 +31,12 @@ from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventStore
 from jmsjca.connector.poll_schedule import key_polls, timed_polls
 from jmsjca.connector.polled_session import PolledSession
+from jmsjca.connector.queue_uris import destination_of
 from jmsjca.connector.request_processing import RequestProcessing
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
 from jmsjca.connector.stored_events import StoredEvents
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError
+from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, excerpt
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.reconnection import is_transient
 
@@ -101,6 +104,29 @@ class Connector:
         self._polling = Lock()
         self._stopping = Flag()
         self._keys: SimpleQueue[str] = SimpleQueue()
+
+    @classmethod
+    def from_config(cls, path: str | Path, name: str | None = None) -> Self:
+        """Return the connector of a configuration file, ``jmsjca.toml`` for instance.
+
+        Its table ``[connectors.<name>]`` has the properties of `ConnectorConfig.from_properties`. ``collaboration`` is
+        a function, ``module:function``, or a queue or topic, ``queue:hub``; ``collaborations`` is a table of them.
+
+        Args:
+            path: The file.
+            name: The name of the connector; None for the only one.
+
+        Raises:
+            ConfigurationError: The file has no such connector, or its properties are invalid; or as the class.
+        """
+        table = _table(read_configuration(path), name)
+        collaboration = table.pop("collaboration", None)
+        named: dict[str, object] = table.pop("collaborations", {})
+        return cls(
+            ConnectorConfig.from_properties(table),
+            None if collaboration is None else _named_collaboration(collaboration),
+            collaborations={each: _named_collaboration(value) for each, value in named.items()},
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -299,6 +325,22 @@ def _checked_collaboration(
     if needed or config.input_destination:
         raise ConfigurationError("The connector polls events, but has no collaboration for them.")
     return lambda _: DeliveryOutcome.NO_SUBSCRIPTION_FOUND
+
+
+def _table(configuration: Configuration, name: str | None) -> dict[str, Any]:
+    tables = configuration.connectors
+    chosen = next(iter(tables)) if name is None and len(tables) == 1 else name
+    if chosen is None or chosen not in tables:
+        known = ", ".join(tables) or "none"
+        raise ConfigurationError(f"The configuration has no connector {excerpt(chosen or '')!r} (it has: {known}).")
+    return dict(tables[chosen])
+
+
+def _named_collaboration(value: object) -> Collaboration:
+    text = str(value)
+    if text.startswith(("queue:", "topic:")):
+        return destination_of(text)
+    return cast("Callable[[BusinessObject], DeliveryOutcome | None]", load_handler(text))
 
 
 def _default_handler(config: ConnectorConfig) -> DataHandler:

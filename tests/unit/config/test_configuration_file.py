@@ -102,7 +102,7 @@ def test_adapter_is_found_by_name_or_as_the_only_one(tmp_path):
 
 def test_schema_describes_each_field():
     schema = Configuration.model_json_schema()
-    assert {"adapters", "factories", "listeners", "destinations"} == set(schema["properties"])
+    assert {"adapters", "factories", "listeners", "destinations", "connectors"} == set(schema["properties"])
     assert "batch_size" in schema["$defs"]["ListenerSection"]["properties"]
 
 
