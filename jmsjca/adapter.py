@@ -124,6 +124,11 @@ class ResourceAdapter(SendsMessages, Startable):
         reset_in_child(self, ResourceAdapter._reset_after_fork)
 
     @property
+    def connection_url(self) -> str | None:
+        """The URL of the broker, as given; it may have a password."""
+        return self._connection_url
+
+    @property
     def activations(self) -> Sequence[Activation]:
         """The activations of this adapter, in order of their declaration."""
         return tuple(self._activations)

@@ -63,6 +63,7 @@ class Activation:
     Attributes:
         name: The display name, for logs and hooks.
         spec: The activation spec, as given.
+        handler: The handler, as given.
         stats: The counters.
 
     Raises:
@@ -93,6 +94,7 @@ class Activation:
             inbox.prepare()
         self._inbox = inbox
         self.spec = spec
+        self.handler = handler
         self.name = display_name(spec, settings.url)
         self._settings = settings
         self._hooks = hooks

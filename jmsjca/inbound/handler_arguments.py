@@ -18,6 +18,7 @@ __all__ = [
     "ArgumentResolver",
     "Depends",
     "Invocation",
+    "body_type",
     "callable_name",
 ]
 
@@ -161,6 +162,19 @@ class ArgumentResolver:
         """
         keyword = {name: supply(invocation) for name, supply in self._keyword.items()}
         return [supply(invocation) for supply in self._positional], keyword
+
+
+def body_type(function: Callable[..., object]) -> Any:
+    """Return the type that a handler converts bodies to, or the type of the elements of a batch; None without one."""
+    hints, dependencies = _resolve_type_hints(function), _dependencies_of(function)
+    for parameter in _bindable_parameters(function):
+        name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
+        needed = parameter.default is _EMPTY and name not in dependencies and not _is_transaction(name, hint)
+        element = _element(hint)
+        typed = hint if element is _EMPTY else element
+        if needed and _named(name, hint) is None and typed not in _UNTYPED:
+            return typed
+    return None
 
 
 def _sources_of(

@@ -1,11 +1,13 @@
-"""The commands for workers: ``jmsjca status``."""
+"""The commands for workers: ``jmsjca status`` and ``jmsjca docs``."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
+from jmsjca.management.asyncapi import document, load_adapter
 from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.presentation import JsonOption, print_json, print_rows
 
@@ -29,6 +31,18 @@ def status(
     else:
         print_rows(_rows(reports), as_json=False)
     return int(not all(report["alive" if live else "ready"] for report in reports))
+
+
+@worker_app.command()
+def docs(
+    adapter: Annotated[str, typer.Argument(help="The adapter, as module:name, or a configuration file (.toml).")],
+    title: Annotated[str, typer.Option(help="The title of the application.")] = "jmsjca",
+    version: Annotated[str, typer.Option(help="The version of the application.")] = "1.0.0",
+) -> int:
+    """Write the AsyncAPI 3 document of the listeners of an adapter, as JSON. The adapter is not started."""
+    sys.path.insert(0, "")  # the module of the application is in the working directory, as for python -m
+    print_json(document(load_adapter(adapter), title, version))
+    return 0
 
 
 def _rows(reports: Sequence[Report]) -> Iterator[dict[str, object]]:

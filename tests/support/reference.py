@@ -32,7 +32,12 @@ MODULES = (
         "jmsjca.transactions",
     ),
     *("jmsjca.connector", "jmsjca.descriptors", "jmsjca.spark", "jmsjca.management.insight"),
-    *("jmsjca.management.health", "jmsjca.management.metrics", "jmsjca.management.tracing"),
+    *(
+        "jmsjca.management.health",
+        "jmsjca.management.metrics",
+        "jmsjca.management.tracing",
+        "jmsjca.management.asyncapi",
+    ),
     *("jmsjca.testing.recorder", "jmsjca.testing.time_travel", "jmsjca.testing.pytest_plugin", "jmsjca.spi"),
 )
 HEAD = "<!-- Written by python -m tests.support.reference. Do not edit. -->\n"

@@ -1,0 +1,203 @@
+"""The AsyncAPI 3 document of an adapter: its listeners as channels and operations, and the bodies as JSON schemas."""
+
+import re
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.naming import LOOKUP
+from jmsjca.errors import ConfigurationError
+from jmsjca.inbound.handler_arguments import body_type, callable_name
+
+if TYPE_CHECKING:
+    from jmsjca.adapter import ResourceAdapter
+    from jmsjca.inbound import Activation
+
+__all__ = ["Document", "document", "load_adapter"]
+
+Document = dict[str, Any]
+"""A JSON object."""
+
+_PROTOCOLS = {"amqp": "amqp1", "amqps": "amqp1", "stomp": "stomp", "stomp+ssl": "stomps"}
+_VERSIONS = {"amqp1": "1.0", "stomp": "1.2", "stomps": "1.2"}
+_REFERENCES = "#/components/schemas/{model}"
+
+
+def document(adapter: "ResourceAdapter", title: str = "jmsjca", version: str = "1.0.0") -> Document:
+    """Return the AsyncAPI 3.0 document of the listeners of an adapter.
+
+    It has a server for each broker, a channel for each destination, and a receive operation for each listener, with the
+    JSON schema of the body that its handler takes, and of the reply that it returns. It has no user names, passwords
+    and options of URLs.
+
+    Args:
+        adapter: The adapter. It need not be started.
+        title: The title of the application.
+        version: The version of the application.
+
+    Raises:
+        ConfigurationError: Two classes of bodies have the same name.
+    """
+    written = _DocumentWriter()
+    for activation in adapter.activations:
+        written.add(activation, activation.spec.connection_url or adapter.connection_url)
+    return {
+        "asyncapi": "3.0.0",
+        "info": {"title": title, "version": version},
+        "defaultContentType": "application/json",
+        "servers": written.servers,
+        "channels": written.channels,
+        "operations": written.operations,
+        "components": {"messages": written.messages, "schemas": written.schemas},
+    }
+
+
+def load_adapter(reference: str) -> "ResourceAdapter":
+    """Return the adapter that ``module:name`` or a configuration file names.
+
+    Raises:
+        ConfigurationError: The module or the file cannot be loaded, or has no such adapter.
+    """
+    from jmsjca.adapter import ResourceAdapter  # noqa: PLC0415  # loads listeners
+
+    if reference.endswith(".toml"):
+        return ResourceAdapter.from_config(Path(reference))
+    module, _, name = reference.partition(":")
+    try:
+        found = getattr(import_module(module), name or "adapter", None)
+    except ImportError as error:
+        raise ConfigurationError(f"{module} cannot be imported: {error}.") from error
+    if not isinstance(found, ResourceAdapter):
+        raise ConfigurationError(
+            f"{module} has no ResourceAdapter {name or 'adapter'!r}: name one as module:name, or a .toml file."
+        )
+    return found
+
+
+class _DocumentWriter:
+    """Collects the parts of a document.
+
+    Attributes:
+        servers: The servers, by name.
+        channels: The channels, by name.
+        operations: The operations, by name.
+        messages: The messages, by name.
+        schemas: The schemas of classes, by name.
+    """
+
+    def __init__(self) -> None:
+        self.servers: Document = {}
+        self.channels: Document = {}
+        self.operations: Document = {}
+        self.messages: Document = {}
+        self.schemas: Document = {}
+
+    def add(self, activation: "Activation", url: str | None) -> None:
+        """Add a listener."""
+        kind, address = activation.spec.destination_type, activation.spec.destination
+        operation = self._unused(f"receive_{_identifier(address)}")
+        channel = f"{kind}_{_identifier(address)}"
+        server = self._server(url)
+        message = self._message(f"{operation}_message", body_type(activation.handler))
+        entry = self.channels.setdefault(channel, {"address": address, "messages": {}, "servers": []})
+        entry["messages"][message] = {"$ref": f"#/components/messages/{message}"}
+        if server and {"$ref": f"#/servers/{server}"} not in entry["servers"]:
+            entry["servers"].append({"$ref": f"#/servers/{server}"})
+        self.operations[operation] = {
+            "action": "receive",
+            "channel": {"$ref": f"#/channels/{channel}"},
+            "title": callable_name(activation.handler),
+            "messages": [{"$ref": f"#/channels/{channel}/messages/{message}"}],
+            **_description(activation.handler),
+            **self._reply(operation, activation.handler),
+        }
+
+    def _reply(self, operation: str, handler: Callable[..., object]) -> Document:
+        returned = _return_type(handler)
+        if returned in (None, type(None)):
+            return {}
+        channel, message = f"{operation}_reply", self._message(f"{operation}_reply_message", returned)
+        self.channels[channel] = {
+            "address": None,
+            "messages": {message: {"$ref": f"#/components/messages/{message}"}},
+        }
+        return {
+            "reply": {
+                "address": {"location": "$message.header#/replyTo", "description": "The JMSReplyTo of the request."},
+                "channel": {"$ref": f"#/channels/{channel}"},
+                "messages": [{"$ref": f"#/channels/{channel}/messages/{message}"}],
+            }
+        }
+
+    def _message(self, name: str, kind: Any) -> str:
+        content = {str: "text/plain", bytes: "application/octet-stream"}.get(kind)
+        found: Document = {"name": name, **({"contentType": content} if content else {})}
+        schema = None if content == "application/octet-stream" else self._schema(kind)
+        self.messages[name] = found if schema is None else {**found, "payload": schema}
+        return name
+
+    def _schema(self, kind: Any) -> Document | None:
+        """Return the JSON schema of a type; None if it has none."""
+        if kind is None:
+            return None
+        from pydantic import TypeAdapter  # noqa: PLC0415  # takes long to load
+        from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # noqa: PLC0415  # see above
+
+        try:
+            schema = TypeAdapter(kind).json_schema(ref_template=_REFERENCES)
+        except (PydanticSchemaGenerationError, PydanticUserError):  # for example a class with a converter
+            return None
+        for name, each in schema.pop("$defs", {}).items():
+            self._add_schema(name, each)
+        title = schema.get("title")
+        if schema.get("type") != "object" or not title:
+            return schema
+        self._add_schema(title, schema)
+        return {"$ref": f"#/components/schemas/{title}"}
+
+    def _add_schema(self, name: str, schema: Document) -> None:
+        if self.schemas.setdefault(name, schema) != schema:
+            raise ConfigurationError(
+                f"Two classes of bodies with the name {name!r} have different schemas: the document cannot name both. "
+                "Rename one of them."
+            )
+
+    def _server(self, url: str | None) -> str | None:
+        if url is None or url.startswith(LOOKUP):
+            return None
+        parsed = ConnectionURL.parse(url)
+        protocol = _PROTOCOLS.get(parsed.protocol, parsed.protocol)
+        host = ",".join(map(str, parsed.addresses)) or parsed.path
+        described = {"host": host, "protocol": protocol, **_version(protocol)}
+        for name, server in self.servers.items():
+            if server == described:
+                return name
+        name = f"broker_{len(self.servers) + 1}"
+        self.servers[name] = described
+        return name
+
+    def _unused(self, name: str) -> str:
+        return name if name not in self.operations else f"{name}_{len(self.operations) + 1}"
+
+
+def _version(protocol: str) -> Document:
+    return {"protocolVersion": _VERSIONS[protocol]} if protocol in _VERSIONS else {}
+
+
+def _identifier(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", "_", text)
+
+
+def _description(handler: Callable[..., object]) -> Document:
+    text = (handler.__doc__ or "").strip()
+    return {"description": text} if text else {}
+
+
+def _return_type(handler: Callable[..., object]) -> Any:
+    try:
+        hints: Mapping[str, Any] = get_type_hints(handler)
+    except (NameError, TypeError, AttributeError):  # an annotation for type checkers only, or none at all
+        return None
+    return hints.get("return")

@@ -1,0 +1,152 @@
+"""The AsyncAPI document of an adapter: valid for an independent model, complete, and without secrets."""
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+from pydantic import BaseModel
+
+from jmsjca import Message, ResourceAdapter, Session, Topic
+from jmsjca.errors import ConfigurationError
+from jmsjca.inbound import Depends
+from jmsjca.management.asyncapi import document, load_adapter
+from jmsjca.management.cli import run
+
+
+@dataclass
+class Line:
+    fruit: str
+    count: int = 1
+
+
+class Order(BaseModel):
+    number: int
+    lines: list[Line]
+
+
+@pytest.fixture
+def adapter():
+    adapter = ResourceAdapter("amqps://ann:secret@one.example,two.example:5673?heartbeat=5")
+
+    @adapter.listener("orders.new")
+    def on_order(order: Order, session: Session, price: Annotated[int, Depends(lambda: 1)]) -> dict[str, int]:
+        """Ship an order."""
+        return {}
+
+    @adapter.listener(Topic("prices"), concurrency_mode="sync", batch_size=3)
+    def on_prices(lines: Sequence[Line]) -> None: ...
+
+    @adapter.listener("raw", connection_url="embedded:///var/broker.db")
+    def on_raw(body: bytes) -> str: ...
+
+    @adapter.listener("orders.new")
+    def watch(message: Message) -> None: ...
+
+    return adapter
+
+
+def followed(found, reference):
+    for part in reference.removeprefix("#/").split("/"):
+        found = found[part]
+    return found
+
+
+def references(value):
+    if isinstance(value, dict):
+        yield from ([value["$ref"]] if "$ref" in value else [])
+        for each in value.values():
+            yield from references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from references(each)
+
+
+def test_it_is_valid_for_an_independent_model(adapter):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the model about the names of its own fields
+        from asyncapi3.models import AsyncAPI3
+    read = AsyncAPI3.model_validate(document(adapter, "shop", "2.0"))
+    assert (read.asyncapi, read.info.title, read.info.version) == ("3.0.0", "shop", "2.0")
+    with pytest.raises(ValueError, match="info.title"):
+        AsyncAPI3.model_validate({"info": {}})
+
+
+def test_every_reference_leads_somewhere(adapter):
+    found = document(adapter)
+    named = set(references(found))
+    assert len(named) > 10
+    assert all(followed(found, reference) is not None for reference in named)
+
+
+def test_a_listener_is_an_operation_with_the_schema_of_its_body(adapter):
+    found = document(adapter)
+    operation = found["operations"]["receive_orders_new"]
+    [message] = operation["messages"]
+    assert followed(found, operation["channel"]["$ref"])["address"] == "orders.new"
+    assert (operation["action"], operation["description"]) == ("receive", "Ship an order.")
+    payload = followed(found, followed(found, followed(found, message["$ref"])["$ref"])["payload"]["$ref"])
+    assert payload["required"] == ["number", "lines"]
+    assert found["components"]["schemas"]["Line"]["properties"]["count"]["default"] == 1
+
+
+def test_replies_batches_and_other_bodies(adapter):
+    found = document(adapter)
+    messages = found["components"]["messages"]
+    assert messages["receive_orders_new_reply_message"]["payload"]["additionalProperties"] == {"type": "integer"}
+    assert messages["receive_prices_message"]["payload"] == {"$ref": "#/components/schemas/Line"}
+    assert messages["receive_raw_message"] == {
+        "name": "receive_raw_message",
+        "contentType": "application/octet-stream",
+    }
+    assert messages["receive_raw_reply_message"]["contentType"] == "text/plain"
+    assert "reply" not in found["operations"]["receive_prices"]
+    assert found["channels"]["topic_prices"]["address"] == "prices"
+    assert "payload" not in messages["receive_orders_new_4_message"]  # of the second listener, which takes any message
+
+
+def test_servers_are_named_without_secrets(adapter):
+    found = document(adapter)
+    assert [server["host"] for server in found["servers"].values()] == [
+        "one.example,two.example:5673",
+        "/var/broker.db",
+    ]
+    assert found["servers"]["broker_1"]["protocol"] == "amqp1"
+    assert not {"secret", "ann", "heartbeat"} & set(json.dumps(found).replace('"', " ").replace("@", " ").split())
+    assert "secret" not in json.dumps(found)
+
+
+def test_two_classes_of_one_name_are_refused():
+    adapter = ResourceAdapter("embedded://x")
+    for fields in ({"a": int}, {"b": str}):
+        kind = dataclass(type("Item", (), {"__annotations__": fields}))
+
+        def handler(item) -> None: ...
+
+        handler.__annotations__["item"] = kind
+        adapter.listener("items")(handler)
+    with pytest.raises(ConfigurationError, match="'Item' have different schemas"):
+        document(adapter)
+
+
+def test_the_command_writes_the_document_of_an_imported_adapter(tmp_path, monkeypatch, capsys):
+    (tmp_path / "my_service.py").write_text(
+        "import jmsjca\nadapter = jmsjca.ResourceAdapter('embedded://x')\n"
+        "@adapter.listener('orders')\ndef on_order(body: str) -> None: ...\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert run(["docs", "my_service:adapter", "--title", "shop"]) == 0
+    written = json.loads(capsys.readouterr().out)
+    assert (written["info"]["title"], list(written["operations"])) == ("shop", ["receive_orders"])
+
+
+@pytest.mark.parametrize(
+    ("reference", "complaint"),
+    [("no_such_module:a", "cannot be imported"), ("json:loads", "no ResourceAdapter 'loads'"), ("x.toml", "x.toml")],
+)
+def test_a_wrong_reference_is_an_error(reference, complaint):
+    with pytest.raises(ConfigurationError, match=complaint):
+        load_adapter(reference)
