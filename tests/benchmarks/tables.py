@@ -49,6 +49,14 @@ def _overhead(figure: _Figure) -> str:
     return f"{figure['microseconds']:,.1f} ({figure['overhead']:+,.1f})"
 
 
+def _sending(figure: _Figure) -> str:
+    return f"{figure['median']:,.1f}, p99 {figure['p99']:,.1f}" if "p99" in figure else _cost(figure)
+
+
+_SENDERS = Table(
+    ("operation", "contender"), lambda figure: f"{figure['threads']} thread{'s' * (figure['threads'] > 1)}", _sending
+)
+
 TABLES = {
     "embedded": Table(("store", "batch", "operation", "clock"), _contender, _rate),
     "scale": Table(("operation", "selector", "batch", "clock"), lambda figure: f"{figure['backlog']:,}", _cost),
@@ -56,6 +64,8 @@ TABLES = {
     "rabbitmq": Table(("contender",), lambda figure: str(figure["clock"]), _cost),
     "field": Table(("operation", "mode", "contender"), lambda figure: str(figure["clock"]), _cost),
     "asynchronous_sends": Table(("mode", "contender"), lambda figure: str(figure["clock"]), _cost),
+    "senders": _SENDERS,
+    "senders_embedded": _SENDERS,
     "stomp": Table(("operation", "contender"), lambda figure: str(figure["clock"]), _cost),
     "many_queues": Table(("operation", "where", "batch", "clock"), lambda figure: f"{figure['queues']:,}", _cost),
 }

@@ -24,6 +24,7 @@ from jmsjca.config import Limits
 from jmsjca.destinations import Queue
 from jmsjca.errors import JMSSecurityError, ResourceAllocationError
 from jmsjca.messages import TextMessage
+from jmsjca.outbound import ConnectionPool
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.inbound.listeners import Inbox, Recorder, send
@@ -73,6 +74,33 @@ def test_wrong_login_is_refused_and_shown_nowhere(login_url, caplog, user, passw
     with pytest.raises(JMSSecurityError) as told:
         login(login_url + ALLOWED, password, user)
     assert WRONG not in f"{caplog.text} {told.value!r} {told.value.__cause__!r} {told.value.__context__!r}"
+
+
+def test_rotated_password_is_used_by_the_next_connection(login_url, tmp_path):
+    """Nothing is restarted: the function and the file are asked at each new connection, also by a pool."""
+    secret, asked = tmp_path / "secret", []
+
+    def source():
+        asked.append(secret.read_text())
+        return "jmsjca", asked[-1]
+
+    secret.write_text(WRONG)
+    factories = [
+        ConnectionFactory(login_url + ALLOWED, credentials=source),
+        ConnectionFactory(login_url + ALLOWED, credentials=f"file:{secret}", user_name="jmsjca"),
+    ]
+    for factory in factories:
+        with pytest.raises(JMSSecurityError):
+            factory.create_connection()
+    secret.write_text("jmsjca")
+    for factory in factories:
+        with ConnectionPool(factory) as pool:
+            for _ in range(2):
+                with pool.session() as session:
+                    session.create_producer(Queue("security.rotated")).send(TextMessage("x"))
+                pool.drain()
+            assert pool.get_stats()["connections_num"] == 2
+    assert asked == [WRONG, "jmsjca", "jmsjca"]
 
 
 def test_a_message_over_the_limit_stays_with_the_broker(login_url):

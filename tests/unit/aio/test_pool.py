@@ -1,6 +1,7 @@
 """aio.ConnectionPool: borrowing, returning, cancellation, and the verbs of the blocking pool."""
 
 import asyncio
+import random
 
 import pytest
 
@@ -84,3 +85,27 @@ async def test_resize_and_drain_are_those_of_the_pool(blocking):
 async def test_factory_is_no_pool(jms_broker_url):
     with pytest.raises(ArgumentTypeError, match="pool"):
         aio.ConnectionPool(ConnectionFactory(jms_broker_url))
+
+
+async def test_no_cancellation_loses_a_connection(jms_broker_url):
+    """Borrowers are cancelled while they wait, while they use a connection, and while they return it."""
+    chance = random.Random(7)
+    blocking = ConnectionPool(ConnectionFactory(jms_broker_url), max_size=2, timeout=PATIENCE)
+    async with aio.ConnectionPool(blocking) as pool:
+
+        async def borrow() -> None:
+            async with pool.session() as session:
+                producer = await session.create_producer(QUEUE)
+                await producer.send(session.create_text_message("a"))
+
+        tasks = [asyncio.ensure_future(borrow()) for _ in range(200)]
+        for task in tasks:
+            await asyncio.sleep(0)
+            if chance.random() < 0.5:
+                task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {type(None), asyncio.CancelledError}
+        async with pool.connection(timeout=PATIENCE), pool.connection(timeout=PATIENCE):
+            assert sizes(pool) == (2, 0)
+        await pool.close(PATIENCE)  # waits for connections that are still borrowed
+        assert sizes(pool) == (0, 0)
