@@ -55,7 +55,7 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.asynchronous_sends
 	$(BIN)/python -m tests.benchmarks.senders embedded
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.senders --others repid
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker rabbitmq-amqp tests.benchmarks.senders --others faststream
+	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker rabbitmq-amqp tests.benchmarks.senders --others faststream --no-bare
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker activemq-stomp tests.benchmarks.stomp
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker rabbitmq-amqp tests.benchmarks.inbound_rabbitmq
 	$(BIN)/python -m tests.benchmarks.spark_to_parquet

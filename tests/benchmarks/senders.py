@@ -34,7 +34,7 @@ from tests.benchmarks.measurements import Measurements, alternating, clocks, wri
 
 THREADS = (1, 8, 50)
 BATCH = 100
-SIMPLEST, REFERENCE = "simplest", "documented"
+SIMPLEST, REFERENCE, OURS = "simplest", "documented", "adapter.send"
 _LEAST = 150  # messages of a turn from one thread
 _PATIENCE = 120.0
 
@@ -256,15 +256,17 @@ class Benchmark:
         url: The broker.
         others: Modules of `tests.benchmarks.field` with libraries for coroutines.
         rounds: How many rounds, beside one that warms up.
+        with_bare: False to leave the loops of the library below out; `adapter.send` is the reference then.
     """
 
-    def __init__(self, url: str, others: list[str], rounds: int) -> None:
+    def __init__(self, url: str, others: list[str], rounds: int, *, with_bare: bool) -> None:
         bare = sqlite_sends if url.startswith("embedded:") else proton_sends
         self._url, self._rounds = url, rounds
+        loops = (SIMPLEST, REFERENCE) if with_bare else ()
+        self._reference = REFERENCE if with_bare else OURS
         self._singles: dict[str, Contender] = {
-            SIMPLEST: threaded(bare(SIMPLEST)),
-            REFERENCE: threaded(bare(REFERENCE)),
-            "adapter.send": adapter_sends,
+            **{style: threaded(bare(style)) for style in loops},
+            OURS: adapter_sends,
             **{name: tasks_publish(name) for name in others},
         }
         self._units = {kind: unit_sends(kind) for kind in ("cached", "pooled", "send_many")}
@@ -275,7 +277,7 @@ class Benchmark:
         figures = []
         for threads in THREADS:
             case = Case("single", threads)
-            figures += self._measure(case, self._singles, REFERENCE, max(_LEAST, 20 * threads))
+            figures += self._measure(case, self._singles, self._reference, max(_LEAST, 20 * threads))
         if self._has_transactions():
             figures += self._measure(Case("units of 100", 1), self._units, "cached", 2000)
         return figures + [self._borrow(threads) for threads in THREADS]
@@ -343,12 +345,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", help="embedded, for one in a temporary file; or the URL of a broker")
     parser.add_argument("--others", nargs="*", default=[], help="repid or faststream")
+    parser.add_argument("--no-bare", action="store_true", help="leave the loops of the library below out")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = f"embedded://{folder}/broker.db" if options.url == "embedded" else options.url
-        benchmark = Benchmark(url, options.others, options.rounds)
+        benchmark = Benchmark(url, options.others, options.rounds, with_bare=not options.no_bare)
         figures = benchmark.run()
     for figure in figures:
         print(*figure.values(), sep="\t")

@@ -66,6 +66,7 @@ TABLES = {
     "asynchronous_sends": Table(("mode", "contender"), lambda figure: str(figure["clock"]), _cost),
     "senders": _SENDERS,
     "senders_embedded": _SENDERS,
+    "senders_rabbitmq": _SENDERS,
     "stomp": Table(("operation", "contender"), lambda figure: str(figure["clock"]), _cost),
     "many_queues": Table(("operation", "where", "batch", "clock"), lambda figure: f"{figure['queues']:,}", _cost),
 }
