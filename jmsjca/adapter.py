@@ -24,7 +24,7 @@ from jmsjca.inbound.health import Health, check_interval
 from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable
 from jmsjca.inbound.listener_settings import check_executor, factory_of_spec, listener_settings
-from jmsjca.inbound.shutdown import serve, stop_all
+from jmsjca.inbound.shutdown import StopReport, serve, stop_all
 from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
 from jmsjca.messages.converters import Converters
 from jmsjca.outbound.factory import FACTORIES, ConnectionFactory
@@ -354,7 +354,7 @@ class ResourceAdapter(SendsMessages, Startable):
         if wait != 0:
             wait_until_up(activations, self._monitor, wait)
 
-    def stop(self, timeout: float | None = None) -> bool:
+    def stop(self, timeout: float | None = None) -> StopReport:
         """Stop all activations concurrently, and wait for active handlers.
 
         At the deadline the connections are closed even if handlers are active: their messages are redelivered. Called
@@ -365,7 +365,7 @@ class ResourceAdapter(SendsMessages, Startable):
             timeout: Seconds until the deadline; None waits forever.
 
         Returns:
-            True if all handlers ended in time; False if some are still active.
+            The account of the messages; it is false if handlers are still active.
 
         Raises:
             InvalidArgumentError: The timeout is no number of seconds, or negative.
@@ -403,7 +403,7 @@ class ResourceAdapter(SendsMessages, Startable):
         self._monitor = StatusMonitor()
         self._started = False
 
-    def run(self, timeout: float | None = None) -> bool:
+    def run(self, timeout: float | None = None) -> StopReport:
         """Serve until SIGINT or SIGTERM, then stop; a second signal ends the wait. For the main thread only.
 
         Args:

@@ -21,11 +21,11 @@ from jmsjca.inbound.health import ActivationHealth, HealthCheck
 from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.lifecycle import ActivationRun
 from jmsjca.inbound.listener_context import as_listener, in_listener
-from jmsjca.inbound.shutdown import stop_at_exit
+from jmsjca.inbound.shutdown import Account, stop_at_exit
 from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
 from jmsjca.inbound.unit_transaction import require_container_transactions
 from jmsjca.messages.converters import Converters
-from jmsjca.messages.settlement import Settlement
+from jmsjca.messages.settlement import Outcome, Settlement
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING
@@ -120,6 +120,11 @@ class Activation:
         """The error of the latest attempt to connect; None if that succeeded or there was none."""
         run = self._state.current_run
         return None if run is None else run.last_error
+
+    @property
+    def handler_name(self) -> str:
+        """The name of the handler's function."""
+        return self._endpoint.handler.name
 
     @property
     def units_in_flight(self) -> int:
@@ -260,6 +265,17 @@ class Activation:
             password=None if settings.source else settings.password,
             credentials=settings.source,
             limits=settings.limits,
+        )
+
+    def account(self) -> Account:
+        """Return what the messages of the activation have come to, since it exists."""
+        settled = self.stats.settled_messages
+        return Account(
+            finished=settled[Outcome.COMMITTED] + settled[Outcome.ROLLED_BACK],
+            returned=self.stats.returned_messages,
+            in_doubt=settled[Outcome.IN_DOUBT],
+            lost=settled[Outcome.LOST],
+            active=self._endpoint.abandoned_messages,
         )
 
     def check_health(self, interval: float) -> Sequence[ActivationHealth]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.handler import HandlerLoop
 from jmsjca.inbound.health import ActivationHealth
 from jmsjca.inbound.inbox_unit import Inbox
+from jmsjca.inbound.shutdown import Account
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
@@ -103,6 +104,11 @@ class DistributedActivation(Activation):
         """Start both sides, as `Activation.start` does."""
         self.topic_side.start()
         super().start()
+
+    def account(self) -> Account:
+        """Return what the messages of both sides have come to."""
+        both = zip(astuple(super().account()), astuple(self.topic_side.account()), strict=True)
+        return Account(*map(sum, both))
 
     def pause(self) -> None:
         """Pause both sides, as `Activation.pause` does."""

@@ -324,6 +324,12 @@ class Endpoint:
         return bool(self._still_running) and message_identity(delivery) in self._still_running
 
     @property
+    def abandoned_messages(self) -> int:
+        """The number of messages whose handlers are still active for abandoned connections."""
+        with self._lock:
+            return sum(self._still_running.values())
+
+    @property
     def abandoned_handlers(self) -> int:
         """The number of handlers that are still active for abandoned connections."""
         return self._abandoned_count

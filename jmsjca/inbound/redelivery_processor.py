@@ -96,6 +96,7 @@ class RedeliveryProcessor:
         except BaseException:
             self._endpoint.mark_return_failed(deliveries)
             raise
+        self._endpoint.statistics.record_return(len(deliveries))
 
     def process(self, delivery: spi.Delivery) -> float | Outcome:
         """Return the delay in seconds before the handler sees a message, or the outcome of its move or deletion."""

@@ -82,6 +82,7 @@ class SerialDispatcher:
         for position, delivery in enumerate(chunk):
             if self._stopping.is_set():
                 self._consumer.release(chunk[position:])
+                self._endpoint.statistics.record_return(len(chunk) - position)
                 return
             result = self._redelivery.process(delivery)
             outcome = result if isinstance(result, Outcome) else self._deliver(delivery, result)

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple, dataclass
 from types import FrameType
 from typing import Protocol
 from weakref import WeakSet
@@ -15,13 +16,62 @@ from jmsjca.config.settings import Deadline
 from jmsjca.errors import IllegalStateError
 from jmsjca.inbound.activation_state import StatusMonitor
 
-__all__ = ["serve", "stop_all", "stop_at_exit"]
+__all__ = ["StopReport", "serve", "stop_all", "stop_at_exit"]
 
 _GRACE = 10.0  # seconds that active handlers have if the program exits without a stop
 
 
+@dataclass(frozen=True, slots=True)
+class StopReport:
+    """The account of a stop. It is true if all handlers ended in time.
+
+    The numbers are of messages, and count what happened from the beginning of the stop to its end. What the broker had
+    prefetched to this process, and no listener had received, is in none of them: the broker delivers it elsewhere.
+
+    Attributes:
+        ended: True if all handlers ended in time.
+        finished: Messages of units that were committed or rolled back.
+        returned: Received messages that were released, because no handler had begun with them.
+        in_doubt: Messages of units whose commit got no answer.
+        abandoned: Messages that were lost to their handlers: still active at the deadline, or of a lost connection. The
+            broker redelivers them.
+    """
+
+    ended: bool
+    finished: int = 0
+    returned: int = 0
+    in_doubt: int = 0
+    abandoned: int = 0
+
+    def __bool__(self) -> bool:
+        return self.ended
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the messages of an activation have come to, since it exists.
+
+    Attributes:
+        finished: As of `StopReport`.
+        returned: As of `StopReport`.
+        in_doubt: As of `StopReport`.
+        lost: Messages of units whose connection was lost.
+        active: Messages whose handlers are active now, although their connection was closed.
+    """
+
+    finished: int = 0
+    returned: int = 0
+    in_doubt: int = 0
+    lost: int = 0
+    active: int = 0
+
+
 class Stoppable(Protocol):
     """An activation, as this module uses it."""
+
+    def account(self) -> Account:
+        """Return what its messages have come to."""
+        ...
 
     def stop_intake(self) -> object:
         """Begin to stop, and return at once."""
@@ -50,7 +100,7 @@ def _stop_all_at_exit() -> None:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> bool:
+def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> StopReport:
     """Stop activations concurrently.
 
     Args:
@@ -58,22 +108,34 @@ def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> bool:
         timeout: Seconds until their common deadline; None waits forever.
 
     Returns:
-        True if all handlers ended in time.
+        The account, which is true if all handlers ended in time.
     """
-    deadline = Deadline(timeout)
+    deadline, before = Deadline(timeout), _total(activations)
     for activation in activations:
         activation.stop_intake()
     results = [activation.stop(deadline.remaining()) for activation in activations]
-    return all(results)
+    after = _total(activations)
+    return StopReport(
+        ended=all(results),
+        finished=after.finished - before.finished,
+        returned=after.returned - before.returned,
+        in_doubt=after.in_doubt - before.in_doubt,
+        abandoned=after.lost - before.lost + after.active,
+    )
+
+
+def _total(activations: Sequence[Stoppable]) -> Account:
+    accounts = [astuple(each.account()) for each in activations]
+    return Account(*map(sum, zip(*accounts, strict=True)))
 
 
 def serve(
     start: Callable[[], None],
-    stop: Callable[[float | None], bool],
+    stop: Callable[[float | None], StopReport],
     timeout: float | None,
     monitor: StatusMonitor,
     has_failed: Callable[[], bool],
-) -> bool:
+) -> StopReport:
     """Start, and stop on SIGINT or SIGTERM; a second signal ends the wait for handlers. Call it on the main thread.
 
     Args:

@@ -2,8 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from jmsjca.config.connection_url import ConnectionURL
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
     from jmsjca.inbound import Activation
 
-__all__ = ["Document", "document", "load_adapter"]
+__all__ = ["Document", "document"]
 
 Document = dict[str, Any]
 """A JSON object."""
@@ -52,28 +50,6 @@ def document(adapter: "ResourceAdapter", title: str = "jmsjca", version: str = "
         "operations": written.operations,
         "components": {"messages": written.messages, "schemas": written.schemas},
     }
-
-
-def load_adapter(reference: str) -> "ResourceAdapter":
-    """Return the adapter that ``module:name`` or a configuration file names.
-
-    Raises:
-        ConfigurationError: The module or the file cannot be loaded, or has no such adapter.
-    """
-    from jmsjca.adapter import ResourceAdapter  # noqa: PLC0415  # loads listeners
-
-    if reference.endswith(".toml"):
-        return ResourceAdapter.from_config(Path(reference))
-    module, _, name = reference.partition(":")
-    try:
-        found = getattr(import_module(module), name or "adapter", None)
-    except ImportError as error:
-        raise ConfigurationError(f"{module} cannot be imported: {error}.") from error
-    if not isinstance(found, ResourceAdapter):
-        raise ConfigurationError(
-            f"{module} has no ResourceAdapter {name or 'adapter'!r}: name one as module:name, or a .toml file."
-        )
-    return found
 
 
 class _DocumentWriter:

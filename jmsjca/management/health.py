@@ -199,7 +199,7 @@ class HealthFile:
         self._path.unlink(missing_ok=True)
 
     def _run(self) -> None:
-        while not self._stopped.wait(min(self._interval / 5, 5.0)):
+        while not self._stopped.wait(min(self._interval / 5, 1.0)):
             self.write()
 
 

@@ -1,19 +1,68 @@
-"""The commands for workers: ``jmsjca status`` and ``jmsjca docs``."""
+"""The commands for workers: ``jmsjca run``, ``check``, ``status`` and ``docs``."""
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
-from jmsjca.management.asyncapi import document, load_adapter
+from jmsjca.management.asyncapi import document
 from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.presentation import JsonOption, print_json, print_rows
+from jmsjca.management.worker import Supervisor, WorkerSettings, account_of, load_adapter, serve_adapter
 
 __all__ = ["worker_app"]
 
 worker_app = typer.Typer(rich_markup_mode=None)
+
+_TargetArgument = Annotated[str, typer.Argument(help="module:adapter, or module:function that returns the adapter.")]
+
+
+@worker_app.command()
+def run(  # noqa: PLR0917  # typer calls it by name
+    target: _TargetArgument,
+    processes: Annotated[int, typer.Option(min=1, help="Processes; those that end are restarted.")] = 1,
+    timeout: Annotated[float | None, typer.Option(help="Seconds that active handlers have after a signal.")] = None,
+    interval: Annotated[float, typer.Option(help="Seconds that a handler may take before it counts as stuck.")] = 30.0,
+    health_port: Annotated[int | None, typer.Option(help="Serve /ready and /live on this port.")] = None,
+    health_host: Annotated[str, typer.Option(help="The address of the health port.")] = "127.0.0.1",
+    health_file: Annotated[Path | None, typer.Option(help="Write the health to this file.")] = None,
+    reload: Annotated[bool, typer.Option("--reload", help="Restart when a source file changes.")] = False,
+    account_file: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    json: JsonOption = False,
+) -> int:
+    """Serve an adapter until SIGINT or SIGTERM, and account for its messages. The exit status is 1 if some are lost."""
+    settings = WorkerSettings(
+        target, processes, timeout, interval, health_port, health_host, health_file, reload=reload
+    )
+    if processes == 1 and not reload:
+        accounts = [account_of(serve_adapter(settings, supervised=account_file is not None))]
+    else:
+        load_adapter(target)  # a mistake is one line here, instead of one for each process
+        accounts = Supervisor(settings, _tell).run()
+    if account_file is not None:
+        account_file.write_text(dumps(accounts[0]))
+    elif json:
+        for account in accounts:
+            print_json(account, lines=True)
+    else:
+        print_rows(accounts, as_json=False)
+    return int(not all(account.get("ended") for account in accounts))
+
+
+@worker_app.command()
+def check(target: Annotated[str, typer.Argument(help="A configuration file, or module:adapter.")]) -> None:
+    """Check a configuration file or an adapter: listeners, options, selectors, handlers. Nothing is connected."""
+    adapter = load_adapter(target)
+    rows = [{"listener": each.name, "handler": each.handler_name} for each in adapter.activations]
+    print_rows(rows, as_json=False)
+
+
+def _tell(event: str, fields: Mapping[str, object]) -> None:
+    """Write an event of the supervisor to the error output, as one line."""
+    shown = " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+    typer.echo(f"jmsjca: {event} {shown}", err=True)
 
 
 @worker_app.command()
@@ -40,7 +89,6 @@ def docs(
     version: Annotated[str, typer.Option(help="The version of the application.")] = "1.0.0",
 ) -> int:
     """Write the AsyncAPI 3 document of the listeners of an adapter, as JSON. The adapter is not started."""
-    sys.path.insert(0, "")  # the module of the application is in the working directory, as for python -m
     print_json(document(load_adapter(adapter), title, version))
     return 0
 

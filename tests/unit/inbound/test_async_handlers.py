@@ -246,7 +246,7 @@ def test_at_the_deadline_of_a_stop_coroutines_are_cancelled(adapter, recorder, m
     send(adapter, "a")
     adapter.start()
     endless.began.get(timeout=PATIENCE)
-    assert adapter.stop(timeout=0) is False
+    assert not adapter.stop(timeout=0)
     assert endless.ended.get(timeout=PATIENCE) == "cleaned up"
     assert waiting(adapter) == [("a", 1)]
 

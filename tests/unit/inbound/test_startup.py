@@ -165,7 +165,7 @@ def test_run_serves_on_while_one_listener_can_run(failing):
     adapter = failing(FORBIDDEN, hooks=[StopWhenUp()])
     adapter.listener("orders")(Inbox())
     adapter.listener("pears")(Inbox())
-    assert adapter.run() is True
+    assert adapter.run()
 
 
 def test_a_listener_that_its_handler_stopped_is_no_failure(jms_adapter):

@@ -294,7 +294,7 @@ def test_activations_are_stopped_side_by_side(jms_broker_url):
         send(adapter, "a", to=name)
     adapter.start()
     working.wait(PATIENCE)
-    assert adapter.stop(timeout=PATIENCE) is True
+    assert adapter.stop(timeout=PATIENCE)
     assert [activation.status for activation in adapter.activations] == ["Down", "Down"]
 
 
@@ -305,7 +305,7 @@ def test_the_deadline_is_one_for_all(jms_broker_url, blocked):
     send(adapter, "a")
     adapter.start()
     assert blocked.working.wait(PATIENCE)
-    assert adapter.stop(timeout=0) is False
+    assert not adapter.stop(timeout=0)
     assert [activation.status for activation in adapter.activations] == ["Down", "Down"]
 
 

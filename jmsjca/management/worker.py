@@ -1,0 +1,323 @@
+"""A worker: serves an adapter in this process, or supervises several processes that do."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from importlib import import_module, invalidate_caches
+from inspect import signature
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from jmsjca.adapter import ResourceAdapter
+from jmsjca.errors import ConfigurationError, excerpt
+from jmsjca.inbound.shutdown import StopReport
+from jmsjca.management.health import HealthFile, HealthServer, Report, read_health_file
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["Supervisor", "WorkerSettings", "account_of", "load_adapter", "serve_adapter"]
+
+_BACKOFF = (0.5, 1.0, 2.0, 5.0, 10.0)  # seconds before a restart; the last one is repeated
+_STABLE_AFTER = 30.0  # a process that lived this long (seconds) is restarted without back-off
+_TICK = 0.2
+_GRACE = 10.0  # seconds between the deadline of a process and its end by force
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """The settings of a worker.
+
+    Attributes:
+        target: ``module:adapter``, or ``module:function`` for a function that returns the adapter.
+        processes: The number of processes.
+        timeout: Seconds from the first signal to the deadline; None waits for active handlers.
+        interval: As for `ResourceAdapter.health`.
+        health_port: The port of ``/ready`` and ``/live``; None for none.
+        health_host: The address to listen on.
+        health_file: The file for ``jmsjca status``; None for none.
+        reload: True to restart the processes when a source file below the current folder has changed.
+    """
+
+    target: str
+    processes: int = 1
+    timeout: float | None = None
+    interval: float = 30.0
+    health_port: int | None = None
+    health_host: str = "127.0.0.1"
+    health_file: Path | None = None
+    reload: bool = False
+
+
+def load_adapter(target: str) -> ResourceAdapter:
+    """Import an adapter, or read it from a configuration file. Nothing is started.
+
+    Args:
+        target: ``module:adapter``, or ``module:function`` for a function that returns the adapter; "adapter" is the
+            default name. The module is found in the current folder as well. Or a configuration file (``.toml``).
+
+    Raises:
+        ConfigurationError: The module or the file cannot be loaded, or has no such adapter.
+    """
+    if target.endswith(".toml"):
+        return ResourceAdapter.from_config(target)
+    module, _, name = target.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    invalidate_caches()
+    try:
+        found: Any = import_module(module)
+    except (ImportError, ValueError) as error:
+        raise ConfigurationError(f"{excerpt(module)} cannot be imported: {error}.") from error
+    for part in (name or "adapter").split("."):
+        found = getattr(found, part, None)
+    if callable(found) and _takes_no_arguments(found):
+        found = found()
+    if not isinstance(found, ResourceAdapter):
+        name = name or "adapter"
+        raise ConfigurationError(
+            f"{module} has no ResourceAdapter {excerpt(name)!r}: name one as module:name, or a .toml file."
+        )
+    return found
+
+
+def _takes_no_arguments(function: Callable[..., object]) -> bool:
+    try:
+        signature(function).bind()
+    except (TypeError, ValueError):  # it needs arguments, or has no signature
+        return False
+    return True
+
+
+def serve_adapter(settings: WorkerSettings, *, supervised: bool = False) -> StopReport:
+    """Serve the adapter in this process until SIGINT or SIGTERM.
+
+    Args:
+        settings: The settings; this process is the only one.
+        supervised: True to stop as well when the standard input ends: the supervisor was killed.
+
+    Raises:
+        ConfigurationError: There is no such adapter, or the health port or file cannot be used.
+        ActivationFailedError: All activations have stopped permanently.
+    """
+    adapter = load_adapter(settings.target)
+
+    def check() -> Report:
+        """Return the health, with what the process is doing."""
+        stats = {each.name: each.stats.as_dict() for each in adapter.activations}
+        return {**adapter.health(settings.interval).as_dict(), "stats": stats}
+
+    if supervised:
+        threading.Thread(target=_stop_with_supervisor, name="jmsjca supervisor", daemon=True).start()
+    with ExitStack() as stack:
+        _open_probes(stack, settings, check)
+        return adapter.run(settings.timeout)
+
+
+def _stop_with_supervisor() -> None:
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _open_probes(stack: ExitStack, settings: WorkerSettings, check: Callable[[], Report]) -> None:
+    if settings.health_port is not None:
+        stack.enter_context(HealthServer(check, settings.health_port, settings.health_host))
+    if settings.health_file is not None:
+        stack.enter_context(HealthFile(check, settings.health_file, settings.interval))
+
+
+class Supervisor:
+    """Runs the processes of a worker, and restarts those that end, with back-off, until SIGINT or SIGTERM.
+
+    Each process runs ``jmsjca run`` for the same adapter. A signal is passed on; the supervisor waits until all have
+    ended, and kills those that live beyond the deadline. Call it on the main thread.
+
+    Args:
+        settings: The settings.
+        report: Called with each event: a text, and its fields.
+    """
+
+    def __init__(self, settings: WorkerSettings, report: Callable[[str, dict[str, object]], None]) -> None:
+        self._settings = settings
+        self._report = report
+        self._stopping = threading.Event()
+        self._folder = Path()
+        self._children: list[_Child] = []
+
+    def run(self) -> list[dict[str, object]]:
+        """Supervise until a signal.
+
+        Returns:
+            The accounts of the processes, one for each that ended after the signal; those that were killed lack one.
+        """
+        with TemporaryDirectory(prefix="jmsjca-") as folder, ExitStack() as stack:
+            self._folder = Path(folder)
+            for number in _SIGNALS:
+                stack.callback(signal.signal, number, signal.signal(number, self._request_stop))
+            self._children = [self._start(number) for number in range(self._settings.processes)]
+            _open_probes(stack, self._settings, self._health)
+            snapshot = _sources() if self._settings.reload else {}
+            while not self._stopping.wait(_TICK):
+                self._restart_ended()
+                if self._settings.reload and (changed := _sources()) != snapshot:
+                    snapshot = changed
+                    self._report("reload", {"processes": len(self._children)})
+                    self._stop_all()
+            return self._stop_all()
+
+    def _request_stop(self, number: int, frame: "FrameType | None") -> None:
+        del frame
+        if self._stopping.is_set():  # a second signal ends the wait for handlers
+            for child in self._children:
+                child.signal(number)
+        self._stopping.set()
+
+    def _start(self, number: int) -> "_Child":
+        child = _Child(self._settings, self._folder / f"{number}.json", number)
+        self._report("started", {"process": number, "pid": child.pid})
+        return child
+
+    def _restart_ended(self) -> None:
+        for position, child in enumerate(self._children):
+            if child.status is None:
+                continue
+            seconds = child.next_pause()
+            if not child.announced:
+                child.announced = True
+                fields: dict[str, object] = {"process": child.number, "pid": child.pid, "status": child.status}
+                self._report("ended", {**fields, "restart_in": seconds})
+            if child.time_since_end() >= seconds:
+                following = self._start(child.number)
+                following.failures = 0 if child.was_stable() else child.failures + 1
+                self._children[position] = following
+
+    def _stop_all(self) -> list[dict[str, object]]:
+        """Stop all processes, and return their accounts."""
+        for child in self._children:
+            child.signal(signal.SIGTERM)
+        accounts = [child.wait(self._settings.timeout) for child in self._children]
+        for child, account in zip(self._children, accounts, strict=True):
+            self._report("stopped", {"process": child.number, "pid": child.pid, "status": child.status, **account})
+        return accounts
+
+    def _health(self) -> Report:
+        """Return the health of all processes: ready and alive if all are."""
+        reports = [self._health_of(child) for child in self._children]
+        red = next((each for each in reports if not each["ready"]), None)
+        return {
+            "status": red["status"] if red else "consuming" if _has(reports, "consuming") else "idle",
+            "reason": red["reason"] if red else None,
+            "ready": red is None,
+            "alive": all(each["alive"] for each in reports),
+            "processes": reports,
+            "activations": [each for report in reports for each in _activations(report)],
+        }
+
+    def _health_of(self, child: "_Child") -> Report:
+        try:
+            return {"process": child.number, **read_health_file(child.health_file)}
+        except ConfigurationError:  # it has just started, or was killed and is restarted
+            reason = f"process {child.number} has not started yet"
+            return {"process": child.number, "status": "down", "reason": reason, "ready": False, "alive": True}
+
+
+def _has(reports: Sequence[Report], status: str) -> bool:
+    return any(each["status"] == status for each in reports)
+
+
+def _activations(report: Report) -> Iterator[Any]:
+    found: Any = report.get("activations") or ()
+    yield from found
+
+
+class _Child:
+    """One process of a worker.
+
+    Args:
+        settings: The settings of the worker.
+        health_file: The file that the process writes.
+        number: The number of the process.
+    """
+
+    def __init__(self, settings: WorkerSettings, health_file: Path, number: int) -> None:
+        self.health_file, self.number = health_file, number
+        self.failures = 0
+        self.announced = False
+        health_file.unlink(missing_ok=True)
+        self._account_file = health_file.with_suffix(".account")
+        self._account_file.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "jmsjca", "run", settings.target, "--health-file", str(health_file)]
+        command += ["--account-file", str(self._account_file)]
+        command += ["--interval", str(settings.interval)]
+        command += [] if settings.timeout is None else ["--timeout", str(settings.timeout)]
+        # In a session of its own: a Ctrl+C at the terminal reaches the supervisor only, which passes it on once.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
+        self.pid = self._process.pid
+        self._started_at = monotonic()
+        self._ended_at: float | None = None
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, negative for a signal; None while the process runs."""
+        status = self._process.poll()
+        if status is not None and self._ended_at is None:
+            self._ended_at = monotonic()
+        return status
+
+    def was_stable(self) -> bool:
+        """Return True if the process had lived so long that it is restarted without back-off."""
+        return self._ended_at is not None and self._ended_at - self._started_at >= _STABLE_AFTER
+
+    def next_pause(self) -> float:
+        """Return the seconds from the end of the process to its restart."""
+        return 0.0 if self.was_stable() else _BACKOFF[min(self.failures, len(_BACKOFF) - 1)]
+
+    def time_since_end(self) -> float:
+        """Return the seconds since the process ended."""
+        return 0.0 if self._ended_at is None else monotonic() - self._ended_at
+
+    def signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        self._process.send_signal(number)
+
+    def wait(self, timeout: float | None) -> dict[str, object]:
+        """Wait for the end of the process; kill it if it lives much longer than its deadline. Return its account."""
+        try:
+            self._process.wait(None if timeout is None else timeout + _GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            account: dict[str, object] = json.loads(self._account_file.read_text())
+        except (OSError, ValueError):  # it was killed; by SIGTERM before it handled signals, so it had served nothing
+            return {"pid": self.pid, **asdict(StopReport(self.status == -signal.SIGTERM))}
+        return account
+
+
+def account_of(report: StopReport) -> dict[str, object]:
+    """Return the account of a stop as values that JSON can hold."""
+    return {"pid": os.getpid(), **asdict(report)}
+
+
+def _sources() -> dict[Path, float]:
+    """Return the Python files below the current folder, with their times of modification."""
+    found: dict[Path, float] = {}
+    for path in Path.cwd().rglob("*.py"):
+        if not any(part.startswith(".") for part in path.relative_to(Path.cwd()).parts):
+            try:
+                found[path] = path.stat().st_mtime
+            except OSError:  # it was removed meanwhile
+                continue
+    return found

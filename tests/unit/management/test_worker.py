@@ -1,0 +1,226 @@
+"""Workers: ``jmsjca run`` serves an adapter, in one process or in several that are supervised."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from jmsjca import ResourceAdapter
+from jmsjca.errors import ConfigurationError
+from jmsjca.management.cli import run
+from jmsjca.management.insight import Insight
+from jmsjca.management.worker import load_adapter
+from tests.unit.inbound.deliveries import until
+
+ROOT = Path(__file__).parents[3]
+APP = """
+import os
+from jmsjca import Message, Queue, ResourceAdapter, Session, TextMessage
+
+adapter = ResourceAdapter({url!r})
+
+@adapter.listener("orders", concurrency_mode="serial", redelivery_handling="9:delete")
+def on_order(message: Message, session: Session) -> None:
+    print("an order", flush=True)
+    session.create_producer(Queue("done")).send(TextMessage(f"{{os.getpid()}} {{message.body}}"))
+
+def make():
+    return adapter
+
+nothing = 1
+"""
+
+
+@pytest.fixture
+def url(tmp_path):
+    url = f"embedded://{tmp_path}/broker.db"
+    (tmp_path / "shop_app.py").write_text(APP.format(url=url))
+    return url
+
+
+class Worker:
+    """A process that runs ``jmsjca run``."""
+
+    def __init__(self, folder, *options, target="shop_app:adapter"):
+        self.events = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "jmsjca", "run", target, "--json", *options],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": f"{ROOT}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.events.append(line)
+
+    def pids(self, event="started"):
+        """The ids of processes of which an event was told, in order."""
+        lines = [line for line in self.events if f"jmsjca: {event} " in line]
+        return [int(line.split("pid=")[1].split()[0]) for line in lines]
+
+    def stop(self):
+        """Stop it as an orchestrator does; return the exit status and the accounts."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.end()
+
+    def end(self):
+        output = self.process.stdout.read()  # ends with the process
+        self.process.wait(120)
+        self._reader.join(60)
+        return self.process.returncode, [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+@pytest.fixture
+def worker(tmp_path, url):
+    started = []
+
+    def start(*options, **more):
+        started.append(Worker(tmp_path, *options, **more))
+        return started[-1]
+
+    yield start
+    for each in started:
+        if each.process.poll() is None:
+            each.process.kill()
+        each.process.wait(60)
+        each.process.stdout.close()
+        each._reader.join(60)
+        each.process.stderr.close()
+
+
+def is_running(pid):
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())  # empty once it has ended
+    except OSError:
+        return False
+
+
+def done(url):
+    return sorted(message.body.split()[1] for message in Insight(url).messages("done", page_size=1000))
+
+
+def test_a_worker_serves_until_it_is_stopped_and_accounts(url, worker, tmp_path):
+    ResourceAdapter(url).send_many("orders", ["a", "b"])
+    file = tmp_path / "health.json"
+    serving = worker("--health-file", f"{file}")
+    until(lambda: done(url) == ["a", "b"])
+    until(lambda: run(["status", "--file", f"{file}"]) == 0)
+    status, [account] = serving.stop()
+    assert (status, account["ended"], account["in_doubt"], account["abandoned"]) == (0, True, 0, 0)
+    assert not file.exists()
+
+
+def test_processes_are_restarted_and_no_message_is_lost(url, worker):
+    supervisor = worker("--processes", "2", "--health-port", "0")
+    until(lambda: len(supervisor.pids()) == 2)
+    sender = ResourceAdapter(url)
+    sender.send_many("orders", [f"{number:02}" for number in range(10)])
+    until(lambda: len(done(url)) == 10)
+    killed = supervisor.pids()[0]
+    os.kill(killed, signal.SIGKILL)
+    sender.send_many("orders", [f"{number:02}" for number in range(10, 30)])
+    until(lambda: supervisor.pids("ended") == [killed])
+    until(lambda: len(supervisor.pids()) == 3)
+    until(lambda: len(done(url)) == 30)
+    assert done(url) == [f"{number:02}" for number in range(30)]
+    status, accounts = supervisor.stop()
+    assert (status, len(accounts)) == (0, 2)
+    assert supervisor.pids("stopped") == [supervisor.pids()[2], supervisor.pids()[1]]
+    assert all(account["ended"] for account in accounts)
+
+
+def test_processes_end_with_their_supervisor(url, worker):
+    supervisor = worker("--processes", "2")
+    until(lambda: len(supervisor.pids()) == 2)
+    ResourceAdapter(url).send("orders", "a")
+    until(lambda: done(url) == ["a"])  # so that one has taken over its signals
+    pids = supervisor.pids()
+    supervisor.process.kill()
+    supervisor.process.wait(60)
+    until(
+        lambda: (
+            not any(Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids)
+        )
+    )
+
+
+def test_a_change_of_a_source_restarts_the_processes(url, worker, tmp_path):
+    supervisor = worker("--reload")
+    until(lambda: len(supervisor.pids()) == 1)
+    ResourceAdapter(url).send("orders", "a")
+    until(lambda: done(url) == ["a"])
+    source = tmp_path / "shop_app.py"
+    source.write_text(source.read_text().replace("{message.body}", "new-{message.body}"))
+    until(lambda: len(supervisor.pids()) == 2)
+    ResourceAdapter(url).send("orders", "b")
+    until(lambda: done(url) == ["a", "new-b"])
+    assert supervisor.stop()[0] == 0
+
+
+def test_the_health_of_all_processes_is_served(url, worker, unused_tcp_port):
+    supervisor = worker("--processes", "2", "--health-port", f"{unused_tcp_port}")
+
+    def ready():
+        try:
+            with urlopen(f"http://127.0.0.1:{unused_tcp_port}/ready") as answer:
+                return json.load(answer)
+        except (HTTPError, OSError):
+            return None
+
+    until(ready)
+    report = ready()
+    assert [each["process"] for each in report["processes"]] == [0, 1]
+    assert len(report["activations"]) == 2
+    assert supervisor.stop()[0] == 0
+
+
+@pytest.fixture
+def unused_tcp_port():
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("shop_app:adapter.none", "has no ResourceAdapter"),
+        ("no_such_module:adapter", "no_such_module cannot be imported"),
+        ("shop_app:none", "has no ResourceAdapter 'none'"),
+        ("shop_app:nothing", "has no ResourceAdapter 'nothing'"),
+    ],
+)
+@pytest.mark.usefixtures("url")
+def test_a_wrong_target_is_one_line(tmp_path, monkeypatch, capsys, target, text):
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run(["run", target, "--processes", "2"]) == 2
+    assert text in capsys.readouterr().err
+    with pytest.raises(ConfigurationError, match=re.escape(text)):
+        load_adapter(target)
+    sys.modules.pop("shop_app", None)
+
+
+def test_a_function_may_make_the_adapter_and_check_names_its_listeners(url, tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_adapter("shop_app:make").activations
+    assert run(["check", "shop_app:make"]) == 0
+    assert "serial-QueueReceiver(orders)" in capsys.readouterr().out
+    (tmp_path / "jmsjca.toml").write_text('[adapters.shop]\nconnection_url = "embedded://"\nwrong = 1\n')
+    assert run(["check", f"{tmp_path}/jmsjca.toml"]) == 2
+    assert "wrong" in capsys.readouterr().err
+    sys.modules.pop("shop_app", None)
