@@ -1,4 +1,4 @@
-"""Dependencies of handlers: parameters whose values functions and context managers provide for one call."""
+"""Dependencies of handlers: values that functions and context managers provide for the parameters of one call."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator

@@ -57,7 +57,7 @@ class Depends:
         def on_order(order: Order, database: Annotated[Database, Depends(connect)]) -> None: ...
 
     The function is called for each call of the handler. It can have the parameters of a handler, and dependencies of
-    its own. What it yields, as a generator or a context manager, is closed after the handler has returned, and before
+    its own. A value that it yields, as a generator or a context manager, is closed after the handler has returned, and before
     the unit commits; an error of the handler is raised at its ``yield``.
 
     Args:
