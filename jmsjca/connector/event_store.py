@@ -12,7 +12,7 @@ from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.errors import ConfigurationError
 
-__all__ = ["EventRecord", "EventStore", "RecordStatus", "keys_only"]
+__all__ = ["EventRecord", "EventStore", "RecordStatus", "key_of", "keys_only"]
 
 _DELETE = "Delete"
 
@@ -69,11 +69,7 @@ class EventRecord:
         Raises:
             ConfigurationError: The type has no definition.
         """
-        definition = definitions.get(changed.type)
-        if definition is None:
-            raise ConfigurationError(f"Type {changed.type!r} has no definition, so that its keys are unknown.")
-        keys = [name for name, attribute in definition.attributes.items() if attribute.key]
-        key = ";".join(f"{name}={changed.attributes.get(name, '')}" for name in keys)
+        key, definition = key_of(changed, definitions), definitions[changed.type]
         verb = _DELETE if definition.is_inactive(changed) else changed.verb
         return cls(f"{uuid.uuid4()}", changed.type, verb, key, connector_id=connector_id)
 
@@ -114,6 +110,19 @@ class EventStore(Protocol):
     def resubmit(self, *statuses: RecordStatus) -> int:
         """Change archived records with these statuses back to READY_FOR_POLL, and return their number."""
         ...
+
+
+def key_of(business_object: BusinessObject, definitions: BusinessObjectDefinitions) -> str:
+    """Return the keys of a business object as text, ``CustomerID=7``; several are separated by ``;``.
+
+    Raises:
+        ConfigurationError: The type has no definition.
+    """
+    definition = definitions.get(business_object.type)
+    if definition is None:
+        raise ConfigurationError(f"Type {business_object.type!r} has no definition, so that its keys are unknown.")
+    keys = [name for name, attribute in definition.attributes.items() if attribute.key]
+    return ";".join(f"{name}={business_object.attributes.get(name, '')}" for name in keys)
 
 
 def keys_only(record: EventRecord, definitions: BusinessObjectDefinitions | None) -> BusinessObject:
