@@ -6,7 +6,7 @@ from brokers import PAIRS
 from jmsjca.testing.inbound import *  # noqa: F403  # every case of the suite
 
 # The others run with `make torture`: their engine is the same, and what they lack is in the capability table.
-IN_EVERY_RUN = {"artemis-amqp", "qpid-amqp", "activemq-stomp"}
+IN_EVERY_RUN = {"artemis-amqp", "qpid-amqp", "rabbitmq4-amqp", "activemq-stomp"}
 EVERY_BROKER = [pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS]
 
 
