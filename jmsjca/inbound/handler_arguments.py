@@ -57,8 +57,8 @@ class Depends:
         def on_order(order: Order, database: Annotated[Database, Depends(connect)]) -> None: ...
 
     The function is called for each call of the handler. It can have the parameters of a handler, and dependencies of
-    its own. A value that it yields, as a generator or a context manager, is closed after the handler has returned, and before
-    the unit commits; an error of the handler is raised at its ``yield``.
+    its own. A value that it yields, as a generator or a context manager, is closed after the handler has returned, and
+    before the unit commits; an error of the handler is raised at its ``yield``.
 
     Args:
         dependency: A function, a class, a generator function, or a context manager of `contextlib`; asynchronous ones
