@@ -21,6 +21,7 @@ from jmsjca.inbound.health import ActivationHealth, HealthCheck
 from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.lifecycle import ActivationRun
 from jmsjca.inbound.listener_context import as_listener, in_listener
+from jmsjca.inbound.log_fields import log_fields
 from jmsjca.inbound.shutdown import Account, stop_at_exit
 from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
 from jmsjca.inbound.unit_transaction import require_container_transactions
@@ -252,7 +253,8 @@ class Activation:
         if run is None or not self._state.fire("stop", run):
             return False
         if reason is not None or in_listener():
-            logger.warning("%s is stopped by its handler: %s", self.name, reason or _UNSPECIFIED)
+            fields = log_fields("stop_requested", self.name, reason=reason or _UNSPECIFIED)
+            logger.warning("%s is stopped by its handler: %s", self.name, reason or _UNSPECIFIED, extra=fields)
         run.stop_intake()
         return True
 
@@ -345,6 +347,9 @@ class Activation:
                 self._endpoint_settings.destination,
                 ", and holds up all later ones" if self._endpoint_settings.mode == "serial" else "",
                 _WITH_DEAD_LETTER_QUEUE,
+                extra=log_fields(
+                    "no_end_of_redelivery", self.name, destination=str(self._endpoint_settings.destination)
+                ),
             )
 
     def __repr__(self) -> str:
@@ -360,7 +365,7 @@ class Activation:
     def _report_status(self, status: Status) -> None:
         if status == "Up":
             stop_at_exit(self)
-        logger.info("%s is %s.", self.name, status)
+        logger.info("%s is %s.", self.name, status, extra=log_fields("status_changed", self.name, status=status))
         if self._on_status is not None:
             self._on_status()
         as_listener(lambda: self._hooks.status_changed(self.name, status))()

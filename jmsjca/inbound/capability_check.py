@@ -9,6 +9,7 @@ from jmsjca import spi
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import JMSError, NotSupportedError
 from jmsjca.inbound.endpoint import EndpointSettings
+from jmsjca.inbound.log_fields import log_fields
 from jmsjca.redelivery.policy import Move
 
 __all__ = ["CapabilityCheck"]
@@ -115,7 +116,7 @@ class CapabilityCheck:
     def _log_once(self, level: int, reason: str) -> None:
         if reason not in self._logged:
             self._logged.add(reason)
-            logger.log(level, "%s %s", self._name, reason)
+            logger.log(level, "%s %s", self._name, reason, extra=log_fields("delivery_limit", self._name))
 
 
 def _most_deliveries(source: Destination, connection: spi.Connection) -> int | None:

@@ -15,6 +15,7 @@ from jmsjca.inbound.failure_log import log_failure
 from jmsjca.inbound.handler import handler_traceback, is_current
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.inbox_unit import InboxUnit
+from jmsjca.inbound.log_fields import Event, log_fields
 from jmsjca.inbound.message_mover import MessageMover
 from jmsjca.inbound.replies import send_replies
 from jmsjca.messages.delivery import bind_delivery, original_message_id
@@ -157,12 +158,17 @@ class DeliveryAttempt:
             self.endpoint.hooks.settle(self.endpoint.name, self.deliveries, self._commit_or_roll_back)
         except ConnectionLostError:
             if self.abandoned:
-                logger.warning("A unit of %s ended too late; its messages are redelivered.", self.endpoint.name)
+                fields = self._fields("unit_late")
+                logger.warning(
+                    "A unit of %s ended too late; its messages are redelivered.", self.endpoint.name, extra=fields
+                )
             raise
         except TransactionRolledBackError as error:
             if self._is_joined:
                 self.endpoint.remember_failure(self.deliveries, error.__cause__ or error)
-            logger.warning("A unit of %s was rolled back; its messages are redelivered: %s", self.endpoint.name, error)
+            told = (self.endpoint.name, error)
+            fields = self._fields("unit_rolled_back")
+            logger.warning("A unit of %s was rolled back; its messages are redelivered: %s", *told, extra=fields)
         finally:
             self.transaction.abandon()  # no effect if it has ended
             self.unit.mark_lost()  # no effect if the unit has ended, which is the normal case
@@ -283,8 +289,16 @@ class DeliveryAttempt:
             logger.info(
                 "%s: the work of %s is committed already; it is settled, and %d messages are sent again.",
                 *(self.endpoint.name, message_identity(delivery), len(sends)),
+                extra=log_fields("committed_before", self.endpoint.name, message_id=message_identity(delivery)),
             )
         return new
+
+    def _fields(self, event: Event) -> dict[str, object]:
+        """Return the fields of a log record about the unit."""
+        messages = [message_identity(delivery) for delivery in self.deliveries]
+        return log_fields(
+            event, self.endpoint.name, message_id=messages[0] if messages else None, messages=len(messages)
+        )
 
     def _call(self, content: Message | list[Message]) -> None:
         self._handler_called, self._runner = True, get_ident()

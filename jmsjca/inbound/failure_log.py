@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from jmsjca import spi
 from jmsjca.errors import JMSError, Retry
 from jmsjca.inbound.endpoint import Endpoint, message_identity
+from jmsjca.inbound.log_fields import log_fields
 
 __all__ = ["log_failure"]
 
@@ -35,13 +36,14 @@ def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[s
 
 def _fields(endpoint: Endpoint, deliveries: Sequence[spi.Delivery]) -> dict[str, object]:
     first = deliveries[0] if deliveries else None
-    return {
-        "endpoint": endpoint.name,
-        "handler": endpoint.handler.name,
-        "destination": str(endpoint.settings.destination),
-        "message_id": first and message_identity(first),
-        "delivery_count": first and (first.count or 1 + first.redelivered),
-    }
+    return log_fields(
+        "handler_failed",
+        endpoint.name,
+        handler=endpoint.handler.name,
+        destination=str(endpoint.settings.destination),
+        message_id=first and message_identity(first),
+        delivery_count=first and (first.count or 1 + first.redelivered),
+    )
 
 
 def _subject(fields: dict[str, object], messages: int) -> str:

@@ -15,6 +15,7 @@ from jmsjca.inbound.cc_dispatcher import CCDispatcher
 from jmsjca.inbound.dispatcher import Dispatcher
 from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.listener_context import as_listener
+from jmsjca.inbound.log_fields import log_fields
 from jmsjca.inbound.serial_dispatcher import SerialDispatcher
 from jmsjca.inbound.sync_dispatcher import SyncDispatcher
 from jmsjca.reconnection import ConnectionSettings, FailoverConnector, is_transient, retry_with_backoff
@@ -235,7 +236,13 @@ class ActivationRun:
                 self._abort()
                 self._ended.wait()
             elif not self._settings.wait(self._ended, min(remaining or _LOG_INTERVAL, _LOG_INTERVAL)):
-                logger.info("%s is stopping and waits for %s.", self._endpoint.name, self._active_handlers())
+                name = self._endpoint.name
+                logger.info(
+                    "%s is stopping and waits for %s.",
+                    name,
+                    self._active_handlers(),
+                    extra=log_fields("stopping", name, handlers=self._endpoint.statistics.n_active_endpoints),
+                )
         return not self._handlers_abandoned
 
     def _active_handlers(self) -> str:
@@ -250,6 +257,7 @@ class ActivationRun:
                 "%s was stopped before its handlers had returned: %s; their messages are redelivered.",
                 self._endpoint.name,
                 self._active_handlers(),
+                extra=log_fields("handlers_abandoned", self._endpoint.name, handlers=busy),
             )
         if self._attempt is not None:
             self._attempt.abort()
@@ -282,10 +290,13 @@ class ActivationRun:
                 )
         except JMSError as error:
             self.failure = error
-            logger.error("%s stopped permanently: %s", self._endpoint.name, error)  # noqa: TRY400  # no traceback
+            fields = log_fields("stopped_permanently", self._endpoint.name, error=type(error).__name__)
+            logger.error("%s stopped permanently: %s", self._endpoint.name, error, extra=fields)  # noqa: TRY400  # no traceback
         except Exception as error:
             self.failure = error
-            logger.exception("%s stopped permanently: a defect in jmsjca or its provider.", self._endpoint.name)
+            name = self._endpoint.name
+            fields = log_fields("stopped_permanently", name, error=type(error).__name__)
+            logger.exception("%s stopped permanently: a defect in jmsjca or its provider.", name, extra=fields)
         finally:
             self._end()
 
@@ -350,6 +361,7 @@ class _ReconnectLog:
                 attempt,
                 seconds,
                 error,
+                extra=log_fields("connection_failed", self._name, attempt=attempt, retry_in=round(seconds, 1)),
             )
         elif not self._logged:
             self._logged = True
@@ -357,11 +369,13 @@ class _ReconnectLog:
 
     def connection_lost(self, error: JMSError) -> None:
         """Log that a stable connection broke."""
-        logger.warning("%s lost its connection and reconnects: %s", self._name, error)
+        fields = log_fields("connection_lost", self._name)
+        logger.warning("%s lost its connection and reconnects: %s", self._name, error, extra=fields)
 
     def failed_while_stopping(self, error: JMSError) -> None:
         """Log an error of a connection that is being stopped."""
-        logger.warning("%s failed while it was stopping: %s", self._name, error)
+        fields = log_fields("failed_while_stopping", self._name)
+        logger.warning("%s failed while it was stopping: %s", self._name, error, extra=fields)
 
     def connected(self) -> None:
         """Record that messages can flow: the next failure is logged again."""
@@ -369,9 +383,13 @@ class _ReconnectLog:
 
     def _log_once(self, error: BaseException) -> None:
         if self._standby and (self.broker_reached or isinstance(error, InvalidClientIDError)):
-            logger.info("%s cannot subscribe yet; another node may have the subscription: %s", self._name, error)
+            fields = log_fields("connection_waiting", self._name)
+            told = "%s cannot subscribe yet; another node may have the subscription: %s"
+            logger.info(told, self._name, error, extra=fields)
         else:
-            logger.error("%s cannot connect and retries; further failures are not logged: %s", self._name, error)
+            fields = log_fields("connection_failed", self._name)
+            told = "%s cannot connect and retries; further failures are not logged: %s"
+            logger.error(told, self._name, error, extra=fields)
 
 
 def create_dispatcher(endpoint: Endpoint, connection: spi.Connection, executor: Executor | None = None) -> Dispatcher:

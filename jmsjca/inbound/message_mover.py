@@ -10,6 +10,7 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError, MessageFormatError, TransactionRolledBackError
 from jmsjca.hooks import DeadLetter
 from jmsjca.inbound.endpoint import Endpoint, message_identity
+from jmsjca.inbound.log_fields import log_fields
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, time_of_send
 from jmsjca.messages.settlement import Outcome
@@ -116,13 +117,14 @@ class MessageMover:
             letter.count,
             letter.reason,
             _ADVICE if rejected and letter.target is None else "",
-            extra={
-                "endpoint": self._endpoint.name,
-                "message_id": letter.message_id,
-                "destination": str(letter.source),
-                "delivery_count": letter.count + 1,
-                "reason": letter.reason,
-            },
+            extra=log_fields(
+                "dead_lettered",
+                self._endpoint.name,
+                message_id=letter.message_id,
+                destination=str(letter.source),
+                delivery_count=letter.count + 1,
+                reason=letter.reason,
+            ),
         )
         self._endpoint.hooks.dead_lettered(self._endpoint.name, letter)
 
@@ -153,7 +155,9 @@ class MessageMover:
         except TransactionRolledBackError as error:
             if _is_interruption(error):
                 encounter.move_interrupted(move)
-            logger.warning("%s: %s was rolled back; the message is redelivered: %s", self._endpoint.name, action, error)
+            name = self._endpoint.name
+            fields = log_fields("move_rolled_back", name, message_id=letter.message_id)
+            logger.warning("%s: %s was rolled back; the message is redelivered: %s", name, action, error, extra=fields)
             return Outcome.ROLLED_BACK
         except JMSError:
             encounter.move_in_doubt(move)
@@ -173,9 +177,13 @@ class MessageMover:
                 failure = failure or str(error)
                 continue
             if failure:
-                logger.warning("%s could not copy %s as it is to %s: %s", name, identity, action.destination, failure)
+                fields = log_fields("copy_changed", name, message_id=identity, destination=str(action.destination))
+                told = (name, identity, action.destination, failure)
+                logger.warning("%s could not copy %s as it is to %s: %s", *told, extra=fields)
             return copy
-        logger.warning("%s could not move %s to %s: it is delivered. %s", name, identity, action.destination, failure)
+        fields = log_fields("move_failed", name, message_id=identity, destination=str(action.destination))
+        told = (name, identity, action.destination, failure)
+        logger.warning("%s could not move %s to %s: it is delivered. %s", *told, extra=fields)
         return None
 
     def _copies(self, identity: str) -> Sequence[Callable[[spi.Delivery, int], Message]]:
