@@ -9,6 +9,7 @@ import typer
 from jmsjca.destinations import Queue
 from jmsjca.errors import InvalidArgumentError
 from jmsjca.management.dead_letter_commands import print_changes
+from jmsjca.management.doctor import diagnose
 from jmsjca.management.insight import DestinationInfo, Insight
 from jmsjca.management.presentation import (
     JsonOption,
@@ -120,6 +121,14 @@ def capabilities(url: Annotated[str, typer.Argument(help="The URL, or env:NAME."
     """Show the capabilities of a broker."""
     found = asdict(Insight(broker_url(url)).capabilities())
     print_rows(({"capability": name, "value": value} for name, value in found.items()), as_json=json)
+
+
+@queue_app.command()
+def doctor(url: Annotated[str, typer.Argument(help="The URL, or env:NAME.")], json: JsonOption = False) -> int:
+    """Check a broker: reach it, log in, list what it lacks, measure a round trip. The exit status is 1 if it fails."""
+    findings = list(diagnose(broker_url(url)))
+    print_rows(map(asdict, findings), as_json=json)
+    return int(any(each.result == "failed" for each in findings))
 
 
 @queue_app.command()

@@ -106,3 +106,11 @@ def test_over_stomp_they_are_refused_with_a_reason(command, broker_url, name, mo
     verb, *arguments = command
     assert run(["dlq", verb, f"dlq.{name}", *arguments]) == 2
     assert "capability browse" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pair", ["artemis-amqp", "activemq-stomp"])
+def test_the_doctor_finds_a_broker_healthy(pair, broker_url, call):
+    status, findings = call("doctor", broker_url(pair))
+    found = {each["check"]: each["result"] for each in findings}
+    assert (status, found["connection and login"], found["round trip"]) == (0, "ok", "ok")
+    assert found["capability browse"] == ("ok" if pair == "artemis-amqp" else "missing")
