@@ -360,7 +360,15 @@ class TestResponseSelectors:
         assert status.text == "yes"
 
     def test_a_quote_in_a_value_does_not_change_the_selector(self, requesting, application):
-        application(answer("", "SUCCESS", properties={"result": "SUCCESS", "Name": "x' OR '' = '", "Zip": "53"}))
+        def respond(session, _):
+            """Answer with a message that a changed selector would match as well, then with the right one."""
+            fields = [("FAIL", "other"), ("SUCCESS", "x' OR '' = '")]
+            return [
+                session.create_text_message(properties={"result": result, "Name": name, "Zip": "53"})
+                for result, name in fields
+            ]
+
+        application(respond)
         request = customer("Retrieve")
         request.attributes["Name"] = "x' OR '' = '"
         assert requesting().do_verb_for(request) is ReturnCode.SUCCEED
