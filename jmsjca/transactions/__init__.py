@@ -6,6 +6,7 @@ from jmsjca.transactions.joined_transaction import JoinedTransactionManager
 from jmsjca.transactions.outbox import Outbox, OutboxStatistics
 from jmsjca.transactions.relay import Relay
 from jmsjca.transactions.sql_data_manager import join, joined_session
+from jmsjca.transactions.two_phase import recover_prepared, two_phase_session
 
 __all__ = [
     "InboxOutcome",
@@ -17,4 +18,6 @@ __all__ = [
     "join",
     "join_unit",
     "joined_session",
+    "recover_prepared",
+    "two_phase_session",
 ]

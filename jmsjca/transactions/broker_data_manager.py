@@ -2,9 +2,9 @@
 
 from typing import Any, Protocol
 
-from jmsjca.errors import IllegalStateError, NotSupportedError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, NotSupportedError, TransactionRolledBackError
 from jmsjca.spi import Connection
-from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, transaction_of
+from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, mark_in_doubt, transaction_of
 
 __all__ = ["BrokerDataManager", "EndableUnit", "join_data_manager", "join_unit"]
 
@@ -110,7 +110,12 @@ class BrokerDataManager:
             TransactionInDoubtError: The broker may or may not have committed; the databases have.
         """
         self._is_ended = True  # a failed commit has released the deliveries already
-        self._unit.commit()
+        try:
+            self._unit.commit()
+        except BaseException as error:
+            if not isinstance(error, TransactionRolledBackError | ConnectionLostError):
+                mark_in_doubt(_transaction)
+            raise
 
     def tpc_finish(self, _transaction: JoinedTransaction) -> None:
         """Finish: the vote has committed."""

@@ -30,6 +30,7 @@ from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.transactions.joined_transaction import JoinedTransactionManager, TransactionSource
 from jmsjca.transactions.sql_data_manager import SessionSource, joined_session
 from jmsjca.transactions.stored_message import StoredSend, decode_sends, encode_sends
+from jmsjca.transactions.two_phase import two_phase_session
 
 __all__ = ["InboxOutcome", "SqlInbox", "UnitInbox"]
 
@@ -64,6 +65,7 @@ class SqlInbox:
         schema: Schema of the table; None for that of the metadata.
         endpoint: What the listener is called in the table; None for its destination or durable subscription. Listeners
             with different names do not see each other's rows.
+        two_phase: True to commit in two phases, which needs an engine of PostgreSQL: see `two_phase_session`.
         keep: Seconds for which a row is kept. Expired rows are deleted from time to time.
         resolver: Decides about messages that are in doubt; None delivers them, with a warning.
         clock: Returns the seconds since the epoch.
@@ -74,7 +76,7 @@ class SqlInbox:
         endpoint: As given.
 
     Raises:
-        ArgumentTypeError: The source is neither an engine nor a `sessionmaker`.
+        ArgumentTypeError: The source is neither an engine nor a `sessionmaker`; or no engine, with ``two_phase``.
         InvalidArgumentError: ``keep`` is not above 0.
     """
 
@@ -86,18 +88,19 @@ class SqlInbox:
         name: str = "jmsjca_inbox",
         schema: str | None = None,
         endpoint: str | None = None,
+        two_phase: bool = False,
         keep: float = _WEEK,
         resolver: Resolver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        check_instance(
-            "source", source, (sa.Engine, sessionmaker), "a synchronous Engine or a sessionmaker of SQLAlchemy"
-        )
+        kinds = sa.Engine if two_phase else (sa.Engine, sessionmaker)
+        check_instance("source", source, kinds, "a synchronous Engine or a sessionmaker of SQLAlchemy")
         check_timeout("keep", keep)
         if not keep:
             raise InvalidArgumentError("keep=0 would forget every message at once. Give the seconds to keep a row.")
         self.source = source
         self.endpoint = endpoint
+        self._two_phase = two_phase
         self._creates_table = metadata is None
         self._keep = keep
         self._resolver = resolver
@@ -121,6 +124,8 @@ class SqlInbox:
         Args:
             transaction: The parameter ``transaction`` of the handler.
         """
+        if self._two_phase and isinstance(self.source, sa.Engine):
+            return two_phase_session(self.source, transaction)
         return joined_session(self.source, transaction)
 
     def prepare(self) -> None:

@@ -2,7 +2,16 @@
 
 from typing import Any, Protocol, TypeAlias, cast
 
-__all__ = ["JoinedTransaction", "JoinedTransactionManager", "TransactionSource", "transaction_of"]
+__all__ = [
+    "JoinedTransaction",
+    "JoinedTransactionManager",
+    "TransactionSource",
+    "is_in_doubt",
+    "mark_in_doubt",
+    "transaction_of",
+]
+
+_IN_DOUBT = object()
 
 
 class JoinedTransaction(Protocol):
@@ -41,3 +50,16 @@ def transaction_of(source: TransactionSource) -> JoinedTransaction:
     """Return a transaction, or the current one of a manager."""
     get = getattr(source, "get", None)
     return cast("JoinedTransaction", source if get is None else get())
+
+
+def mark_in_doubt(transaction: JoinedTransaction) -> None:
+    """Record that the broker may or may not have committed."""
+    transaction.set_data(_IN_DOUBT, True)
+
+
+def is_in_doubt(transaction: JoinedTransaction) -> bool:
+    """Return True if the broker may or may not have committed."""
+    try:
+        return bool(transaction.data(_IN_DOUBT))
+    except KeyError:
+        return False

@@ -78,7 +78,10 @@ def _new_session(source: SessionSource | AsyncEngine | async_sessionmaker[AsyncS
 def _join(session: Session | AsyncSession, transaction: TransactionSource, *, is_closed_at_end: bool) -> None:
     joined, key = transaction_of(transaction), _synchronous(session)
     if key.twophase:
-        raise NotSupportedError("A session with twophase=True cannot join a transaction. Make it without twophase.")
+        raise NotSupportedError(
+            "A session with twophase=True cannot join a transaction. Make it without twophase, or on PostgreSQL use "
+            "two_phase_session(…)."
+        )
     try:
         joined.data(key)
     except KeyError:

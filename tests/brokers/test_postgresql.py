@@ -1,18 +1,34 @@
 """Transactions, inbox and outbox on PostgreSQL: their unit tests again, and a listener that is killed."""
+# ruff: noqa: F811  # parameters are fixtures
 
 import itertools
 
 import pytest
 import sqlalchemy as sa
+import transaction
 
+from jmsjca import Outcome, Queue
+from jmsjca.errors import NotSupportedError, TransactionInDoubtError
+from jmsjca.outbound.unit_of_work import UnitOfWork
+from jmsjca.transactions import recover_prepared, two_phase_session
 from tests.unit.conftest import adapter, connected, recorder  # noqa: F401  # fixtures
-from tests.unit.inbound.test_container_transactions import METADATA, TestOneHandler  # noqa: F401  # cases
+from tests.unit.inbound.listeners import PATIENCE, send
+from tests.unit.inbound.test_container_transactions import (  # noqa: F401  # cases
+    METADATA,
+    TestOneHandler,
+    insert,
+    left,
+    outcome,
+    rows,
+)
 from tests.unit.inbound.test_inbox import (  # noqa: F401  # a fixture, and cases
+    Broken,
     TestAfterAFailedCommitOfTheBroker,
     TestHistory,
     TestInDoubt,
     TestNoDuplicate,
     inbox,
+    listen,
 )
 from tests.unit.transactions.test_outbox import (  # noqa: F401  # fixtures
     TestAdd,
@@ -59,11 +75,85 @@ def engine(postgresql):
     engine.dispose()
 
 
-@pytest.mark.parametrize("has_inbox", [True, False], ids=["inbox", "no inbox"])
-def test_a_listener_killed_leaves_what_it_leaves_on_sqlite(postgresql, tmp_path, has_inbox, capsys):
+class TestTwoPhases:
+    """The database prepares, the broker commits, the database commits."""
+
+    def forward(self, adapter, engine, calls, **options):
+        def handler(message, session, transaction):
+            calls.append(message.body)
+            insert(two_phase_session(engine, transaction), message.body)
+            session.create_producer(Queue("out")).send(session.create_text_message(message.body))
+
+        send(adapter, "a")
+        listen(adapter, handler, None, **options)
+
+    def test_all_commit_together(self, adapter, recorder, engine):
+        calls = []
+        self.forward(adapter, engine, calls)
+        assert outcome(recorder) is Outcome.COMMITTED
+        adapter.stop()
+        assert (calls, rows(engine), left(adapter)) == (["a"], ["a"], [[], ["a"]])
+
+    def test_what_the_broker_rolls_back_the_database_rolls_back(self, adapter, recorder, engine, monkeypatch):
+        Broken(monkeypatch, 1)
+        calls = []
+        self.forward(adapter, engine, calls)
+        assert [outcome(recorder), outcome(recorder)] == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        adapter.stop()
+        assert (calls, rows(engine), left(adapter)) == (["a", "a"], ["a"], [[], ["a"]])
+
+    def test_what_the_broker_may_have_committed_the_database_commits(self, adapter, recorder, engine, monkeypatch):
+        def in_doubt(unit, **options):
+            commit(unit, **options)
+            raise TransactionInDoubtError("The reply is lost.")
+
+        commit = UnitOfWork.commit
+        calls = []
+        with monkeypatch.context() as patch:
+            patch.setattr(UnitOfWork, "commit", in_doubt)
+            self.forward(adapter, engine, calls)
+            recorder.outcomes.get(timeout=PATIENCE)
+        adapter.stop()
+        assert (calls, rows(engine), left(adapter)) == (["a"], ["a"], [[], ["a"]])
+
+    def test_a_handler_that_fails_leaves_nothing_prepared(self, adapter, recorder, engine):
+        def handler(message, transaction):
+            insert(two_phase_session(engine, transaction), message.body)
+            raise KeyError(message.body)
+
+        send(adapter, "a")
+        listen(adapter, handler, None, redelivery_handling="1:delete")
+        assert outcome(recorder) is Outcome.ROLLED_BACK
+        adapter.stop()
+        assert rows(engine) == []
+        assert recover_prepared(engine, older_than=0) == 0
+
+    def test_another_database_is_refused(self):
+        with pytest.raises(NotSupportedError, match="only PostgreSQL"):
+            two_phase_session(sa.create_engine("sqlite://"), transaction.TransactionManager())
+
+    def test_prepared_transactions_are_committed_once_they_are_old(self, engine):
+        manager = transaction.TransactionManager()
+        insert(two_phase_session(engine, manager), "a")
+        (dying,) = manager.get()._resources
+        dying.commit(manager.get())
+        dying.tpc_vote(manager.get())
+        assert recover_prepared(engine) == 0
+        assert rows(engine) == []
+        assert recover_prepared(engine, older_than=0) == 1
+        assert rows(engine) == ["a"]
+        dying._connection.invalidate()  # as its process dies
+        dying._connection.close()
+
+
+@pytest.mark.parametrize(
+    ("has_inbox", "two_phase"), [(True, False), (False, False), (True, True)], ids=["inbox", "no inbox", "two phases"]
+)
+def test_a_listener_killed_leaves_what_it_leaves_on_sqlite(postgresql, tmp_path, has_inbox, two_phase, capsys):
     def place(name):
         (tmp_path / name).mkdir()
-        return Place(f"embedded://{tmp_path}/{name}/broker.db", postgresql.url(), "q", BODIES, has_inbox)
+        url = f"embedded://{tmp_path}/{name}/broker.db"
+        return Place(url, postgresql.url(), "q", BODIES, has_inbox, two_phase=two_phase)
 
     whole = place("whole")
     prepare(whole)

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
 from jmsjca.outbound.unit_of_work import UnitOfWork
-from jmsjca.transactions import SqlInbox
+from jmsjca.transactions import SqlInbox, recover_prepared
 from jmsjca.transactions.broker_data_manager import BrokerDataManager
 from jmsjca.transactions.sql_data_manager import joined_session
 
@@ -40,6 +40,7 @@ class Place(NamedTuple):
         bodies: The messages.
         has_inbox: Whether the listener has an inbox.
         fault: What is wrong on purpose; an empty text for nothing.
+        two_phase: Whether the database commits in two phases.
     """
 
     broker: str
@@ -48,6 +49,7 @@ class Place(NamedTuple):
     bodies: tuple[str, ...]
     has_inbox: bool
     fault: str = ""
+    two_phase: bool = False
 
     @property
     def is_remote(self):
@@ -116,8 +118,10 @@ def account_of_a_kill(place, last):
     prepare(place)
     kinds = steps_of(place, last)
     assert kinds is None, f"{place} has no step {last}"
-    sent = finish(place)
     engine = place.engine()
+    if place.two_phase:
+        recover_prepared(engine, older_than=0)
+    sent = finish(place)
     with engine.connect() as connection:
         rows = Counter(connection.scalars(sa.select(ROWS.c.text)))
     engine.dispose()
@@ -262,7 +266,7 @@ def _held(connection, place):
 def _adapter_of(place, engine, settled, step):
     adapter = ResourceAdapter(place.broker, hooks=[settled])
     adapter.ended = threading.Event()
-    inbox = SqlInbox(engine) if place.has_inbox else None
+    inbox = SqlInbox(engine, two_phase=place.two_phase) if place.has_inbox else None
 
     @adapter.listener(place.source, transaction="required", inbox=inbox)
     def handler(message, session, transaction):
@@ -270,7 +274,8 @@ def _adapter_of(place, engine, settled, step):
             adapter.ended.set()
             return
         step("the handler begins")
-        joined_session(engine, transaction).execute(ROWS.insert().values(text=message.body))
+        database = inbox.session(transaction) if inbox else joined_session(engine, transaction)
+        database.execute(ROWS.insert().values(text=message.body))
         step("the row is inserted")
         session.create_producer(place.out).send(session.create_text_message(message.body))
         step("the message is sent")
@@ -283,6 +288,8 @@ def _watch(engine, step):
     sa.event.listen(engine, "before_cursor_execute", lambda *call: step(f"before {call[2].split()[0]}"))
     sa.event.listen(engine, "after_cursor_execute", lambda *call: step(f"after {call[2].split()[0]}"))
     sa.event.listen(engine, "commit", lambda connection: step("before the database's commit"))
+    sa.event.listen(engine, "prepare_twophase", lambda connection, xid: step("before the database prepares"))
+    sa.event.listen(engine, "commit_twophase", lambda connection, xid, prepared: step("before the prepared commits"))
     sa.event.listen(Session, "after_commit", lambda session: step("after the database's commit"))
     commit, send = UnitOfWork.commit, UnitOfWork.send
 
