@@ -60,7 +60,7 @@ def recover_prepared(engine: sa.Engine, *, older_than: float = 60.0) -> int:
     Args:
         engine: The engine of the database.
         older_than: Seconds since the preparation, which is longer than any commit of the broker takes. Younger ones may
-            belong to a process that is alive. 0 if there is none.
+            belong to a process that is alive. 0 takes all.
 
     Returns:
         The number of transactions.
