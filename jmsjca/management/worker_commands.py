@@ -1,5 +1,8 @@
-"""The commands for workers: ``jmsjca run``, ``check``, ``status`` and ``docs``."""
+"""The commands for workers: ``jmsjca run``, ``check``, ``top``, ``status`` and ``docs``."""
 
+import itertools
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from json import dumps
 from pathlib import Path
@@ -12,7 +15,7 @@ from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.presentation import JsonOption, print_json, print_rows
 from jmsjca.management.worker import Supervisor, WorkerSettings, account_of, load_adapter, serve_adapter
 
-__all__ = ["worker_app"]
+__all__ = ["activity_rows", "worker_app"]
 
 worker_app = typer.Typer(rich_markup_mode=None)
 
@@ -63,6 +66,60 @@ def _tell(event: str, fields: Mapping[str, object]) -> None:
     """Write an event of the supervisor to the error output, as one line."""
     shown = " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
     typer.echo(f"jmsjca: {event} {shown}", err=True)
+
+
+@worker_app.command()
+def top(
+    files: Annotated[
+        list[Path], typer.Option("--file", "-f", help="A health file that a worker writes; may be repeated.")
+    ],
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two lines of a listener.")] = 2.0,
+    count: Annotated[int | None, typer.Option(min=1, help="The number of tables; without it, until Ctrl+C.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the listeners of workers again and again: their status, active handlers, and messages per second."""
+    before: dict[tuple[object, str], tuple[float, float]] = {}
+    for number in itertools.count(1):
+        rows = list(activity_rows([read_health_file(path) for path in files], before))
+        if json:
+            print_json(rows, lines=True)
+        else:
+            if sys.stdout.isatty():
+                typer.echo("\x1b[2J\x1b[H", nl=False)  # a terminal shows one table, which changes
+            print_rows(rows, as_json=False)
+        if number == count:
+            return
+        time.sleep(interval)
+
+
+def activity_rows(
+    reports: Sequence[Report], before: dict[tuple[object, str], tuple[float, float]]
+) -> Iterator[dict[str, object]]:
+    """Yield one row for each listener.
+
+    Args:
+        reports: The health of the workers, with their statistics.
+        before: The messages and the time of the row before, by process and listener; changed for the next call.
+    """
+    for report in reports:
+        stats = cast("dict[str, dict[str, float]]", report.get("stats") or {})
+        written = cast("float", report["written"])
+        for each in cast("list[dict[str, Any]]", report.get("activations") or []):
+            figures = stats.get(each["name"], {})
+            messages, key = figures.get("n_delivered_messages", 0), (report.get("pid"), each["name"])
+            earlier, then = before.get(key, (messages, written))
+            before[key] = messages, written
+            rate = (messages - earlier) / (written - then) if written > then else None
+            yield {
+                "pid": report.get("pid"),
+                "listener": each["name"],
+                "status": each["status"],
+                "active": figures.get("n_active_endpoints"),
+                "limit": figures.get("n_configured_endpoints"),
+                "messages": messages,
+                "per_second": None if rate is None else round(rate, 1),
+                "redeliveries": figures.get("n_redeliveries"),
+            }
 
 
 @worker_app.command()

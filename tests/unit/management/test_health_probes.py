@@ -10,6 +10,7 @@ import pytest
 from jmsjca.errors import ConfigurationError
 from jmsjca.management.cli import run
 from jmsjca.management.health import HealthFile, HealthServer, app_for, read_health_file
+from jmsjca.management.worker_commands import activity_rows
 from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE
 
@@ -159,3 +160,17 @@ def test_no_health_file_is_a_mistake(tmp_path, capsys, content):
         path.write_text(content)
     assert run(["status", "--file", f"{path}"]) == 2
     assert "is the worker running with --health-file" in capsys.readouterr().err
+
+
+def test_top_shows_rates_of_the_time_between_two_tables(written, capsys):
+    def report(messages, moment):
+        activation = {"name": "orders", "status": "consuming", "since": None, "reason": None}
+        stats = {"orders": {"n_delivered_messages": messages, "n_active_endpoints": 2, "n_configured_endpoints": 4}}
+        return {**GREEN, "activations": [activation], "stats": stats, "pid": 7, "written": moment}
+
+    before = {}
+    [first], [second] = (list(activity_rows([report(*each)], before)) for each in ((10, 100.0), (40, 110.0)))
+    assert (first["per_second"], second["per_second"]) == (None, 3.0)
+    assert run(["top", "--file", f"{written(report(10, 1.0))}", "--count", "2", "--interval", "0.1", "--json"]) == 0
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["listener"], row["active"], row["limit"]) for [row] in shown] == [("orders", 2, 4)] * 2
