@@ -25,8 +25,8 @@ _GRACE = 10.0  # seconds that active handlers have if the program exits without 
 class StopReport:
     """The account of a stop. It is true if all handlers ended in time.
 
-    The numbers are of messages, and count what happened from the beginning of the stop to its end. What the broker had
-    prefetched to this process, and no listener had received, is in none of them: the broker delivers it elsewhere.
+    The numbers are of messages, and count what happened from the beginning of the stop to its end. Messages that
+    the broker had prefetched to this process, and no listener had received, are in none: the broker delivers them.
 
     Attributes:
         ended: True if all handlers ended in time.
@@ -49,7 +49,7 @@ class StopReport:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the messages of an activation have come to, since it exists.
+    """The numbers of messages of an activation by their outcome, since it exists.
 
     Attributes:
         finished: As of `StopReport`.

@@ -363,7 +363,7 @@ class MBeanServer:
         """Return the bean with a name.
 
         Raises:
-            NameNotFoundError: There is none.
+            NameNotFoundError: No bean has the name.
             ConfigurationError: Several have the name.
         """
         found = [make for known, make in self._beans() if known == name]

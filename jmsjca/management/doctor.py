@@ -29,7 +29,7 @@ class Finding:
     """The result of one check.
 
     Attributes:
-        check: What was checked.
+        check: The name of the check.
         result: "ok", "missing" (a capability) or "failed".
         detail: A value, or the error with its remedy.
     """
