@@ -24,7 +24,7 @@ from jmsjca.messages import (
 )
 from jmsjca.messages.message import headers_of
 from jmsjca.spark.part_file import Counts, StagedPart
-from jmsjca.spark.schema import ARROW_SCHEMA, pa
+from jmsjca.spark.schema import ARROW_SCHEMA, arrow_columns, pa
 
 __all__ = ["ColumnBuilder", "key_reader"]
 
@@ -73,8 +73,10 @@ class ColumnBuilder:
 
     def __init__(self, names: Sequence[str], read_key: KeyReader | None) -> None:
         self._names = [name for name in names if name not in _PLACES]
-        self._schema = pa.schema([ARROW_SCHEMA.field(name) for name in names])
-        self._headers = [name for name in _FROM_HEADERS if name in names]
+        self._schema = arrow_columns(names)
+        self._unplaced = arrow_columns(self._names)
+        # The time of sending is needed for the end of AvailableNow, also if no column has it.
+        self._headers = [name for name in _FROM_HEADERS if name in {*names, "timestamp"}]
         self._has_count, self._has_body = "delivery_count" in names, "body" in names
         self._read_key = read_key
         self._chunk: list[tuple[Any, ...]] = []
@@ -106,7 +108,7 @@ class ColumnBuilder:
             first: The position of the first row.
         """
         self._flush()
-        table = pa.Table.from_batches(self._batches, self._schema_without_places())
+        table = pa.Table.from_batches(self._batches, self._unplaced)
         keys, redelivered, received = self._keys, self._redelivered, len(self._keys)
         kept = _first_of_each(keys, known)
         if len(kept) < received:
@@ -184,7 +186,7 @@ class ColumnBuilder:
                 arrays[name] = array
         errors = [self._errors.get(n) for n in range(len(self._chunk))] if self._errors else None
         arrays["error"] = pa.nulls(len(self._chunk), pa.string()) if errors is None else pa.array(errors, pa.string())
-        return pa.RecordBatch.from_arrays([arrays[name] for name in self._names], schema=self._schema_without_places())
+        return pa.RecordBatch.from_arrays([arrays[name] for name in self._names], schema=self._unplaced)
 
     def _note_latest(self, times: Sequence[Any]) -> None:
         sent = [time for time in times if isinstance(time, datetime) and time.tzinfo is not None]
@@ -204,9 +206,6 @@ class ColumnBuilder:
             redelivered, count = self._chunk[n][at : at + 2]
             self._chunk[n] = self._blank(self._deliveries[n], redelivered, count)
             self._errors[n] = f"The message does not fit the columns: its {name} is {values[n]!r:.200}"
-
-    def _schema_without_places(self) -> Any:
-        return pa.schema([ARROW_SCHEMA.field(name) for name in self._names])
 
     def _placed(self, table: Any, epoch: int, partition: int, first: int) -> Any:
         rows = table.num_rows

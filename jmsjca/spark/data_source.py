@@ -13,9 +13,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jmsjca.errors import InvalidOptionError
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SparkOptions, check_role
 from jmsjca.spark.reader import JmsBatchReader, JmsStreamReader
-from jmsjca.spark.schema import SCHEMA
+from jmsjca.spark.schema import spark_columns
 from jmsjca.spark.writer import JmsBatchWriter, JmsStreamWriter
 
 __all__ = ["JmsDataSource", "register"]
@@ -38,6 +38,7 @@ class JmsDataSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
+        self._given = dict(options)
         self._parsed = SparkOptions.parse(options)
 
     @classmethod
@@ -47,16 +48,16 @@ class JmsDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the messages that are read."""
-        return SCHEMA
+        return spark_columns(self._parsed.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader, which browses the queue and consumes nothing."""
-        _check_schema(schema)
+        self._check_source(schema)
         return JmsBatchReader(self._parsed)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the streaming reader, which consumes the messages."""
-        _check_schema(schema)
+        self._check_source(schema)
         return JmsStreamReader(self._parsed)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -67,16 +68,19 @@ class JmsDataSource(DataSource):
         """
         if overwrite:
             raise InvalidOptionError('Messages are added, not overwritten: use .mode("append").')
+        check_role(self._given, sink=True)
         return JmsBatchWriter(self._parsed, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the streaming writer. In output mode "complete" each batch sends the whole result."""
         del overwrite
+        check_role(self._given, sink=True)
         return JmsStreamWriter(self._parsed, schema)
 
-
-def _check_schema(schema: StructType) -> None:
-    if schema != SCHEMA:
-        raise InvalidOptionError(
-            "The jms data source has a schema of its own; leave out .schema(…) and select columns."
-        )
+    def _check_source(self, schema: StructType) -> None:
+        check_role(self._given, sink=False)
+        if schema != self.schema():
+            raise InvalidOptionError(
+                "The jms data source has a schema of its own; leave out .schema(…) and select columns, or name them in"
+                " the option 'columns'."
+            )

@@ -8,13 +8,18 @@ from typing import Any, Self
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
-from jmsjca.destinations import Destination, destination
-from jmsjca.errors import ConfigurationError, InvalidOptionError
+from jmsjca.destinations import Destination, Subscription, Topic, destination
+from jmsjca.errors import ConfigurationError, InvalidOptionError, InvalidSelectorError
 from jmsjca.reconnection import ConnectionSettings
+from jmsjca.selectors import Selector, build_selector
+from jmsjca.spark.schema import SCHEMA
 
-__all__ = ["SparkOptions"]
+__all__ = ["SparkOptions", "check_role"]
 
-_SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
+_SPARK_OPTIONS = {"checkpointlocation", "queryname"}  # passed to every streaming sink
+_COMMON = {"url", "destination", "destinationType", "userName", "password"}
+_SINK = {"timeToLive"}
+_VARIABLE = "selector."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +31,13 @@ class SparkOptions:
 
     Attributes:
         url: The URL of the broker. An in-memory broker is refused, because Spark's workers are other processes.
-        destination: The name of the queue or topic.
-        destinationType: "queue" or "topic"; only a queue can be read.
+        destination: The name of the queue or topic; also the path of ``.load("orders")`` and ``.save("orders")``.
+        destinationType: "queue" or "topic"; a topic is read through a ``subscription``.
         userName: The user name; None uses that of the URL.
         password: The password of ``userName``.
+        subscription: The name of a shared durable subscription of the topic; the stream creates it.
+        selector: Only messages that match are read. ``${name}`` stands for the value of the option ``selector.name``.
+        columns: The columns to read, separated by commas; no others are decoded and staged. Default: all.
         stagingLocation: A folder that driver and executors share; required for reading a stream.
         partitions: The number of consumers that share the queue in each batch.
         maxMessagesPerBatch: The maximum number of messages in a batch, over all partitions.
@@ -46,10 +54,13 @@ class SparkOptions:
     """
 
     url: str = field(repr=False)  # may hold a password
-    destination: str
+    destination: str = ""
     destinationType: str = "queue"
     userName: str | None = None
     password: str | None = field(default=None, repr=False)
+    subscription: str | None = None
+    selector: str | None = None
+    columns: tuple[str, ...] = tuple(SCHEMA.names)
     stagingLocation: str | None = None
     partitions: int = 2
     maxMessagesPerBatch: int = 10_000
@@ -71,25 +82,47 @@ class SparkOptions:
         Raises:
             InvalidOptionError: An option is unknown, missing, or has an invalid value.
         """
-        known = {option.name.lower(): option for option in fields(cls)}
+        given = {name.lower(): text for name, text in given.items()}
+        known = {option.name.lower(): option.name for option in fields(cls)}
         values: dict[str, Any] = {}
-        for name, text in given.items():
-            if name.lower() in _SPARK_OPTIONS:
-                continue
-            option = known.get(name.lower())
-            if option is None:
-                raise InvalidOptionError(_unknown_option_message(name, [o.name for o in known.values()]))
-            values[option.name] = _convert(option.name, text, _CONVERTERS.get(option.name, str))
-        for name in ("url", "destination"):
-            if not values.get(name):
-                raise InvalidOptionError(f'The option {name!r} is missing: .option("{name}", …)')
+        for name, text in _with_path(given).items():
+            if name in known:
+                values[known[name]] = _convert(known[name], text, _CONVERTERS.get(known[name], str))
+            elif name not in _SPARK_OPTIONS and not name.startswith(_VARIABLE):
+                raise InvalidOptionError(_unknown_option_message(name, [*known.values()]))
+        if not values.get("url"):
+            raise InvalidOptionError("The option 'url' is missing: .option(\"url\", …)")
+        if values.get("selector"):
+            values["selector"] = _build_selector(values["selector"], given)
         options = cls(**values)
         options._check()
         return options
 
     @property
+    def source(self) -> Destination | Subscription:
+        """The queue or the subscription that a stream reads.
+
+        Raises:
+            InvalidOptionError: The destination is missing, or a topic has no subscription, or a queue has one.
+        """
+        target = self.target
+        if isinstance(target, Topic) != bool(self.subscription):
+            raise InvalidOptionError(
+                f'A stream reads a topic through a subscription: {target} needs .option("subscription", …).'
+                if isinstance(target, Topic)
+                else f"The option 'subscription' is for topics, and {target} is none: set destinationType to topic."
+            )
+        return Subscription(target, self.subscription, shared=True) if isinstance(target, Topic) else target
+
+    @property
     def target(self) -> Destination:
-        """The destination with its kind."""
+        """The destination with its kind.
+
+        Raises:
+            InvalidOptionError: The option ``destination`` is missing.
+        """
+        if not self.destination:
+            raise InvalidOptionError("The option 'destination' is missing: .option(\"destination\", …) or a path.")
         return destination(self.destination, self.destinationType)
 
     @property
@@ -114,7 +147,7 @@ class SparkOptions:
         url = ConnectionURL.parse(self.url)
         if url.protocol == "embedded" and not url.path.strip("/"):
             raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
-        _ = self.target
+        _ = destination(self.destination or "none", self.destinationType)
         for name in ("partitions", "maxMessagesPerBatch"):
             if getattr(self, name) < 1:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
@@ -133,6 +166,71 @@ def _parse_count(text: str) -> int:
     if not text.isdecimal():
         raise ValueError(text)
     return int(text)
+
+
+def check_role(given: Mapping[str, str], *, sink: bool) -> None:
+    """Raise an error for options that have no effect on a source or on a sink.
+
+    Args:
+        given: The options as given.
+        sink: True for a sink, False for a source.
+
+    Raises:
+        InvalidOptionError: The message names them.
+    """
+    names = {option.name.lower(): option.name for option in fields(SparkOptions)}
+    meant = {names[name.lower()] for name in given if name.lower() in names}
+    wrong = sorted(meant - _COMMON - _SINK if sink else meant & _SINK)
+    if wrong:
+        role, other = ("sink", "source") if sink else ("source", "sink")
+        raise InvalidOptionError(
+            f"A jms {role} has no option {', '.join(map(repr, wrong))}, which is for a {other}: leave it out."
+        )
+
+
+def _with_path(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options with the path of ``.load("orders")`` as destination."""
+    options = dict(given)
+    path = options.pop("path", None)
+    if path is not None and options.setdefault("destination", path) != path:
+        raise InvalidOptionError(
+            f"The path {path!r} and the option 'destination', {options['destination']!r}, are both given; use one."
+        )
+    return options
+
+
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?\Z")
+
+
+def _build_selector(template: str, given: Mapping[str, str]) -> str:
+    # Spark does not keep the case of an option's name, so it does not matter in placeholders either.
+    lowered = re.sub(r"\$\{[^}]*\}", lambda match: match[0].lower(), template)
+    variables = {name.removeprefix(_VARIABLE): _value(v) for name, v in given.items() if name.startswith(_VARIABLE)}
+    try:
+        selector = build_selector(lowered, variables)
+        if missing := re.findall(r"\$\{([^}]*)\}", selector):
+            raise InvalidOptionError(f"The selector has no value for {', '.join(missing)}: set selector.{missing[0]}.")
+        Selector.parse(selector)
+    except InvalidSelectorError as error:
+        raise InvalidOptionError(f"The option 'selector' is invalid: {error}") from error
+    return selector
+
+
+def _value(text: str) -> str | int | float:
+    if not _NUMBER.match(text):
+        return text
+    return float(text) if "." in text else int(text)
+
+
+def _parse_columns(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    known = {column: column for column in SCHEMA.names}
+    for name in names:
+        if name not in known:
+            raise InvalidOptionError(f"There is no column {name!r} {did_you_mean(name.lower(), known)}.")
+    if len(set(names)) < len(names):
+        raise InvalidOptionError(f"The option 'columns' names a column twice: {text!r}.")
+    return names
 
 
 _UNITS = {"ms": 0.001, "s": 1.0} | {
@@ -170,6 +268,7 @@ def _parse_folder(text: str) -> str:
 
 
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
+    "columns": _parse_columns,
     "stagingLocation": _parse_folder,
     "partitions": _parse_count,
     "maxMessagesPerBatch": _parse_count,

@@ -11,6 +11,7 @@ The order of the steps is essential:
 import gc
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyspark import TaskContext
@@ -18,12 +19,12 @@ from pyspark.sql.datasource import InputPartition
 
 from jmsjca import spi
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
-from jmsjca.errors import JMSError
+from jmsjca.errors import JMSError, StoreError
 from jmsjca.reconnection import connect
 from jmsjca.spark.columns import ColumnBuilder, key_reader
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.part_file import StagedPart
-from jmsjca.spark.schema import ARROW_SCHEMA, pa
+from jmsjca.spark.schema import pa
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError, resolve_duplicates
 
 __all__ = ["JmsPartition", "PartitionReader"]
@@ -65,7 +66,7 @@ class PartitionReader:
         self._part = partition.part
         self._quota = partition.quota
         self._staging = Staging(options.staging(), partition.gen)
-        self._columns = ColumnBuilder(ARROW_SCHEMA.names, key_reader(options.dedupKey))
+        self._columns = ColumnBuilder(options.columns, key_reader(options.dedupKey))
 
     def read(self) -> Iterator[Any]:
         """Yield the partition's rows as Arrow batches; the same ones in every replay.
@@ -83,7 +84,26 @@ class PartitionReader:
         # The attempt that staged the rows has them in memory; all others read them from the file.
         known = None if staged is None else {key for key in staged.keys if key is not None}
         foreign = resolve_duplicates(self._staging, self._part, known)
-        yield from _without(staged or self._staging.content(self._part), foreign)
+        yield from _without(staged or self._replay(), foreign)
+
+    def _replay(self) -> StagedPart:
+        """Return the rows of an earlier attempt.
+
+        Raises:
+            StoreError: The file is damaged, or has other columns, because the option was changed meanwhile.
+        """
+        staged = self._staging.content(self._part)
+        names = staged.table.column_names
+        if names != list(self._options.columns):
+            missing = sorted(set(self._options.columns) - set(names))
+            if missing:
+                raise StoreError(
+                    f"Epoch {self._part.epoch} was staged with the columns {', '.join(names)}, and is processed again"
+                    f" with others: {', '.join(missing)} cannot be read, because the messages are settled. Start the"
+                    " query with its earlier option 'columns' until this batch is committed, and change it then."
+                )
+            return replace(staged, table=staged.table.select(list(self._options.columns)))
+        return staged
 
     def _claim(self) -> None:
         context = TaskContext.get()
@@ -98,7 +118,9 @@ class PartitionReader:
             # With exact credit, unreceived messages stay available for the other partitions. Without, the broker
             # prefetches up to the quota here, and requeues the rest when the connection closes.
             window = 0 if connection.capabilities.exact_credit else self._quota
-            consumer = connection.consumer(self._options.target, order=spi.Order.PREFIX, window=window)
+            consumer = connection.consumer(
+                self._options.source, selector=self._options.selector, order=spi.Order.PREFIX, window=window
+            )
             return self._stage_and_settle(connection, consumer, self._receive(consumer))
         finally:
             connection.close()

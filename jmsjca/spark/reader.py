@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from jmsjca import spi
+from jmsjca.destinations import Subscription
 from jmsjca.errors import (
     ConfigurationError,
     InvalidDestinationError,
@@ -25,7 +26,6 @@ from jmsjca.spark.columns import ColumnBuilder
 from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, Offset, Progress
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.schema import ARROW_SCHEMA
 from jmsjca.spark.staging import EpochPartition, Staging, orphans
 
 __all__ = ["JmsBatchReader", "JmsStreamReader", "QueueMonitor"]
@@ -40,9 +40,15 @@ class JmsBatchReader(DataSourceReader):
 
     Args:
         options: The options of the source.
+
+    Raises:
+        InvalidOptionError: The destination is missing.
+        InvalidDestinationError: The destination is a topic, which keeps no messages.
     """
 
     def __init__(self, options: SparkOptions) -> None:
+        if options.target.kind != "queue":
+            raise InvalidDestinationError(f"{options.target} cannot be browsed: only a queue keeps its messages.")
         self._options = options
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -50,9 +56,10 @@ class JmsBatchReader(DataSourceReader):
         del partition
         connection = connect(self._options.settings)
         try:
-            browsed = itertools.chain.from_iterable(connection.browse(self._options.target))
+            chunks = connection.browse(self._options.target, selector=self._options.selector)
+            browsed = itertools.chain.from_iterable(chunks)
             for first in itertools.count(0, _CHUNK_ROWS):
-                columns = ColumnBuilder(ARROW_SCHEMA.names, None)
+                columns = ColumnBuilder(self._options.columns, None)
                 columns.extend(itertools.islice(browsed, _CHUNK_ROWS))
                 batches = columns.staged(0, 0, set(), first).table.to_batches()
                 if not batches:
@@ -69,13 +76,13 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Args:
         options: The options of the source.
+
+    Raises:
+        InvalidOptionError: The destination or the staging location is missing, or a topic has no subscription.
     """
 
     def __init__(self, options: SparkOptions) -> None:
-        if options.target.kind != "queue":
-            raise InvalidDestinationError(
-                f"A stream reads a queue, not {options.target}: its partitions compete for messages."
-            )
+        _ = options.source
         self._options = options
         self._location = options.staging()
         self._monitor = QueueMonitor(options)
@@ -273,8 +280,10 @@ class QueueMonitor:
         Raises:
             JMSError: The broker cannot be reached.
         """
-        admin = self._open().admin()
-        return None if admin is None else admin.depth(self._options.target)
+        connection = self._open()
+        # The broker counts all messages, and a selector reads some.
+        admin = None if self._options.selector else connection.admin()
+        return None if admin is None else admin.depth(self._options.source)
 
     def depth_or_none(self) -> spi.Depth | None:
         """Return the numbers of messages in the queue; None if they cannot be found out."""
@@ -302,8 +311,26 @@ class QueueMonitor:
             self.close()
         if self._connection is None:
             self._lost = False
-            self._connection = connect(self._options.settings, self._on_lost)
+            connection = connect(self._options.settings, self._on_lost)
+            self._subscribe(connection)
+            self._connection = connection
         return self._connection
+
+    def _subscribe(self, connection: spi.Connection) -> None:
+        """Create the subscription, if the source is one: only then does the broker keep messages for it.
+
+        Raises:
+            NotSupportedError: The broker lacks shared durable subscriptions.
+        """
+        source = self._options.source
+        if isinstance(source, Subscription):
+            if not (connection.capabilities.shared and connection.capabilities.durable):
+                connection.close()
+                raise NotSupportedError(
+                    f"{source.topic} cannot be read: this broker has no shared durable subscriptions, which the"
+                    " partitions of a stream compete on."
+                )
+            connection.consumer(source, selector=self._options.selector, window=0).close()
 
     def _on_lost(self, error: JMSError) -> None:
         """Record the loss of the connection. Without browsing there is no other sign of it."""
@@ -311,9 +338,14 @@ class QueueMonitor:
         self._lost = True
 
     def _can_receive(self, connection: spi.Connection) -> bool:
+        source = self._options.source
+        if isinstance(source, Subscription):
+            depth = self.depth()
+            return depth is None or depth.ready > 0
         if not connection.capabilities.browse:
             return True
-        first = next(itertools.chain.from_iterable(connection.browse(self._options.target, limit=1)), None)
+        chunks = connection.browse(source, selector=self._options.selector, limit=1)
+        first = next(itertools.chain.from_iterable(chunks), None)
         self.oldest = None if first is None else _sent(first)
         return first is not None
 

@@ -1,15 +1,16 @@
 """The conversion of rows to messages."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from pyspark.sql.types import DataType, MapType, StructType
 
-from jmsjca.destinations import destination
+from jmsjca.destinations import Destination, destination
 from jmsjca.errors import InvalidOptionError, MessageFormatError
 from jmsjca.messages import (
     Byte,
     BytesMessage,
+    DeliveryMode,
     Double,
     Float,
     Int,
@@ -20,7 +21,7 @@ from jmsjca.messages import (
 )
 from jmsjca.spark.schema import SCHEMA
 
-__all__ = ["RowEncoder"]
+__all__ = ["RowEncoder", "SendOptions"]
 
 _TYPES: dict[str, Callable[[Any], object]] = {
     "string": str,
@@ -33,17 +34,36 @@ _TYPES: dict[str, Callable[[Any], object]] = {
     "double": Double,
 }
 _INTEGERS = {"tinyint", "smallint", "int", "bigint"}
+_NUMBERS = _INTEGERS | {"float", "double"}
 _COLUMN_TYPES = {
     "text": {"string"},
     "body": {"string", "binary"},
+    "destination": {"string"},
     "correlation_id": {"string"},
     "reply_to": {"string"},
     "type": {"string"},
     "priority": _INTEGERS,
+    "delivery_mode": {"string"} | _INTEGERS,
+    "time_to_live": _NUMBERS,
+    "delivery_delay": _NUMBERS,
+    "group_id": {"string"},
+    "group_sequence": _INTEGERS,
     "duplicate_id": {"string"} | _INTEGERS,
 }
 _KNOWN = {"properties", *_COLUMN_TYPES}
 _IGNORED = {field.name for field in SCHEMA.fields} - _KNOWN  # so that rows that were read can be written unchanged
+_GROUP = {"JMSXGroupID": "group_id", "JMSXGroupSeq": "group_sequence"}
+_SEND_OPTIONS = ("priority", "delivery_mode", "time_to_live", "delivery_delay")
+_PLACES = {"_epoch", "_partition", "_seq"}
+
+
+class SendOptions(TypedDict, total=False):
+    """The options of a send that a row sets; the others are those of the producer."""
+
+    priority: int
+    delivery_mode: DeliveryMode | str
+    time_to_live: float
+    delivery_delay: float
 
 
 class RowEncoder:
@@ -54,26 +74,70 @@ class RowEncoder:
 
     Args:
         schema: The columns of the table.
+        target: The destination of rows that name none; None if each row must name one.
+        kind: "queue" or "topic", for rows that name a destination without its kind.
 
     Raises:
-        InvalidOptionError: A column is unknown or has a wrong type.
+        InvalidOptionError: A column is unknown, missing or ambiguous, or has a wrong type.
     """
 
-    def __init__(self, schema: StructType) -> None:
+    def __init__(self, schema: StructType, target: Destination | None = None, kind: str = "queue") -> None:
         self._types = {field.name: field.dataType.simpleString() for field in schema.fields}
         _check_columns(self._types)
         self._property_types = _property_types(schema["properties"].dataType) if "properties" in self._types else {}
+        self._target = target
+        self._kind = kind
+        self._destinations: dict[str, Destination] = {}
+
+    def check_destination(self) -> None:
+        """Raise an error if the rows have no destination, or if it is ambiguous.
+
+        Raises:
+            InvalidOptionError: Neither the column nor the option ``destination`` exists; or both do, and the column is
+                perhaps the destination that the rows were read from.
+        """
+        has_column = "destination" in self._types
+        if not has_column and self._target is None:
+            raise InvalidOptionError("Messages need a destination: set the option 'destination', or add such a column.")
+        if has_column and self._target is not None and _PLACES & self._types.keys():
+            raise InvalidOptionError(
+                f"The column 'destination' would override the option 'destination', {self._target}, and the table was"
+                f" read from a jms source: drop the column, or drop {', '.join(sorted(_PLACES & self._types.keys()))}."
+            )
 
     def message(self, row: dict[str, Any]) -> tuple[Message, int]:
         """Return the message of a row, and its priority."""
         message = self._body(row)
         message.correlation_id = row.get("correlation_id")
         message.type = row.get("type")
-        message.reply_to = _reply_to(row.get("reply_to"))
+        reply_to = row.get("reply_to")
+        message.reply_to = None if reply_to is None else self._parse_destination(reply_to)
         for name, value in self._properties(row.get("properties")):
             message.properties[name] = value
+        for name, column in _GROUP.items():
+            if row.get(column) is not None:
+                message.properties[name] = row[column]
         priority = row.get("priority")
         return message, 4 if priority is None else priority
+
+    def destination(self, row: dict[str, Any]) -> Destination:
+        """Return the destination of a row: its column, or that of the sink.
+
+        Raises:
+            MessageFormatError: There is neither, or the column does not name a destination.
+        """
+        text = row.get("destination")
+        if text is not None:
+            named = text.startswith(("queue:", "topic:"))
+            return self._parse_destination(text if named else f"{self._kind}:{text}")
+        if self._target is None:
+            raise MessageFormatError("The destination of a row is null, and the sink has no option 'destination'.")
+        return self._target
+
+    def send_options(self, row: dict[str, Any]) -> SendOptions:
+        """Return the options of a send that a row sets."""
+        given = {name: row[name] for name in _SEND_OPTIONS if row.get(name) is not None}
+        return cast("SendOptions", given)  # the producer checks the values
 
     def duplicate_id(self, row: dict[str, Any], otherwise: str) -> str:
         """Return the id that identifies the row when it is written again."""
@@ -89,6 +153,16 @@ class RowEncoder:
     def _properties(self, values: Mapping[str, Any] | list[tuple[str, Any]] | None) -> list[tuple[str, object]]:
         pairs = values.items() if isinstance(values, Mapping) else values or []
         return [(name, self._typed_value(name, value)) for name, value in pairs if value is not None]
+
+    def _parse_destination(self, text: str) -> Destination:
+        """Return a destination from "queue:orders"; tables name few destinations in many rows."""
+        known = self._destinations.get(text)
+        if known is None:
+            kind, colon, name = text.partition(":")
+            if not colon:
+                raise MessageFormatError(f"reply_to must read 'queue:NAME' or 'topic:NAME', not {text!r}.")
+            known = self._destinations[text] = destination(name, kind)
+        return known
 
     def _typed_value(self, name: str, value: Any) -> object:
         return self._property_types.get(name, self._property_types.get("", str))(value)
@@ -124,12 +198,3 @@ def _property_type(name: str, kind: DataType) -> Callable[[Any], object]:
         return _TYPES[kind.simpleString()]
     except KeyError:
         raise InvalidOptionError(f"{name} is {kind.simpleString()}, which cannot be a property; cast it.") from None
-
-
-def _reply_to(text: str | None) -> Any:
-    if text is None:
-        return None
-    kind, colon, name = text.partition(":")
-    if not colon:
-        raise MessageFormatError(f"reply_to must read 'queue:NAME' or 'topic:NAME', not {text!r}.")
-    return destination(name, kind)

@@ -1,5 +1,6 @@
 """The columns of messages, for Spark and for Arrow."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-__all__ = ["ARROW_SCHEMA", "SCHEMA", "ipc", "pa"]
+__all__ = ["ARROW_SCHEMA", "SCHEMA", "arrow_columns", "ipc", "pa", "spark_columns"]
 
 pa: Any = import_module("pyarrow")
 ipc: Any = import_module("pyarrow.ipc")
@@ -55,3 +56,13 @@ _ARROW: dict[str, Any] = {
 
 ARROW_SCHEMA: Any = pa.schema([(field.name, _ARROW[field.dataType.simpleString()]) for field in SCHEMA.fields])
 """`SCHEMA` in the Arrow types that Spark expects."""
+
+
+def spark_columns(names: Sequence[str]) -> StructType:
+    """Return some of the columns of `SCHEMA`, in the order of their names."""
+    return StructType([SCHEMA[name] for name in names])
+
+
+def arrow_columns(names: Sequence[str]) -> Any:
+    """Return some of the columns of `ARROW_SCHEMA`, in the order of their names."""
+    return pa.schema([ARROW_SCHEMA.field(name) for name in names])

@@ -43,11 +43,15 @@ class PartitionWriter:
     Args:
         options: The options of the sink.
         schema: The columns of the table.
+
+    Raises:
+        InvalidOptionError: A column is unknown, missing or ambiguous, or has a wrong type; or there is no destination.
     """
 
     def __init__(self, options: SparkOptions, schema: StructType) -> None:
         self._options = options
-        self._encoder = RowEncoder(schema)
+        self._encoder = RowEncoder(schema, options.target if options.destination else None, options.destinationType)
+        self._encoder.check_destination()
 
     def write(self, batches: Iterator[Any], job: str) -> Sent:
         """Send all rows.
@@ -71,13 +75,15 @@ class PartitionWriter:
                 return Sent(self._send(session, batches, prefix))
 
     def _send(self, session: Session, batches: Iterator[Any], prefix: str) -> int:
-        producer = session.create_producer(self._options.target)
+        producer = session.create_producer(None)
+        producer.time_to_live = self._options.timeToLive
         sent = 0
         futures: list[Future[Message]] = []
         for row in (row for batch in batches for row in batch.to_pylist()):
-            message, priority = self._encoder.message(row)
+            message, _ = self._encoder.message(row)
+            to, options = self._encoder.destination(row), self._encoder.send_options(row)
             message.properties[DUPLICATE_ID] = self._encoder.duplicate_id(row, f"{prefix}/{sent}")
-            futures.append(producer.send_async(message, priority=priority, time_to_live=self._options.timeToLive))
+            futures.append(producer.send_async(message, to, **options))
             sent += 1
             if sent % _MAX_UNIT == 0:
                 _complete(session, futures)

@@ -36,6 +36,11 @@ class Broker:
         }
         return {name: str(value) for name, value in (options | changes).items()}
 
+    def sink(self, **changes: object) -> dict[str, str]:
+        """Options of a sink, and of a batch source."""
+        options = {"url": self.url, "destination": self.queue.name}
+        return {name: str(value) for name, value in (options | changes).items() if value is not None}
+
     def options(self, **changes: object) -> SparkOptions:
         return SparkOptions.parse(self.given(**changes))
 

@@ -252,9 +252,9 @@ def test_many_messages_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_wanted_columns_are_decoded() -> None:
     class Guarded(dict[str, Any]):
         def __getitem__(self, name: str) -> Any:
-            assert name in {"message_id", "type"}
+            assert name in {"message_id", "type", "timestamp"}
             return super().__getitem__(name)
 
-    headers = Guarded(message_id="ID:1", type="order")
+    headers = Guarded(message_id="ID:1", type="order", timestamp=None)
     message = TextMessage.received("t", lambda: headers)
     assert staged(Whole(message), names=["type", "_seq"]).table.to_pylist() == [{"type": "order", "_seq": 0}]

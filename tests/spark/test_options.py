@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from jmsjca.destinations import Queue, Topic
+from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConfigurationError, InvalidDestinationError, InvalidOptionError
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SparkOptions, check_role
+from jmsjca.spark.schema import SCHEMA
 
 GIVEN = {"url": "embedded:///tmp/broker.db", "destination": "orders"}
 
@@ -31,7 +32,7 @@ def test_the_option_of_every_streaming_sink_is_none_of_ours() -> None:
 def test_what_must_be_given(missing: str, empty: bool) -> None:
     given = GIVEN | {missing: ""} if empty else {name: v for name, v in GIVEN.items() if name != missing}
     with pytest.raises(InvalidOptionError, match=f"'{missing}' is missing"):
-        SparkOptions.parse(given)
+        _ = SparkOptions.parse(given).target  # a sink may do without a destination
 
 
 def test_an_unknown_option_gets_a_hint() -> None:
@@ -123,6 +124,67 @@ def test_a_relative_staging_location_is_one_folder_wherever_it_is_used(
 def test_no_staging_location() -> None:
     with pytest.raises(InvalidOptionError, match="stagingLocation"):
         SparkOptions.parse(GIVEN).staging()
+
+
+@pytest.mark.parametrize(
+    ("selector", "variables", "built"),
+    [
+        ("n > 5", {}, "n > 5"),
+        ("region = ${Region} AND n > ${min}", {"region": "O'Hare", "min": "5"}, "region = 'O''Hare' AND n > 5"),
+        ("region LIKE '${region}%'", {"region": "a'b"}, "region LIKE 'a''b%'"),
+        ("x > ${x}", {"x": "-0.5"}, "x > (-0.5)"),
+    ],
+)
+def test_a_selector(selector: str, variables: dict[str, str], built: str) -> None:
+    named = {f"Selector.{name}": value for name, value in variables.items()}
+    assert SparkOptions.parse(GIVEN | {"selector": selector} | named).selector == built
+
+
+@pytest.mark.parametrize(
+    ("selector", "problem"),
+    [("n >", "'selector' is invalid"), ("n > ${min}", "no value for min: set selector.min"), ("n > ${", "no closing")],
+)
+def test_a_selector_that_cannot_be_used(selector: str, problem: str) -> None:
+    with pytest.raises(InvalidOptionError, match=problem):
+        SparkOptions.parse(GIVEN | {"selector": selector})
+
+
+def test_columns() -> None:
+    assert SparkOptions.parse(GIVEN).columns == tuple(SCHEMA.names)
+    assert SparkOptions.parse(GIVEN | {"columns": "_seq, text"}).columns == ("_seq", "text")
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"), [("txet", "did you mean text"), ("text,text", "twice"), ("", "no column")]
+)
+def test_columns_that_are_not_there(columns: str, problem: str) -> None:
+    with pytest.raises(InvalidOptionError, match=problem):
+        SparkOptions.parse(GIVEN | {"columns": columns})
+
+
+def test_a_path_is_a_destination() -> None:
+    url = {"url": GIVEN["url"]}
+    assert SparkOptions.parse(url | {"path": "orders"}).target == Queue("orders")
+    assert SparkOptions.parse(GIVEN | {"path": "orders"}).target == Queue("orders")
+    with pytest.raises(InvalidOptionError, match="'bills' and the option 'destination', 'orders'"):
+        SparkOptions.parse(GIVEN | {"path": "bills"})
+
+
+def test_the_source_of_a_stream() -> None:
+    topic = GIVEN | {"destinationType": "topic"}
+    assert SparkOptions.parse(GIVEN).source == Queue("orders")
+    assert SparkOptions.parse(topic | {"subscription": "s"}).source == Subscription(Topic("orders"), "s", shared=True)
+    for wrong in (topic, GIVEN | {"subscription": "s"}):
+        with pytest.raises(InvalidOptionError, match="subscription"):
+            _ = SparkOptions.parse(wrong).source
+
+
+@pytest.mark.parametrize(("sink", "name"), [(True, "Partitions"), (True, "stagingLocation"), (False, "timeToLive")])
+def test_options_of_the_other_side_are_refused(sink: bool, name: str) -> None:
+    check_role(GIVEN | {name: "1"}, sink=not sink)
+    with pytest.raises(InvalidOptionError, match=f"(?i)has no option '{name}'"):
+        check_role(GIVEN | {name: "1"}, sink=sink)
+    check_role(GIVEN, sink=sink)
 
 
 def test_no_secret_shows() -> None:

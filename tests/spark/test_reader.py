@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from jmsjca import ConnectionFactory, Queue
-from jmsjca.errors import ConnectionLostError, InvalidDestinationError, InvalidURLError, StoreError
+from jmsjca import ConnectionFactory, Queue, TextMessage, Topic
+from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, NotSupportedError, StoreError
 from jmsjca.reconnection import connect
 from jmsjca.spark import reader
 from jmsjca.spark import reader as module
@@ -56,9 +56,9 @@ class Driver:
 class Blind:
     """The embedded broker as one that lets nobody look inside."""
 
-    def __init__(self, connection) -> None:
+    def __init__(self, connection, **lacking: bool) -> None:
         self._connection = connection
-        self.capabilities = replace(connection.capabilities, browse=False)
+        self.capabilities = replace(connection.capabilities, browse=False, **lacking)
 
     def admin(self) -> None:
         return None
@@ -225,9 +225,59 @@ def test_a_known_generation_is_no_orphan(driver, broker) -> None:
     assert again.batch() == ["b"]
 
 
-def test_a_topic_is_refused(driver) -> None:
-    with pytest.raises(InvalidDestinationError, match="compete"):
+def test_a_topic_without_subscription_is_refused(driver) -> None:
+    with pytest.raises(InvalidOptionError, match="subscription"):
         driver(destinationType="topic")
+
+
+def test_a_subscription_exists_from_the_first_look_on(driver, broker) -> None:
+    made = driver(destinationType="topic", subscription="s", partitions=2)
+    publish(broker, "missed")
+    assert made.batch() is None
+    publish(broker, *"abcd")
+    assert sorted(made.batch()) == [*"abcd"]
+    assert made.batch() is None
+
+
+def test_a_broker_without_shared_subscriptions_is_refused(driver, broker, monkeypatch) -> None:
+    monkeypatch.setattr(reader, "connect", lambda settings, lost: Blind(connect(settings, lost), shared=False))
+    made = driver(destinationType="topic", subscription="s")
+    with pytest.raises(NotSupportedError, match="topic:orders cannot be read"):
+        made.next()
+
+
+def publish(broker, *texts: str) -> None:
+    with broker.factory.create_connection() as connection, connection.create_session() as session:
+        for text in texts:
+            session.create_producer(Topic("orders")).send(TextMessage(text))
+
+
+def test_a_selector_leaves_the_others(driver, broker) -> None:
+    broker.send("a", correlation_id="1")
+    broker.send("b", "c", correlation_id="2")
+    made = driver(selector="JMSCorrelationID = '2'")
+    assert sorted(made.batch()) == ["b", "c"]
+    assert made.batch() is None
+    assert broker.waiting() == ["a"]
+
+
+def test_available_now_with_a_selector_ends(driver, broker) -> None:
+    """The depth counts the others, too."""
+    broker.send("a", correlation_id="1")
+    broker.send("b", "c", "d", correlation_id="2")
+    made = driver(selector="JMSCorrelationID = '2'", maxMessagesPerBatch=2, columns="text")
+    assert sorted(made.available_now()) == ["b", "c", "d"]
+
+
+def test_columns_may_change_between_batches_and_shrink_within_one(driver, broker) -> None:
+    broker.send("a")
+    before = driver(columns="text,_seq")
+    planned = before.reader.partitions(before.offset, before.next())
+    read = lambda made: [row for part in planned for batch in made.reader.read(part) for row in batch.to_pylist()]  # noqa: E731
+    assert read(before) == [{"text": "a", "_seq": 0}]
+    assert read(driver(columns="text")) == [{"text": "a"}]
+    with pytest.raises(StoreError, match="body cannot be read, because the messages are settled"):
+        read(driver(columns="text,body"))
 
 
 def test_the_depth_is_reported(driver, broker) -> None:

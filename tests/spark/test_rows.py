@@ -101,6 +101,12 @@ def test_a_struct_mixes_types_and_leaves_out_what_is_null() -> None:
         ("type", LongType()),
         ("reply_to", LongType()),
         ("priority", TEXT),
+        ("destination", LongType()),
+        ("time_to_live", TEXT),
+        ("delivery_delay", TEXT),
+        ("delivery_mode", DoubleType()),
+        ("group_id", LongType()),
+        ("group_sequence", TEXT),
         ("duplicate_id", DoubleType()),
     ],
 )
@@ -143,6 +149,38 @@ def test_headers() -> None:
 def test_a_reply_to_that_names_no_destination(text: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         encode({"text": TEXT, "reply_to": TEXT}, text="", reply_to=text)
+
+
+def test_send_options_are_those_that_are_not_null() -> None:
+    columns = {"text": TEXT, "priority": IntegerType(), "time_to_live": DoubleType(), "delivery_mode": TEXT}
+    row = {"text": "", "priority": 0, "time_to_live": None, "delivery_mode": "NON_PERSISTENT"}
+    assert encoder(**columns).send_options(row) == {"priority": 0, "delivery_mode": "NON_PERSISTENT"}
+
+
+def test_the_group_is_a_property() -> None:
+    columns = {"text": TEXT, "group_id": TEXT, "group_sequence": LongType()}
+    assert encode(columns, text="", group_id="g", group_sequence=2).properties == {
+        "JMSXGroupID": "g",
+        "JMSXGroupSeq": 2,
+    }
+    assert encode(columns, text="", group_id=None, group_sequence=None).properties == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("queue:a", "topic", Queue("a")),
+        ("topic:a:b", "queue", Topic("a:b")),
+        ("a", "topic", Topic("a")),
+        ("a:b", "queue", Queue("a:b")),
+        (None, "queue", Queue("default")),
+    ],
+)
+def test_the_destination(text: str | None, kind: str, found: object) -> None:
+    schema = StructType().add("text", TEXT).add("destination", TEXT)
+    assert RowEncoder(schema, Queue("default"), kind).destination({"text": "", "destination": text}) == found
+    with pytest.raises(MessageFormatError, match="destination of a row is null"):
+        RowEncoder(schema).destination({"text": "", "destination": None})
 
 
 @pytest.mark.parametrize(("given", "used"), [(None, 4), (0, 0), (9, 9)])

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
+from jmsjca import DeliveryMode, Queue
 from jmsjca.errors import InvalidOptionError
 from jmsjca.spark import SCHEMA, JmsDataSource
 
@@ -162,7 +164,7 @@ def test_staged_messages_of_a_lost_checkpoint_are_not_passed_over(spark, broker)
 def test_writing_a_table_keeps_the_types_of_properties(spark, broker):
     row = f.struct(f.lit(5).cast("short").alias("level"), f.lit(2**40).alias("big"), f.lit("EU").alias("region"))
     table = spark.range(1).select(f.lit("hello").alias("text"), row.alias("properties"), f.lit(7).alias("priority"))
-    table.write.format("jms").options(**broker.given()).mode("append").save()
+    table.write.format("jms").options(**broker.sink()).mode("append").save()
     with broker.factory.create_connection() as connection:
         (message,) = connection.create_session().create_browser(broker.queue)
     assert (message.body, message.priority) == ("hello", 7)
@@ -178,15 +180,14 @@ def test_a_table_written_twice_is_there_once(spark, broker):
         f.col("id").cast("string").alias("text"), f.concat(f.lit("row "), "id").alias("duplicate_id")
     )
     for _ in range(2):
-        table.write.format("jms").options(**broker.given()).mode("append").save()
+        table.write.format("jms").options(**broker.sink()).mode("append").save()
     assert sorted(broker.waiting(), key=int) == [str(n) for n in range(20)]
 
 
 def test_a_repeated_batch_of_a_stream_is_written_once(spark, broker):
     texts = [str(n) for n in range(10)]
     broker.send(*texts)
-    target = broker.given(destination="results")
-    target.pop("stagingLocation")
+    target = broker.sink(destination="results")
 
     def forward():
         frame = stream(spark, broker).select("text")
@@ -205,7 +206,7 @@ def test_a_repeated_batch_of_a_stream_is_written_once(spark, broker):
     [
         ({"url": "embedded://memory"}, "embedded:///folder/file.db"),
         ({"partitons": 3}, "did you mean partitions"),
-        ({"destinationType": "topic"}, "reads a queue"),
+        ({"destinationType": "topic"}, "through a subscription"),
     ],
 )
 def test_wrong_options_say_what_is_right(spark, broker, changes, remedy):
@@ -228,12 +229,14 @@ def test_a_schema_of_the_user_is_refused(spark, broker):
 
 def test_nothing_is_overwritten(spark, broker):
     with pytest.raises(Exception, match="append"):
-        spark.range(1).selectExpr("'x' AS text").write.format("jms").options(**broker.given()).mode("overwrite").save()
+        spark.range(1).selectExpr("'x' AS text").write.format("jms").options(**broker.sink()).mode("overwrite").save()
 
 
 def test_readers_open_nothing_until_they_must(broker):
     source = JmsDataSource(broker.given())
-    for reader in (source.reader(SCHEMA), source.streamReader(SCHEMA), source.streamWriter(SCHEMA, overwrite=False)):
+    text = StructType().add("text", "string")
+    sink = JmsDataSource(broker.sink()).streamWriter(text, overwrite=False)
+    for reader in (source.reader(SCHEMA), source.streamReader(SCHEMA), sink):
         cloudpickle.loads(cloudpickle.dumps(reader))
     assert list(Path(broker.folder).iterdir()) == []
 
@@ -245,4 +248,102 @@ def test_offsets_hold_no_secret(broker):
     reader.stop()
     assert HIDDEN not in json.dumps(offset)
     with pytest.raises(InvalidOptionError):
-        JmsDataSource({"url": "embedded:///x/y.db"})
+        JmsDataSource({"url": "embedded:///x/y.db"}).reader(SCHEMA)
+
+
+def test_only_the_wanted_columns_are_there(spark, broker):
+    broker.send("a", "b")
+    frame = stream(spark, broker, columns="text, _seq, error", partitions=1)
+    assert frame.columns == ["text", "_seq", "error"]
+    checkpoint, out = str(broker.folder / "checkpoint"), str(broker.folder / "out")
+    run(frame.writeStream.format("parquet").option("path", out).option("checkpointLocation", checkpoint))
+    assert sorted(map(tuple, spark.read.parquet(out).collect())) == [("a", 0, None), ("b", 1, None)]
+
+
+def test_a_path_is_the_destination(spark, broker):
+    table = spark.range(2).selectExpr("cast(id as string) AS text")
+    table.write.format("jms").option("url", broker.url).mode("append").save("orders")
+    loaded = spark.read.format("jms").option("url", broker.url).load("orders")
+    assert sorted(row.text for row in loaded.collect()) == ["0", "1"]
+    assert broker.waiting() == ["0", "1"] or broker.waiting() == ["1", "0"]
+
+
+def test_a_selector_with_substitution(spark, broker):
+    rows = [("a", {"region": "EU", "n": "7"}), ("b", {"region": "US", "n": "9"}), ("c", {"region": "O'Hare", "n": "1"})]
+    table = spark.createDataFrame(rows, "text string, properties map<string,string>")
+    table.write.format("jms").options(**broker.sink()).mode("append").save()
+    options = broker.sink(selector="region = ${Where}") | {"selector.where": "O'Hare"}
+    assert [row.text for row in spark.read.format("jms").options(**options).load().collect()] == ["c"]
+    to_parquet(spark, broker, selector="region IN ('EU', 'US')")
+    assert sorted(written(spark, broker)) == ["a", "b"]
+    assert broker.waiting() == ["c"]
+
+
+def test_each_row_has_its_destination_and_options(spark, broker):
+    columns = "text string, destination string, delivery_mode string, time_to_live double, delivery_delay int, "
+    columns += "group_id string, group_sequence int, priority int"
+    rows = [
+        ("a", "queue:first", "NON_PERSISTENT", 60.0, None, "g", 1, 9),
+        ("b", "second", "PERSISTENT", None, 3600, "g", 2, None),
+        ("c", None, None, None, None, None, None, None),
+    ]
+    table = spark.createDataFrame(rows, columns)
+    table.write.format("jms").options(**broker.sink(timeToLive="1 hour")).mode("append").save()
+    with broker.factory.create_connection() as connection:
+        session = connection.create_session()
+        found = {name: list(session.create_browser(Queue(name))) for name in ("first", "orders")}
+        depth = connection.admin.depth(Queue("second"))
+    (a,), (c,) = found["first"], found["orders"]
+    assert (a.body, a.delivery_mode, a.priority) == ("a", DeliveryMode.NON_PERSISTENT, 9)
+    assert (a.properties["JMSXGroupID"], a.properties["JMSXGroupSeq"]) == ("g", 1)
+    assert (a.expiration - a.timestamp).total_seconds() == 60
+    assert (c.body, c.delivery_mode, (c.expiration - c.timestamp).total_seconds()) == (
+        "c",
+        DeliveryMode.PERSISTENT,
+        3600,
+    )
+    assert (depth.ready, depth.scheduled) == (0, 1)
+
+
+def test_a_table_that_was_read_names_its_destination_once(spark, broker):
+    """Otherwise a copy of a queue to another one would send every message back."""
+    broker.send("a")
+    table = spark.read.format("jms").options(**broker.sink()).load()
+    with pytest.raises(Exception, match="would override the option 'destination', queue:copies"):
+        table.write.format("jms").options(**broker.sink(destination="copies")).mode("append").save()
+    table.drop("destination").write.format("jms").options(**broker.sink(destination="copies")).mode("append").save()
+    copies = spark.read.format("jms").options(**broker.sink(destination="copies")).load()
+    assert [row.text for row in copies.collect()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"stagingLocation": "/s"}, "A jms sink has no option 'stagingLocation', which is for a source"),
+        ({"partitions": 2, "columns": "text"}, "no option 'columns', 'partitions'"),
+        ({"destination": None}, "Messages need a destination"),
+    ],
+)
+def test_a_sink_refuses_what_it_cannot_use(spark, broker, changes, problem):
+    table = spark.range(1).selectExpr("'x' AS text")
+    with pytest.raises(Exception, match=problem):
+        table.write.format("jms").options(**broker.sink(**changes)).mode("append").save()
+    assert not broker.folder.joinpath("broker.db").exists()  # found when the job was planned
+
+
+def test_a_source_refuses_what_it_cannot_use(spark, broker):
+    with pytest.raises(Exception, match="A jms source has no option 'timeToLive'"):
+        spark.read.format("jms").options(**broker.sink(timeToLive=5)).load().count()
+
+
+def test_a_topic_is_read_through_a_shared_subscription(spark, broker):
+    def publish(*texts):
+        table = spark.createDataFrame([(text,) for text in texts], "text string")
+        table.write.format("jms").options(**broker.sink(destinationType="topic")).mode("append").save()
+
+    changes = {"destinationType": "topic", "subscription": "spark", "partitions": 2}
+    publish("before the subscription")
+    to_parquet(spark, broker, **changes)  # creates it
+    publish(*"abcdef")
+    to_parquet(spark, broker, **changes)
+    assert sorted(written(spark, broker)) == [*"abcdef"]
