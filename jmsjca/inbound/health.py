@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from jmsjca import spi
 from jmsjca.arguments import is_number, wrong_argument
@@ -17,11 +17,10 @@ from jmsjca.errors import (
     MessageFormatError,
     NotSupportedError,
 )
-from jmsjca.inbound.activation_state import ActivationState
+from jmsjca.inbound.activation_state import Status
 from jmsjca.inbound.activity import Activity, Stall
 from jmsjca.inbound.dispatcher import Dispatcher
 from jmsjca.inbound.endpoint import Endpoint, message_identity
-from jmsjca.inbound.lifecycle import ActivationRun
 
 if TYPE_CHECKING:
     import asyncio
@@ -124,6 +123,42 @@ def check_interval(interval: object) -> float:
     raise wrong_argument("interval", interval, "a number of seconds above 0", InvalidArgumentError)
 
 
+class ObservedRun(Protocol):
+    """The run of an activation, as a health check sees it."""
+
+    failure: Exception | None
+    last_error: Exception | None
+
+    @property
+    def stop_requested(self) -> bool:
+        """True if the run was asked to stop."""
+        ...
+
+    @property
+    def delivering(self) -> tuple[spi.Connection, Dispatcher] | None:
+        """The connection and the dispatcher of the current attempt; None before it delivers."""
+        ...
+
+
+class ObservedState(Protocol):
+    """The state machine of an activation, as a health check sees it."""
+
+    @property
+    def current_run(self) -> ObservedRun | None:
+        """The run that was started last."""
+        ...
+
+    @property
+    def status(self) -> Status:
+        """The current status."""
+        ...
+
+    @property
+    def changed_at(self) -> float:
+        """The time of the monotonic clock at which the status changed last."""
+        ...
+
+
 class HealthCheck:
     """Checks one activation. Keeps what it has seen, for the next check.
 
@@ -132,7 +167,7 @@ class HealthCheck:
         state: The state machine of the activation.
     """
 
-    def __init__(self, endpoint: Endpoint, state: ActivationState[ActivationRun]) -> None:
+    def __init__(self, endpoint: Endpoint, state: ObservedState) -> None:
         self._endpoint = endpoint
         self._state = state
         self._loop = _LoopProbe(endpoint)
@@ -155,7 +190,7 @@ class HealthCheck:
                 return self._health("stuck", stall.reason, stall.since)
             return self._flowing(now, interval)
 
-    def _down(self, run: ActivationRun | None, status: str) -> ActivationHealth:
+    def _down(self, run: ObservedRun | None, status: str) -> ActivationHealth:
         error = None if run is None else run.failure or run.last_error
         ended = run is not None and status == "Down" and not run.stop_requested
         reason = str(error) if error else "its thread has ended" if ended else _REASONS[status]
