@@ -18,8 +18,10 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidActivationSpecError
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks
-from jmsjca.inbound import Activation, DistributedActivation, HandlerLoop
+from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.activation_state import StatusMonitor
+from jmsjca.inbound.distributed import DistributedActivation
+from jmsjca.inbound.handler import HandlerLoop
 from jmsjca.inbound.health import Health, check_interval
 from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable

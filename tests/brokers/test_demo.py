@@ -15,7 +15,7 @@ from jmsjca.demo.progress import CrashTrigger
 from jmsjca.demo.run import run_demo
 from jmsjca.management import cli
 
-pytestmark = pytest.mark.demo
+pytestmark = [pytest.mark.demo, pytest.mark.timeout(900)]
 
 SUPPORT = Path(__file__).parent.parent / "support"
 QUERY = "jmsjca.demo.query"

@@ -71,7 +71,7 @@ def test_two_that_provide_the_same_do_not_collide(nothing_to_download):
 
 
 def test_every_broker_has_a_configuration():
-    assert {folder.name for folder in CONF.iterdir()} == set(BROKERS)
+    assert {folder.name for folder in CONF.iterdir()} == {*BROKERS, "postgresql"}
 
 
 def test_a_pair_can_be_a_broker_of_the_users(monkeypatch, nothing_to_download):
