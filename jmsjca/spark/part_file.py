@@ -197,7 +197,7 @@ def _stream(table: Any) -> Any:
 
 
 def _old_part(table: Any) -> StagedPart:
-    """Return the content of a file of version 1, whose keys are a column, and whose counts the schema's metadata."""
+    """Return the content of a file of version 1, with the keys as a column and the counts as the schema's metadata."""
     sent = [time for time in table.column("timestamp").to_pylist() if time is not None]
     latest = round(max(sent).astimezone(UTC).timestamp() * 1000) if sent else None
     redelivered = sum(map(bool, table.column("redelivered").to_pylist()))

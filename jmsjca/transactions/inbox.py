@@ -43,7 +43,7 @@ _INSERT = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 class InboxOutcome(Enum):
-    """What the inbox knows of a message."""
+    """The state of a message in the inbox."""
 
     NEW = "new"  #: its effects are not committed: the handler is called
     DUPLICATE = "duplicate"  #: its effects are committed: the handler is not called
@@ -63,7 +63,7 @@ class SqlInbox:
             a table that the inbox creates.
         name: Name of the table.
         schema: Schema of the table; None for that of the metadata.
-        endpoint: What the listener is called in the table; None for its destination or durable subscription. Listeners
+        endpoint: The name of the listener in the table; None for its destination or durable subscription. Listeners
             with different names do not see each other's rows.
         two_phase: True to commit in two phases, which needs an engine of PostgreSQL: see `two_phase_session`.
         keep: Seconds for which a row is kept. Expired rows are deleted from time to time.

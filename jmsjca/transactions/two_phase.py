@@ -54,7 +54,7 @@ def two_phase_session(engine: sa.Engine, transaction: TransactionSource) -> Sess
 def recover_prepared(engine: sa.Engine, *, older_than: float = 60.0) -> int:
     """Commit the transactions that processes prepared before they died.
 
-    Nothing tells whether the broker had committed. If it had not, it redelivers the messages, and an inbox recognises
+    It is unknown whether the broker had committed. If it had not, it redelivers the messages, and an inbox recognises
     them, as its rows are committed here.
 
     Args:

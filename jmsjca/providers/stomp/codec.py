@@ -219,7 +219,7 @@ def is_header_value(text: str) -> bool:
 
 
 class HeaderRules(NamedTuple):
-    """What a broker takes as a header; all else travels in the metadata."""
+    """The headers that a broker takes; all else travels in the metadata."""
 
     is_property: Callable[[str], bool] = is_property  #: True for the name of a property that may be a header
     is_value: Callable[[str], bool] = is_header_value  #: True for a text that the broker hands over as it is
@@ -245,7 +245,7 @@ def encode(
         message: The message.
         address: The headers of this broker.
         reply_to: The destination of replies in the form of this broker; None for none.
-        rules: What this broker takes as a header.
+        rules: The headers that this broker takes.
 
     Raises:
         MessageFormatError: A text in it holds half of a surrogate pair.
