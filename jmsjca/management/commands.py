@@ -7,6 +7,7 @@ import typer
 
 from jmsjca import __version__
 from jmsjca.errors import ProviderNotInstalledError
+from jmsjca.management.console_command import console_app
 from jmsjca.management.dead_letter_commands import dead_letter_app
 from jmsjca.management.queue_commands import queue_app, selector_app
 from jmsjca.management.relay_command import relay_app
@@ -18,6 +19,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 app.add_typer(queue_app)
 app.add_typer(relay_app)
 app.add_typer(worker_app)
+app.add_typer(console_app)
 app.add_typer(dead_letter_app, name="dlq")
 app.add_typer(selector_app, name="selector")
 

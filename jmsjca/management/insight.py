@@ -5,7 +5,7 @@ every message in one queue, exactly once.
 """
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -25,7 +25,7 @@ from jmsjca.redelivery.moved_copy import plain_copy
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
 
-__all__ = ["Change", "DestinationInfo", "Insight"]
+__all__ = ["Change", "DestinationInfo", "Insight", "selector_of_ids"]
 
 logger = logging.getLogger("jmsjca.management")
 
@@ -94,7 +94,45 @@ class Insight:
         with self._factory.create_connection() as connection:
             admin = _admin(connection, "lists_destinations")
             found = sorted(admin.destinations(), key=lambda each: (each.kind, each.name))
-            return [DestinationInfo(each, admin.depth(each) if each.kind == "queue" else None) for each in found]
+            return [_info(admin, each) for each in found]
+
+    def find_destinations(
+        self, containing: str = "", *, page: int = 1, page_size: int = 50
+    ) -> tuple[Sequence[DestinationInfo], int]:
+        """Return one page of the destinations with a text in their names, and the number of all of them.
+
+        Only the depths of the page are read, so the page is quick on a broker with very many queues.
+
+        Args:
+            containing: The text, in any case; an empty one finds all.
+            page: The number of the page, from 1.
+            page_size: The number of destinations of a page.
+
+        Raises:
+            InvalidArgumentError: The page or its size is below 1.
+            NotSupportedError: The broker does not list its destinations.
+        """
+        _check_page(page, page_size)
+        with self._factory.create_connection() as connection:
+            admin = _admin(connection, "lists_destinations")
+            found = [each for each in admin.destinations() if containing.lower() in each.name.lower()]
+            found.sort(key=lambda each: (each.kind, each.name))
+            shown = found[(page - 1) * page_size : page * page_size]
+            return [_info(admin, each) for each in shown], len(found)
+
+    def message(self, queue: str, message_id: str) -> Message:
+        """Return a message that waits in a queue, without consuming it.
+
+        Raises:
+            InvalidArgumentError: The queue has no message with this id.
+            NotSupportedError: The broker cannot browse, or has no selectors.
+        """
+        found = self.messages(queue, selector_of_ids([message_id]), page_size=1)
+        if not found:
+            raise InvalidArgumentError(
+                f"The queue {queue!r:.100} has no message {message_id!r:.100}: a consumer may have received it."
+            )
+        return found[0]
 
     def messages(
         self, queue: str, selector: str | None = None, *, page: int = 1, page_size: int = 50
@@ -114,8 +152,7 @@ class Insight:
             InvalidSelectorError: The selector is invalid.
             NotSupportedError: The broker cannot browse.
         """
-        if page < 1 or page_size < 1:
-            raise InvalidArgumentError(f"page={page} and page_size={page_size} must be 1 or more.")
+        _check_page(page, page_size)
         with self._session() as session:
             return list(islice(_browse(session, queue, selector), (page - 1) * page_size, page * page_size))
 
@@ -222,6 +259,21 @@ class Insight:
                 yield session
 
 
+def selector_of_ids(ids: Iterable[str]) -> str:
+    """Return the selector of the messages with these ids, of which there is one at least."""
+    quoted = ("'" + each.replace("'", "''") + "'" for each in ids)
+    return f"JMSMessageID IN ({', '.join(quoted)})"
+
+
+def _check_page(page: int, page_size: int) -> None:
+    if page < 1 or page_size < 1:
+        raise InvalidArgumentError(f"page={page} and page_size={page_size} must be 1 or more.")
+
+
+def _info(admin: spi.Admin, found: Destination) -> DestinationInfo:
+    return DestinationInfo(found, admin.depth(found) if found.kind == "queue" else None)
+
+
 def _admin(connection: Connection, capability: str) -> spi.Admin:
     admin = connection.admin if getattr(connection.capabilities, capability) else None
     if admin is None:
@@ -265,7 +317,7 @@ def _planned(record: DeadLetterRecord, target: Destination | None) -> Change:
 def _carry_out(session: Session, queue: str, plan: Sequence[Change], handle: _Handle) -> Iterator[Change]:
     planned = {each.message_id: each for each in plan}
     left = [each.message_id for each in plan]  # one id may belong to several messages
-    with session.create_consumer(Queue(queue), _selector(planned)) as consumer:
+    with session.create_consumer(Queue(queue), selector_of_ids(planned)) as consumer:
         while left and (message := consumer.receive(_PATIENCE)) is not None:
             change = planned[message.message_id or ""]
             _commit(session, message, change.target, handle)
@@ -288,11 +340,6 @@ def _without(ids: list[str], one: str) -> list[str]:
     """Return the ids without the first one that is equal to ``one``."""
     place = ids.index(one) if one in ids else len(ids)
     return ids[:place] + ids[place + 1 :]
-
-
-def _selector(ids: dict[str, Change]) -> str:
-    quoted = ("'" + each.replace("'", "''") + "'" for each in ids)
-    return f"JMSMessageID IN ({', '.join(quoted)})"
 
 
 def _replay(session: Session, message: Message, to: Destination | None) -> None:

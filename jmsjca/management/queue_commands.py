@@ -1,6 +1,5 @@
 """The commands on queues and messages, and those that explain selectors, ladders and capabilities."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated
 
@@ -20,9 +19,10 @@ from jmsjca.management.presentation import (
     parse_destination,
     print_rows,
 )
+from jmsjca.management.redelivery_ladder import redelivery_ladder
 from jmsjca.messages.message import TextMessage
 from jmsjca.outbound.factory import ConnectionFactory
-from jmsjca.redelivery.policy import Action, Delay, Deliver, Move, RedeliveryPolicy
+from jmsjca.redelivery.policy import RedeliveryPolicy
 from jmsjca.selectors import Selector
 
 __all__ = ["queue_app", "selector_app"]
@@ -140,7 +140,7 @@ def explain(
     """Draw the ladder of a redelivery handling."""
     listened = parse_destination(source)
     policy = RedeliveryPolicy.parse(handling, listened.name, listened.kind)
-    print_rows(_ladder(policy), as_json=json)
+    print_rows(redelivery_ladder(policy), as_json=json)
 
 
 @selector_app.command("test")
@@ -184,20 +184,3 @@ def _typed_pair(text: str) -> tuple[str, object]:
         except ValueError:
             continue
     return name, value
-
-
-def _ladder(policy: RedeliveryPolicy) -> Iterator[dict[str, object]]:
-    """Yield one row for each action, with the encounters that it applies to."""
-    rules = [(0, policy.action(0)), *policy.rules]
-    ends = [str(index - 1) for index, _ in rules[1:]] + [""]
-    for (start, action), end in zip(rules, ends, strict=True):
-        span = str(start) if end == str(start) else f"{start}-{end}" if end else f"{start} and later"
-        yield {"redelivery": span, "action": _described(action)}
-
-
-def _described(action: Action) -> str:
-    if isinstance(action, Deliver):
-        return "deliver at once"
-    if isinstance(action, Delay):
-        return f"deliver after {action.milliseconds} ms"
-    return f"move to {action.destination}" if isinstance(action, Move) else "delete"

@@ -1,0 +1,291 @@
+"""Access to the console: which requests are answered, and the security headers of every response.
+
+The order of the checks is: host, origin, size, token, and for a POST the CSRF token. A refusal has a remedy, and
+nothing about the broker.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from jmsjca.errors import ConfigurationError
+
+__all__ = ["LOOPBACK_HOSTS", "Access", "ConsoleGuard", "Form"]
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Form = Mapping[str, Sequence[str]]
+"""The fields of a form by name."""
+
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
+
+_MIN_TOKEN = 16  # characters
+_MAX_QUERY = 8 * 1024  # bytes
+_MAX_FORM = 64 * 1024
+_MAX_FIELDS = 1000
+_FORM_SECONDS = 30.0  # for the whole form, so that a slow client holds no place
+_FORM_TYPE = b"application/x-www-form-urlencoded"
+_SAFE_METHODS = ("GET", "HEAD")
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers send "Origin: null" with a form
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """The secrets of a console, and the hosts that it answers to.
+
+    Args:
+        token: The access token, of 16 characters at least; None for a random one.
+        hosts: The host names that a request may name, without ports.
+
+    Raises:
+        ConfigurationError: The token is too short, or has other characters than visible ASCII.
+    """
+
+    token: str = field(repr=False)
+    hosts: Collection[str] = LOOPBACK_HOSTS
+
+    @classmethod
+    def of(cls, token: str | None, hosts: Collection[str]) -> "Access":
+        """Return the access for the arguments of a console.
+
+        Raises:
+            ConfigurationError: As the constructor.
+        """
+        return cls(secrets.token_urlsafe(32) if token is None else token, tuple(host.lower() for host in hosts))
+
+    def __post_init__(self) -> None:
+        if len(self.token) < _MIN_TOKEN or not all("!" <= char <= "~" for char in self.token):
+            raise ConfigurationError(
+                f"The token of the console needs {_MIN_TOKEN} visible ASCII characters or more; leave it out for a "
+                "random one."
+            )
+
+    @property
+    def session(self) -> str:
+        """The value of the cookie. It does not reveal the token."""
+        return self._derived("session")
+
+    @property
+    def csrf(self) -> str:
+        """The hidden field of every form."""
+        return self._derived("csrf")
+
+    @property
+    def cookie_name(self) -> str:
+        """The name of the cookie; another one for each token, because cookies do not belong to one port only."""
+        return f"jmsjca_{self._derived('name')[:12]}"
+
+    def is_token(self, candidate: str) -> bool:
+        """Return True for the access token. Takes the same time wherever a wrong one differs."""
+        return _equal(candidate, self.token)
+
+    def is_session(self, cookies: str) -> bool:
+        """Return True if the header ``Cookie`` has the cookie of this console."""
+        try:
+            morsel = SimpleCookie(cookies).get(self.cookie_name)
+        except CookieError:
+            return False
+        return morsel is not None and _equal(morsel.value, self.session)
+
+    def is_csrf(self, candidates: Sequence[str]) -> bool:
+        """Return True if a form has the CSRF token exactly once."""
+        return len(candidates) == 1 and _equal(candidates[0], self.csrf)
+
+    def _derived(self, purpose: str) -> str:
+        return hmac.new(self.token.encode(), f"jmsjca console {purpose}".encode(), hashlib.sha256).hexdigest()
+
+
+def _equal(candidate: str, secret: str) -> bool:
+    return hmac.compare_digest(candidate.encode("utf-8", "surrogateescape"), secret.encode())
+
+
+class _RefusedError(Exception):
+    """A request that gets no answer but a status and a remedy."""
+
+    def __init__(self, status: int, remedy: str) -> None:
+        super().__init__(remedy)
+        self.status = status
+
+
+class ConsoleGuard:
+    """ASGI middleware that lets only permitted requests through to the console.
+
+    The application finds the fields of a checked form in ``scope["jmsjca.form"]``.
+
+    Args:
+        app: The application behind it.
+        access: The secrets and the hosts.
+    """
+
+    def __init__(self, app: Application, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, _with_headers(send))
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            headers = _single_headers(scope)
+            self._check_host(headers)
+            _check_origin(headers)
+            _check_length(scope)
+            if scope["method"] in _SAFE_METHODS and (token := _query_token(scope)) is not None:
+                await self._log_in(scope, send, token)
+                return
+            self._check_login(headers)
+            if scope["method"] not in _SAFE_METHODS:
+                scope = {**scope, "jmsjca.form": await self._read_form(scope, headers, receive)}
+        except _RefusedError as error:
+            await _respond(send, error.status, str(error), head=scope["method"] == "HEAD")
+            return
+        await self._app(scope, receive, send)
+
+    def _check_host(self, headers: Mapping[str, str]) -> None:
+        """Refuse other host names: a name that an attacker resolves to this machine would make the page of the attacker same-origin."""
+        if _host_name(headers.get("host", "")) not in self._access.hosts:
+            raise _RefusedError(400, "This host name is not one of the console's: see its argument hosts.")
+
+    def _check_login(self, headers: Mapping[str, str]) -> None:
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._access.is_token(bearer.strip()):
+            return
+        if not self._access.is_session(headers.get("cookie", "")):
+            raise _RefusedError(401, "Open the address with the token that the console printed at its start.")
+
+    async def _log_in(self, scope: Scope, send: Send, token: str) -> None:
+        """Set the cookie, and redirect to the first page, so that the address bar does not show the token."""
+        if not self._access.is_token(token):
+            raise _RefusedError(401, "The token is wrong: use the one that the console printed at its start.")
+        root = scope.get("root_path", "")
+        secure = "; Secure" if scope.get("scheme") == "https" else ""
+        cookie = f"{self._access.cookie_name}={self._access.session}; HttpOnly; SameSite=Strict; Path={root or '/'}"
+        extra = {"Location": f"{root}/", "Set-Cookie": cookie + secure}
+        await _respond(send, 303, "", extra=extra)
+
+    async def _read_form(self, scope: Scope, headers: Mapping[str, str], receive: Receive) -> Form:
+        if scope["method"] != "POST":
+            raise _RefusedError(405, "Use GET, HEAD or POST.")
+        if headers.get("content-type", "").partition(";")[0].strip().lower().encode() != _FORM_TYPE:
+            raise _RefusedError(415, "Send a form.")
+        try:
+            async with asyncio.timeout(_FORM_SECONDS):
+                body = await _read(receive)
+            fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+        except TimeoutError:
+            raise _RefusedError(408, "The form did not arrive in time.") from None
+        except ValueError:
+            raise _RefusedError(400, "The form cannot be read.") from None
+        form: dict[str, list[str]] = {}
+        for name, value in fields:
+            form.setdefault(name, []).append(value)
+        if not self._access.is_csrf(form.pop("csrf", [])):
+            raise _RefusedError(403, "The form has expired: load its page again.")
+        return form
+
+
+def _check_origin(headers: Mapping[str, str]) -> None:
+    """Refuse requests that the page of another site makes."""
+    origin, host = headers.get("origin"), headers["host"].lower()
+    if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:
+        raise _RefusedError(403, "The request comes from another site.")
+    if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
+        raise _RefusedError(403, "The request comes from another site.")
+
+
+def _check_length(scope: Scope) -> None:
+    if len(scope["query_string"]) > _MAX_QUERY:
+        raise _RefusedError(414, f"The address is longer than {_MAX_QUERY} bytes.")
+
+
+def _query_token(scope: Scope) -> str | None:
+    pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    return next((value for name, value in pairs if name == "token"), None)
+
+
+def _single_headers(scope: Scope) -> Mapping[str, str]:
+    """Return the headers by lower-case name.
+
+    Raises:
+        _RefusedError: One that the checks read is repeated: the server in front may have read the other one.
+    """
+    found: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        if name == "cookie" and name in found:
+            found[name] += f"; {value}"  # HTTP/2 divides this header
+        elif name in found and name in {"host", "origin", "authorization", "content-type", "content-length"}:
+            raise _RefusedError(400, f"The header {name} is repeated.")
+        else:
+            found[name] = value
+    return found
+
+
+def _host_name(host: str) -> str:
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port  # raises for what is no number
+    except ValueError:
+        return ""
+    return (parts.hostname or "") if parts.netloc == host and "@" not in host else ""
+
+
+async def _read(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _RefusedError(400, "The client has gone.")
+        body += message.get("body", b"")
+        if len(body) > _MAX_FORM:
+            raise _RefusedError(413, f"The form is longer than {_MAX_FORM} bytes.")
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _with_headers(send: Send) -> Send:
+    """Return a ``send`` that adds the security headers to each response, errors included."""
+    raw = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+    names = {name for name, _ in raw}
+
+    async def _send(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
+            message = {**message, "headers": own + raw}
+        await send(message)
+
+    return _send
+
+
+async def _respond(
+    send: Send, status: int, text: str, *, extra: Mapping[str, str] | None = None, head: bool = False
+) -> None:
+    body = text.encode()
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body)), **(extra or {})}
+    raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": b"" if head else body})

@@ -1,0 +1,147 @@
+"""The pages of the console that only read. Each function answers one request, on a thread of its own."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jmsjca.adapter import ResourceAdapter
+from jmsjca.errors import InvalidArgumentError
+from jmsjca.inbound import Activation
+from jmsjca.inbound.health import Health
+from jmsjca.management.console.rendering import Renderer
+from jmsjca.management.dead_letter import DeadLetterRecord
+from jmsjca.management.insight import Insight
+from jmsjca.management.message_view import MessageView
+from jmsjca.management.redelivery_ladder import redelivery_ladder
+
+__all__ = ["ReadPages", "number_of"]
+
+_PAGE_SIZE = 50
+_MAX_PAGE = 1_000_000
+_SPEC_FIELDS = (  # neither the URL nor the options, which may hold secrets
+    *("destination_type", "destination", "selector", "subscription_durability", "subscription_name"),
+    *("concurrency_mode", "endpoint_pool_max_size", "batch_size", "hold_until_ack", "max_outstanding"),
+    *("redelivery_handling", "transaction", "acknowledge_mode", "context_name"),
+)
+
+
+class ReadPages:
+    """The pages that only read.
+
+    Args:
+        insight: The service that answers them.
+        adapter: The adapter whose activations are shown; None if the console shows a broker alone.
+        renderer: Renders the templates.
+    """
+
+    def __init__(self, insight: Insight, adapter: ResourceAdapter | None, renderer: Renderer) -> None:
+        self._insight = insight
+        self._adapter = adapter
+        self._renderer = renderer
+
+    def activations(self, request: Request) -> Response:
+        """Show the activations of the adapter, their health and their counters."""
+        rows = [_activation_row(number, each) for number, each in enumerate(self._activations())]
+        pool = self._adapter.pool_stats() if self._adapter else {}
+        return self._renderer.page(request, "activations", rows=rows, pool=pool, adapter=self._adapter is not None)
+
+    def activation(self, request: Request) -> Response:
+        """Show one activation: its spec, its counters and its redelivery ladder."""
+        activations, number = self._activations(), number_of(request, "n", 0)
+        if number >= len(activations):
+            raise InvalidArgumentError(f"There is no activation {number}.")
+        activation = activations[number]
+        return self._renderer.page(
+            request,
+            "activation",
+            row=_activation_row(number, activation),
+            spec={name: getattr(activation.spec, name) for name in _SPEC_FIELDS},
+            counters=activation.stats.as_dict(),
+            outcomes={str(each.value): count for each, count in activation.stats.settled_messages.items()},
+            ladder=list(redelivery_ladder(activation.spec.redelivery_policy)),
+        )
+
+    def destinations(self, request: Request) -> Response:
+        """Show one page of the destinations, with the depths of queues."""
+        search, page = request.query_params.get("search", ""), number_of(request, "page", 1)
+        rows, total = self._insight.find_destinations(search, page=page, page_size=_PAGE_SIZE)
+        more = page * _PAGE_SIZE < total
+        return self._renderer.page(request, "destinations", rows=rows, total=total, search=search, page=page, more=more)
+
+    def messages(self, request: Request) -> Response:
+        """Show one page of the messages of a queue."""
+        queue, selector, page = _place(request)
+        rows = self._insight.messages(queue, selector, page=page, page_size=_PAGE_SIZE) if queue else ()
+        more = len(rows) == _PAGE_SIZE
+        return self._renderer.page(
+            request, "messages", queue=queue, selector=selector or "", rows=rows, page=page, more=more
+        )
+
+    def message(self, request: Request) -> Response:
+        """Show one message: its headers, its properties, its body, and its failure if it is a dead letter."""
+        queue, _, _ = _place(request)
+        message = self._insight.message(queue, request.query_params.get("id", ""))
+        record = DeadLetterRecord.of(message)
+        return self._renderer.page(
+            request, "message", queue=queue, id=message.message_id, view=MessageView.of(message), record=record
+        )
+
+    def dead_letters(self, request: Request) -> Response:
+        """Show one page of the dead letters of a queue, in the order of the queue."""
+        queue, selector, page = _place(request)
+        found = self._insight.messages(queue, selector, page=page, page_size=_PAGE_SIZE) if queue else ()
+        rows = [DeadLetterRecord.of(each) for each in found]
+        more = len(rows) == _PAGE_SIZE
+        return self._renderer.page(
+            request, "dead_letters", queue=queue, selector=selector or "", rows=rows, page=page, more=more
+        )
+
+    def capabilities(self, request: Request) -> Response:
+        """Show the capabilities of the broker."""
+        return self._renderer.page(request, "capabilities", rows=asdict(self._insight.capabilities()))
+
+    def _activations(self) -> Sequence[Activation]:
+        return self._adapter.activations if self._adapter else ()
+
+
+def number_of(request: Request, name: str, least: int) -> int:
+    """Return a number of the query.
+
+    Args:
+        request: The request.
+        name: The name of the parameter.
+        least: The least number, which is the default as well.
+
+    Raises:
+        InvalidArgumentError: It is no number, too low, or above a million.
+    """
+    text = request.query_params.get(name) or str(least)
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_PAGE)) and least <= int(text) <= _MAX_PAGE):
+        raise InvalidArgumentError(f"{name}={text!r:.40} must be a number from {least} to {_MAX_PAGE}.")
+    return int(text)
+
+
+def _place(request: Request) -> tuple[str, str | None, int]:
+    """Return the queue, the selector and the page of a request."""
+    queue, selector = request.query_params.get("queue", ""), request.query_params.get("selector", "").strip()
+    return queue, selector or None, number_of(request, "page", 1)
+
+
+def _activation_row(number: int, activation: Activation) -> dict[str, Any]:
+    health = Health.of(activation.check_health(30.0))
+    stats, error = activation.stats, activation.failure or activation.last_error
+    return {
+        "number": number,
+        "name": activation.name,
+        "status": activation.status,
+        "health": health.status,
+        "reason": health.reason or (None if error is None else str(error)),
+        "since": health.since,
+        "in_flight": activation.units_in_flight,
+        "delivered": stats.n_delivered_messages,
+        "redelivered": stats.n_redelivered_messages,
+        "bypassed": stats.n_bypassed_messages,
+    }
