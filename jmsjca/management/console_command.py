@@ -33,7 +33,7 @@ def console(
 
     The address that it prints has the access token. JMSJCA_CONSOLE_TOKEN in the environment sets the token.
     """
-    from jmsjca.management.console import Console  # noqa: PLC0415  # an extra
+    from jmsjca.management.console.application import Console  # noqa: PLC0415  # an extra
 
     application = Console(broker_url(url), token=os.environ.get(_TOKEN_VARIABLE) or None, writable=write)
     with _listening(port) as listener:

@@ -37,6 +37,8 @@ MODULES = (
         "jmsjca.management.metrics",
         "jmsjca.management.tracing",
         "jmsjca.management.asyncapi",
+        "jmsjca.management.beans",
+        "jmsjca.management.console",
     ),
     *("jmsjca.testing.recorder", "jmsjca.testing.time_travel", "jmsjca.testing.pytest_plugin", "jmsjca.spi"),
 )

@@ -166,7 +166,7 @@ class ConsoleGuard:
         await self._app(scope, receive, send)
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
-        """Refuse other host names: a name that an attacker resolves to this machine would make the page of the attacker same-origin."""
+        """Refuse other host names: with one that resolves to this machine an attacker would be same-origin."""
         if _host_name(headers.get("host", "")) not in self._access.hosts:
             raise _RefusedError(400, "This host name is not one of the console's: see its argument hosts.")
 

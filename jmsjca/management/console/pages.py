@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jmsjca.adapter import ResourceAdapter
 from jmsjca.errors import InvalidArgumentError
-from jmsjca.inbound import Activation
+from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.health import Health
 from jmsjca.management.console.rendering import Renderer
 from jmsjca.management.dead_letter import DeadLetterRecord
@@ -28,16 +27,29 @@ _SPEC_FIELDS = (  # neither the URL nor the options, which may hold secrets
 )
 
 
+class ShownAdapter(Protocol):
+    """The part of a resource adapter that the pages show."""
+
+    @property
+    def activations(self) -> Sequence[Activation]:
+        """The activations."""
+        ...
+
+    def pool_stats(self) -> dict[str, int]:
+        """Return the counters of the pool."""
+        ...
+
+
 class ReadPages:
     """The pages that only read.
 
     Args:
         insight: The service that answers them.
-        adapter: The adapter whose activations are shown; None if the console shows a broker alone.
+        adapter: The adapter to show; None if the console shows a broker alone.
         renderer: Renders the templates.
     """
 
-    def __init__(self, insight: Insight, adapter: ResourceAdapter | None, renderer: Renderer) -> None:
+    def __init__(self, insight: Insight, adapter: ShownAdapter | None, renderer: Renderer) -> None:
         self._insight = insight
         self._adapter = adapter
         self._renderer = renderer
