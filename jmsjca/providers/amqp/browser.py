@@ -67,14 +67,18 @@ def browse(
     link = ReceiverLink(engine, source, listener, limits.message_bytes, reply_timeout, supports_drain=True)
     budget = ByteBudget(limits.prefetch_bytes)
     link.attach()
-    end = link.close
+    end, may_have_more = link.close, True
     try:
         while limit is None or limit > 0:
             chunk = _receive_chunk(
                 engine, link, listener, min(limit or _CHUNK_SIZE, _CHUNK_SIZE, budget.messages_that_fit(0))
             )
             if chunk is None:
-                return
+                if not may_have_more:
+                    return
+                may_have_more = False  # a busy Artemis ended a queue too early, once in thousands of browsers
+                continue
+            may_have_more = may_have_more or bool(chunk)
             budget.on_messages([len(encoded) for encoded in chunk])
             found = [ReceivedMessage(encoded, origin) for encoded in chunk]
             yield [message for message in found if not _is_expired(message)]

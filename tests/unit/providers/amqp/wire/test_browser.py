@@ -3,6 +3,7 @@
 import pytest
 from amqp_peer import Broker
 from amqp_peer.encoding import Described, ULong, encode
+from amqp_peer.service import Service
 from proton import Message
 
 from jmsjca.destinations import Queue
@@ -43,3 +44,22 @@ def test_what_cannot_be_read_is_shown(stage):
 @pytest.mark.parametrize("limit", [0, 1, 120])
 def test_no_more_than_the_limit_is_shown(stage, limit):
     assert len(shown(stage, *[encoded("a")] * 250, limit=limit)) == limit
+
+
+def test_answers_that_come_too_early_are_not_the_end(stage, monkeypatch):
+    """A busy Artemis answered drains without a message while messages waited."""
+    deliver, answered = Service.deliver, []
+
+    def deliver_late(service):
+        for link in service.links.values():
+            if link.credit > 0 and link.attach.source and link.attach.source.address == "q":
+                answered.append(link.given)
+                if len(answered) == 1:
+                    link.credit = 1
+                elif len(answered) <= 8:  # until two answers in turn come without a message
+                    return
+        deliver(service)
+
+    monkeypatch.setattr(Service, "deliver", deliver_late)
+    assert [found.message.body for found in shown(stage, *map(encoded, "abc"))] == ["a", "b", "c"]
+    assert len(answered) > 8
