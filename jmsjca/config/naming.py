@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Self
 from urllib.parse import parse_qsl
 
@@ -193,6 +192,8 @@ def _key(name: str) -> str:
 
 
 def _loaded(name: str, value: object) -> object:
+    from importlib.metadata import EntryPoint  # noqa: PLC0415  # slow to import, and rarely needed
+
     if not isinstance(value, EntryPoint):
         return value
     try:
@@ -205,4 +206,6 @@ def _loaded(name: str, value: object) -> object:
 
 @cache
 def _default() -> NamingContext:
+    from importlib.metadata import entry_points  # noqa: PLC0415  # slow to import, and rarely needed
+
     return NamingContext.of({found.name: found for found in entry_points(group=_GROUP)})
