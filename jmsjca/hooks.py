@@ -124,6 +124,9 @@ class HookChain:
     Args:
         hooks: The hooks.
 
+    Attributes:
+        wrap_deliveries: True if a hook has code around deliveries.
+
     Raises:
         ArgumentTypeError: The hooks are no sequence, or one is no instance of `Hooks`.
     """
@@ -134,6 +137,7 @@ class HookChain:
         for hook in self._hooks:
             check_instance("A hook", hook, Hooks, "an instance of a subclass of Hooks")
         self._delivering = self._overriding("around_delivery")
+        self.wrap_deliveries = bool(self._delivering)
         self._settling = self._overriding("around_settlement")
         self._settled = self._overriding("settled")
 

@@ -125,11 +125,11 @@ class DeliveryAttempt:
 
     def deliver_one(self, delivery: spi.Delivery) -> None:
         """Call the handler with one message. An exception of the handler marks the unit for rollback."""
-        self._run_guarded([delivery], lambda: self._call_with_each([delivery]))
+        self._run_guarded([delivery], self._call_with_each)
 
     def deliver_batch(self, deliveries: Sequence[spi.Delivery]) -> None:
         """Call the handler once with all messages."""
-        self._run_guarded(deliveries, lambda: self._call_with_all(deliveries))
+        self._run_guarded(deliveries, self._call_with_all)
 
     def finish(self) -> None:
         """Deliver the end of the batch, and settle."""
@@ -142,7 +142,7 @@ class DeliveryAttempt:
             self.endpoint.settings.batch_size and self._handler_called and self.endpoint.handler.takes_end_of_batch
         ):
             return
-        self._run_guarded((), lambda: self._call(self._end_of_batch()))
+        self._run_guarded((), self._call_with_end_of_batch)
 
     def settle(self) -> None:
         """Commit or roll back.
@@ -186,17 +186,14 @@ class DeliveryAttempt:
             self._commit_with_rejected()
         elif self.unit.rollback_only:
             self.transaction.rollback(delay=self._retry_delay)
+        elif self.abandoned and self._is_joined:
+            raise ConnectionLostError("The connection was lost before the commit, so that no database commits.")
         else:
-            self._commit()
+            self.transaction.commit()
 
     @property
     def _is_joined(self) -> bool:
         return self.transaction.manager is not None
-
-    def _commit(self) -> None:
-        if self.abandoned and self._is_joined:
-            raise ConnectionLostError("The connection was lost before the commit, so that no database commits.")
-        self.transaction.commit()
 
     def _commit_with_rejected(self) -> None:
         """Commit with the copies of rejected messages; roll back if one cannot be moved."""
@@ -229,18 +226,22 @@ class DeliveryAttempt:
             self.deliver_one(delivery)
             if self.rollback_only:
                 return
+            if self.endpoint.settings.batch_size:
+                self.endpoint.activity.end(self)  # the next message of the batch may have to be waited for
 
-    def _run_guarded(self, deliveries: Sequence[spi.Delivery], act: Callable[[], None]) -> None:
+    def _run_guarded(self, deliveries: Sequence[spi.Delivery], call: Callable[[Sequence[spi.Delivery]], None]) -> None:
+        """Call the handler. The caller ends the activity, or settles."""
         before, sends = len(self.deliveries), self.unit.sends
         self.endpoint.activity.begin(self, "handler")
-        with self.endpoint.statistics.delivering(len(deliveries)):
-            try:
-                act()
-            except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
-                begun = len(self.deliveries) > before
-                self.endpoint.mark_returned(() if begun else deliveries)
-                self._record_failure(error, deliveries if begun else (), sent=self.unit.sends > sends)
-        self.endpoint.activity.end(self)
+        self.endpoint.statistics.record_start(len(deliveries))
+        try:
+            call(deliveries)
+        except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
+            begun = len(self.deliveries) > before
+            self.endpoint.mark_returned(() if begun else deliveries)
+            self._record_failure(error, deliveries if begun else (), sent=self.unit.sends > sends)
+        finally:
+            self.endpoint.statistics.record_end()
 
     def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
         """Add messages to the unit, all before the first is decoded, so that they are also returned together."""
@@ -273,6 +274,10 @@ class DeliveryAttempt:
         if messages:
             self._call(messages)
 
+    def _call_with_end_of_batch(self, deliveries: Sequence[spi.Delivery]) -> None:
+        del deliveries  # it is no message of the broker
+        self._call(self._end_of_batch())
+
     def _admit(self, deliveries: Sequence[spi.Delivery], messages: list[Message]) -> list[Message]:
         """Return the messages that the handler has to see. A duplicate sends again what its handler has sent."""
         unit = self.unit
@@ -301,18 +306,23 @@ class DeliveryAttempt:
         )
 
     def _call(self, content: Message | list[Message]) -> None:
-        self._handler_called, self._runner = True, get_ident()
+        if self.transaction.manager is None:
+            self._call_handler(content)
+            return
         with self.transaction.current():
-            try:
-                result = self.endpoint.call(
-                    Invocation(content, self.session, self._set_runner, self.transaction.manager)
-                )
-            finally:
-                self._runner = None
-            if self.transaction.is_doomed:
-                self.unit.set_rollback_only()
-            if result is not None and not self.rollback_only:
-                send_replies(self.session, content, result, self.endpoint.handler.converters)
+            self._call_handler(content)
+
+    def _call_handler(self, content: Message | list[Message]) -> None:
+        self._handler_called, self._runner = True, get_ident()
+        transaction = self.transaction
+        try:
+            result = self.endpoint.call(Invocation(content, self.session, self._set_runner, transaction.manager))
+        finally:
+            self._runner = None
+        if transaction.is_doomed:
+            self.unit.set_rollback_only()
+        if result is not None and not self.rollback_only:
+            send_replies(self.session, content, result, self.endpoint.handler.converters)
 
     def _set_runner(self, task: object) -> None:
         self._runner = task

@@ -241,9 +241,7 @@ class Endpoint:
             UnitOfWork.begin if inbox is None else InboxUnit.begin, sends=settings.transacted
         )
         self.begin_transaction: BeginTransaction = (
-            begin_container_transaction
-            if settings.joined
-            else partial(LocalTransaction, confirmed=settings.confirm_commits)
+            begin_container_transaction if settings.joined else partial(LocalTransaction, settings.confirm_commits)
         )
         self._lock = Lock()
         self._still_running: dict[str, int] = {}
@@ -266,6 +264,8 @@ class Endpoint:
             return self._call(invocation)
 
     def _call(self, invocation: Invocation) -> object:
+        if not self.hooks.wrap_deliveries:  # the usual case, which need not pay for the hooks
+            return self.handler(invocation)
         return self.hooks.deliver(self.name, invocation.message, lambda: self.handler(invocation))
 
     def redelivery_count_of(self, message_id: str | None) -> int:

@@ -142,6 +142,7 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         if settle_now:
             self.settle()
         else:
+            self.endpoint.activity.end(self)
             self._settler.hold(self)
         self._settler.settle_pending()
 
@@ -198,9 +199,11 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         elif seconds is not None:
             self.timeout = min(seconds, self.timeout)
 
-    def _run_guarded(self, deliveries: "Sequence[spi.Delivery]", act: "Callable[[], None]") -> None:
+    def _run_guarded(
+        self, deliveries: "Sequence[spi.Delivery]", call: "Callable[[Sequence[spi.Delivery]], None]"
+    ) -> None:
         self._contexts_before_call = len(self._contexts)
-        super()._run_guarded(deliveries, act)
+        super()._run_guarded(deliveries, call)
 
     def _record_failure(self, error: BaseException, deliveries: "Sequence[spi.Delivery]", *, sent: bool) -> None:
         """Acknowledge the messages of the failed call: the unit is rolled back anyway, or the handler rejected them."""

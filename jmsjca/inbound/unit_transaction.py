@@ -57,9 +57,9 @@ class LocalTransaction:
     """A unit that is a transaction of its own.
 
     Args:
+        confirmed: False to return from the commit without waiting for the broker.
         unit: The unit of work.
         connection: The unit's connection.
-        confirmed: False to return from the commit without waiting for the broker.
     """
 
     __slots__ = ("_confirmed", "_unit")
@@ -67,7 +67,7 @@ class LocalTransaction:
     manager: None = None
     is_doomed: bool = False
 
-    def __init__(self, unit: UnitOfWork, connection: spi.Connection, *, confirmed: bool = True) -> None:
+    def __init__(self, confirmed: bool, unit: UnitOfWork, connection: spi.Connection) -> None:  # for `partial`
         del connection
         self._unit = unit
         self._confirmed = confirmed

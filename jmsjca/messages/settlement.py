@@ -21,6 +21,8 @@ class Outcome(Enum):
     LOST = "lost"
     IN_DOUBT = "in doubt"
 
+    __hash__ = object.__hash__  # members are counted by outcome for each unit, and `Enum` hashes their names slowly
+
 
 class Settlement:
     """The result of `Message.acknowledge`: `wait` or ``await`` returns the outcome of the unit of work."""
