@@ -9,6 +9,7 @@ import pickle
 import pickletools
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from enum import EnumType
 from typing import Any
 
 from jmsjca.errors import MessageFormatError
@@ -55,11 +56,31 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module_name: str, global_name: str) -> object:
         """Return the global that a pickle names. Everything that a pickle can call is looked up here."""
         if (module_name, global_name) not in self._allowed:
+            if (module_name, global_name) in _GETATTR:
+                return _enum_member
             raise MessageFormatError(
                 f"The pickle of this ObjectMessage names {(module_name[:100], global_name[:100])}, which is not among"
                 " the allowed; nothing of it was called."
             )
         return super().find_class(module_name, global_name)
+
+
+_GETATTR = {("builtins", "getattr"), ("__builtin__", "getattr")}
+
+
+def _enum_member(owner: object, name: str) -> object:
+    """Return a member of an enumeration that the pickle names: early releases of Python 3.11 pickle it as ``getattr``.
+
+    Raises:
+        MessageFormatError: It is an attribute of something else, which could be a way to call anything.
+    """
+    if not (isinstance(owner, EnumType) and name in owner.__members__):
+        raise MessageFormatError(
+            "The pickle of this ObjectMessage names ('builtins', 'getattr') for what is no member of an allowed"
+            " enumeration; nothing of it was called."
+        )
+    member: object = owner.__members__[name]
+    return member
 
 
 # Objects from outside of the pickle, and extension codes, which the unpickler may resolve without `find_class`.

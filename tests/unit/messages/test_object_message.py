@@ -122,6 +122,22 @@ def test_what_is_listed_is_made(value, allowed, protocol):
     assert load(pickle.dumps(value, protocol), allowed | encode) == value
 
 
+@pytest.mark.parametrize("module", ["builtins", "__builtin__"])
+def test_a_member_of_an_enumeration_that_python_3_11_2_has_pickled(module):
+    pickled = b"\x80\x04" + named(module, "getattr") + named(HERE, "Colour") + text("RED") + b"\x86R."
+    assert load(pickled, {(HERE, "Colour")}) is Colour.RED
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [("Order", "trusted"), ("Order", "__init__"), ("Colour", "__class__"), ("Colour", "mro"), ("Colour", "BLUE")],
+)
+def test_other_attributes_cannot_be_reached(owner, name):
+    pickled = b"\x80\x04" + named("builtins", "getattr") + named(HERE, owner) + text(name) + b"\x86R."
+    with pytest.raises(MessageFormatError, match="no member of an allowed enumeration"):
+        load(pickled, OURS)
+
+
 def test_a_class_within_a_class_has_a_name_of_its_own():
     lines = [Order.Line("a")] * 3
     assert ObjectMessage(lines).get_object({(HERE, "Order.Line")}) == lines
