@@ -104,6 +104,11 @@ class SerialDispatcher:
         """Wait on this thread, because all later messages must wait, too. Return True if stopped meanwhile."""
         self._endpoint.activity.begin(self, "delay")
         try:
-            return self._stopping.wait(seconds)
+            return _wait(self._stopping, seconds)
         finally:
             self._endpoint.activity.end(self)
+
+
+def _wait(stopping: threading.Event, seconds: float) -> bool:
+    """Wait for the end of a delay; return True if stopped meanwhile. Tests with another clock replace it."""
+    return stopping.wait(seconds)

@@ -5,42 +5,102 @@ Each fixture can be overridden. One that gives another ``jms_broker_url`` moves 
     @pytest.fixture
     def jms_broker_url(tmp_path):
         return f"embedded://{tmp_path}/broker.db"
+
+``pytest --jms-broker memory --jms-broker amqp://localhost`` runs the tests that use ``jms_broker_url`` once for each
+broker.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
-    from jmsjca import ConnectionFactory
+    from jmsjca import ConnectionFactory, Queue
     from jmsjca.adapter import ResourceAdapter
+    from jmsjca.testing.call_recorder import CallRecorder
+    from jmsjca.testing.faults import FaultInjection
     from jmsjca.testing.recorder import MessageRecorder
     from jmsjca.testing.time_travel import TimeTravel
 
-__all__ = ["jms_adapter", "jms_broker_url", "jms_clock", "jms_connection_factory", "jms_recorder"]
+__all__ = [
+    "jms_adapter",
+    "jms_adapter_options",
+    "jms_broker",
+    "jms_broker_url",
+    "jms_calls",
+    "jms_clock",
+    "jms_connection_factory",
+    "jms_faults",
+    "jms_queue",
+    "jms_recorder",
+    "jms_stopped_adapter",
+    "jms_wait_until_idle",
+]
 
 # The contract suite is plain asserts in a package: without this a failure would not show the values compared.
 pytest.register_assert_rewrite("jmsjca.testing.contract", "jmsjca.testing.inbound")
 
+_BROKERS = "jms_brokers"
+_BROKER = "jms_broker"
+_EARLY = ("jms_clock", "jms_faults")  # they change what the adapter opens
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option and the setting that name the brokers to test against."""
+    words = 'brokers for the tests that use jms_broker_url: "memory", "file" (embedded brokers) or a connection URL'
+    parser.getgroup("jmsjca").addoption("--jms-broker", action="append", dest=_BROKERS, metavar="BROKER", help=words)
+    parser.addini(_BROKERS, words, type="linelist", default=[])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test that uses the fixture `jms_broker` once for each broker that was named.
+
+    Args:
+        metafunc: The test function.
+    """
+    brokers = metafunc.config.getoption(_BROKERS) or metafunc.config.getini(_BROKERS)
+    own = any(_BROKER in str(mark.args[:1]) for mark in metafunc.definition.iter_markers("parametrize"))
+    if brokers and not own and _BROKER in metafunc.fixturenames:
+        metafunc.parametrize(_BROKER, brokers, indirect=True)
+
 
 @pytest.fixture
-def jms_broker_url() -> Iterator[str]:
-    """Provide the URL of an embedded broker in memory for this test; its messages are deleted after the test.
+def jms_broker(request: pytest.FixtureRequest) -> str:
+    """Provide the broker of the test: "memory", "file" or a connection URL; "memory" unless others are named.
+
+    Args:
+        request: The test, whose parameter names the broker.
+    """
+    return str(getattr(request, "param", "memory"))
+
+
+@pytest.fixture
+def jms_broker_url(jms_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Provide the URL of the broker: by default an embedded one in memory, whose messages are deleted after the test.
+
+    Args:
+        jms_broker: The broker: "memory", "file" or a connection URL.
+        tmp_path_factory: Makes the folder of a broker in a file.
 
     Yields:
         The connection URL.
     """
     from jmsjca.providers.embedded.store.store import drop_memory_store  # noqa: PLC0415  # loaded by the tests that need it
 
-    name = f"test-{uuid.uuid4().hex}"
-    yield f"embedded://{name}"
-    drop_memory_store(name)
+    if jms_broker == "file":
+        yield f"embedded://{tmp_path_factory.mktemp('broker')}/broker.db"
+    elif jms_broker != "memory":
+        yield jms_broker
+    else:
+        name = f"test-{uuid.uuid4().hex}"
+        yield f"embedded://{name}"
+        drop_memory_store(name)
 
 
 @pytest.fixture
@@ -56,19 +116,68 @@ def jms_connection_factory(jms_broker_url: str) -> ConnectionFactory:
 
 
 @pytest.fixture
-def jms_adapter(jms_broker_url: str) -> Iterator[ResourceAdapter]:
-    """Provide a started resource adapter for the broker of the test: listeners declared in the test start at once.
+def jms_queue() -> Queue:
+    """Provide a queue with a unique name, so that tests on one broker do not meet."""
+    from jmsjca import Queue  # noqa: PLC0415  # loaded by the tests that need it
+
+    return Queue(f"test.{uuid.uuid4().hex}")
+
+
+@pytest.fixture
+def jms_adapter_options() -> dict[str, Any]:
+    """Provide further arguments of the `ResourceAdapter` of the test; override it to configure the adapter."""
+    return {}
+
+
+@pytest.fixture
+def jms_stopped_adapter(
+    jms_broker_url: str,
+    jms_calls: CallRecorder,
+    jms_adapter_options: dict[str, Any],
+    request: pytest.FixtureRequest,
+) -> Iterator[ResourceAdapter]:
+    """Provide a resource adapter for the broker of the test that is not started, for example for ``async with``.
 
     Args:
         jms_broker_url: The URL of the broker.
+        jms_calls: Records the calls of the handlers.
+        jms_adapter_options: Further arguments of the adapter.
+        request: The test.
 
     Yields:
         The adapter; it is stopped after the test.
     """
     from jmsjca.adapter import ResourceAdapter  # noqa: PLC0415  # loaded by the tests that need it
 
-    with ResourceAdapter(jms_broker_url) as adapter:
+    for name in _EARLY:
+        if name in request.fixturenames:
+            request.getfixturevalue(name)
+    options: dict[str, Any] = {**jms_adapter_options, "hooks": [jms_calls, *jms_adapter_options.get("hooks", ())]}
+    adapter = ResourceAdapter(jms_broker_url, **options)
+    yield adapter
+    adapter.stop()
+
+
+@pytest.fixture
+def jms_adapter(jms_stopped_adapter: ResourceAdapter) -> Iterator[ResourceAdapter]:
+    """Provide a started resource adapter for the broker of the test: listeners declared in the test start at once.
+
+    Args:
+        jms_stopped_adapter: The adapter.
+
+    Yields:
+        The adapter; it is stopped after the test.
+    """
+    with jms_stopped_adapter as adapter:
         yield adapter
+
+
+@pytest.fixture
+def jms_calls() -> CallRecorder:
+    """Provide the calls of the handlers of ``jms_adapter``: ``jms_calls.wait_for("orders")``."""
+    from jmsjca.testing.call_recorder import CallRecorder  # noqa: PLC0415  # loaded by the tests that need it
+
+    return CallRecorder()
 
 
 @pytest.fixture
@@ -77,6 +186,20 @@ def jms_recorder() -> MessageRecorder:
     from jmsjca.testing.recorder import MessageRecorder  # noqa: PLC0415  # loaded by the tests that need it
 
     return MessageRecorder()
+
+
+@pytest.fixture
+def jms_wait_until_idle(jms_stopped_adapter: ResourceAdapter) -> Callable[..., None]:
+    """Provide `jmsjca.testing.idle.wait_until_idle` for the adapter of the test.
+
+    Args:
+        jms_stopped_adapter: The adapter, which may be started.
+    """
+    from functools import partial  # noqa: PLC0415  # loaded by the tests that need it
+
+    from jmsjca.testing.idle import wait_until_idle  # noqa: PLC0415  # loaded by the tests that need it
+
+    return partial(wait_until_idle, jms_stopped_adapter)
 
 
 @pytest.fixture
@@ -89,6 +212,18 @@ def jms_clock(monkeypatch: pytest.MonkeyPatch) -> TimeTravel:
     from jmsjca.testing.time_travel import TimeTravel  # noqa: PLC0415  # loaded by the tests that need it
 
     return TimeTravel(monkeypatch)
+
+
+@pytest.fixture
+def jms_faults(monkeypatch: pytest.MonkeyPatch) -> FaultInjection:
+    """Provide faults between jmsjca and the broker: ``jms_faults.cut("before")``, ``jms_faults.restart_broker()``.
+
+    Args:
+        monkeypatch: Removes the faults after the test.
+    """
+    from jmsjca.testing.faults import FaultInjection  # noqa: PLC0415  # loaded by the tests that need it
+
+    return FaultInjection(monkeypatch)
 
 
 @pytest.hookimpl(wrapper=True)

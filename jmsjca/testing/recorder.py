@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from dataclasses import dataclass
 from threading import Condition
@@ -137,6 +138,14 @@ class MessageRecorder:
                 raise AssertionError(
                     f"{self._missing(bodies)!r} was not received within {timeout:g} s; {self._received()}"
                 )
+
+    async def wait_for_async(self, count: int, timeout: float = _PATIENCE) -> list[Message]:  # noqa: ASYNC109  # as its twin
+        """Wait as `wait_for` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.wait_for, count, timeout)
+
+    async def assert_received_async(self, *bodies: object, timeout: float = _PATIENCE) -> None:  # noqa: ASYNC109
+        """Wait as `assert_received` does, without blocking the event loop."""
+        await asyncio.to_thread(self.assert_received, *bodies, timeout=timeout)
 
     def reset(self) -> None:
         """Forget all calls, and the failures that have not happened yet."""

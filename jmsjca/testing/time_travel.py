@@ -25,8 +25,7 @@ class TimeTravel:
     """The clock of jmsjca in this process, which a test can advance.
 
     It is the clock of everything that was created with the default clock: embedded brokers, connections, listeners,
-    pools. Brokers on a network and other processes keep their own time, and so does a serial listener that waits before
-    a delayed redelivery: its thread sleeps.
+    pools. Brokers on a network and other processes keep their own time.
 
     Args:
         patch: The fixture that undoes the change after the test.
@@ -47,9 +46,18 @@ class TimeTravel:
             return seconds if not len(queue) or seconds is None else min(seconds, _POLL)
 
         patch.setattr(DelayQueue, "time_to_next", soon)
+        patch.setattr("jmsjca.inbound.serial_dispatcher._wait", self._wait)
 
     def _read(self, source: Callable[[], float]) -> float:
         return source() + self._offset
+
+    def _wait(self, stopping: Event, seconds: float) -> bool:
+        """Wait on the thread of a serial listener, which looks at the clock again and again."""
+        end = self._read(time.monotonic) + seconds
+        while (left := end - self._read(time.monotonic)) > 0:
+            if stopping.wait(min(left, _POLL)):
+                return True
+        return stopping.is_set()
 
     @property
     def now(self) -> datetime:

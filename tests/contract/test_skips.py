@@ -44,3 +44,9 @@ def test_only_a_capability_excuses_a_case(output):
 @pytest.mark.parametrize("name", ["shared_between_processes", "give_back", "browse"])
 def test_a_skip_names_the_capability(output, name):
     assert f"capability {name}" in output
+
+
+def test_a_provider_can_import_both_suites_into_one_module():
+    from jmsjca.testing import contract, inbound
+
+    assert set(contract.__all__) & set(inbound.__all__) == set()

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 BROKER = "amqp://localhost:5672"  # in the tutorial
 _BLOCK = re.compile(
-    r"^(?:<!-- ([a-z ]+) -->\n)?```(python title=\"[^\"]+\"|console)\n(.*?)^```", re.MULTILINE | re.DOTALL
+    r"^(?:<!-- ([a-z ]+) -->\n)?```((?:python|toml) title=\"[^\"]+\"|console)\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
 _DONE = "-- done --"
 _NOTICE = re.compile(r"bash: line \d+: +\d+ (Killed|Terminated) ")  # of a job; an interactive shell shows another one

@@ -13,9 +13,9 @@ from jmsjca.testing.inbound.hold_until_ack import (
     TestHeldMessages,
     TestHoldRules,
 )
-from jmsjca.testing.inbound.redelivery import TestDeadLetters, TestMovedMessages, TestRedelivered
+from jmsjca.testing.inbound.redelivery import TestMovedMessages, TestRedelivered, TestRedeliveryActions
 from jmsjca.testing.inbound.settlement import TestSettling, TestTimeouts
-from jmsjca.testing.inbound.topics import TestDurableListeners, TestTopics
+from jmsjca.testing.inbound.topics import TestDurableListeners, TestTopicListeners
 from jmsjca.testing.inbound.transactions import TestExceptions, TestExceptionsWithoutTransaction, TestNoMessageLoss
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "TestBatchRules",
     "TestBatches",
     "TestConcurrency",
-    "TestDeadLetters",
     "TestDurableListeners",
     "TestExceptions",
     "TestExceptionsWithoutTransaction",
@@ -34,12 +33,13 @@ __all__ = [
     "TestMovedMessages",
     "TestNoMessageLoss",
     "TestRedelivered",
+    "TestRedeliveryActions",
     "TestRejected",
     "TestRetried",
     "TestSettling",
     "TestStopping",
     "TestSyncBatches",
     "TestTimeouts",
-    "TestTopics",
+    "TestTopicListeners",
     "jms_message_count",
 ]

@@ -13,7 +13,7 @@ from jmsjca.destinations import Topic
 from jmsjca.messages import Int, Long
 from jmsjca.testing.inbound.harness import HandlerFailed, ListenerContract, ListenerHarness
 
-__all__ = ["TestDeadLetters", "TestMovedMessages", "TestRedelivered"]
+__all__ = ["TestMovedMessages", "TestRedelivered", "TestRedeliveryActions"]
 
 modes = pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
 
@@ -116,7 +116,7 @@ class TestRedelivered(ListenerContract):
         assert {name: getattr(delivery.message, name) for name in headers} == headers
 
 
-class TestDeadLetters(ListenerContract):
+class TestRedeliveryActions(ListenerContract):
     """Moved and deleted messages (JMSJCA manual, redelivery handling)."""
 
     def test_deleted_when_it_comes_again(self, stage: ListenerHarness) -> None:

@@ -13,10 +13,10 @@ from jmsjca import Message, Outcome
 from jmsjca.testing.contract.harness import PATIENCE
 from jmsjca.testing.inbound.harness import ListenerContract, ListenerHarness
 
-__all__ = ["TestDurableListeners", "TestTopics"]
+__all__ = ["TestDurableListeners", "TestTopicListeners"]
 
 
-class TestTopics(ListenerContract):
+class TestTopicListeners(ListenerContract):
     """Topics (JMSJCA manual, concurrency modes; JMS 3.1, section 4.2)."""
 
     @pytest.mark.parametrize("mode", ["serial", "sync"])

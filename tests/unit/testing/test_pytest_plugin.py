@@ -86,3 +86,52 @@ def test_fixtures_work_together_here(jms_broker_url, jms_connection_factory, jms
         session.create_producer(Queue("q")).send(TextMessage("a"))
     with jms_adapter.connection_factory().create_connection() as connection:
         assert connection.admin.depth(Queue("q")).ready == 1
+
+
+_BROKERS = """
+import pytest
+
+def test_a_message_is_kept(jms_adapter, jms_queue, jms_recorder, jms_broker):
+    jms_adapter.listener(jms_queue)(jms_recorder)
+    jms_adapter.send(jms_queue, "a pear")
+    jms_recorder.assert_received("a pear")
+
+@pytest.mark.parametrize("jms_broker", ["memory"], indirect=True)
+def test_own_choice(jms_broker_url):
+    assert "broker.db" not in jms_broker_url
+
+class TestOverridden:
+    @pytest.fixture
+    def jms_broker_url(self):
+        return "embedded://mine"
+
+    def test_it_is_mine(self, jms_adapter):
+        assert "mine" in repr(jms_adapter)
+
+class TestOptions:
+    @pytest.fixture
+    def jms_adapter_options(self):
+        return {"mbean_object_name": "com.example:type=Adapter", "hooks": []}
+
+    def test_they_are_of_the_adapter(self, jms_adapter, jms_calls):
+        assert jms_adapter.mbean_object_name == "com.example:type=Adapter"
+        jms_adapter.send("orders", "a pear")
+        jms_adapter.listener("orders")(lambda message: None)
+        jms_calls.wait_for("orders")
+"""
+
+
+def test_tests_run_once_for_each_broker_that_is_named(tmp_path):
+    output = run(tmp_path, _BROKERS, "-vv", "--jms-broker", "memory", "--jms-broker", "file")
+    assert "6 passed" in output
+    for expected in ("kept[memory] PASSED", "kept[file] PASSED", "own_choice[memory] PASSED", "is_mine PASSED"):
+        assert expected in output
+
+
+def test_the_settings_of_pytest_name_brokers(tmp_path):
+    (tmp_path / "pytest.toml").write_text('[pytest]\njms_brokers = ["memory", "file"]\n')
+    assert "6 passed" in run(tmp_path, _BROKERS)
+
+
+def test_without_names_there_is_one_broker_in_memory(tmp_path):
+    assert "4 passed" in run(tmp_path, _BROKERS)

@@ -92,7 +92,7 @@ class TestClock:
                 jms_clock.advance(AN_HOUR)
             assert receiving.result() is None
 
-    @pytest.mark.parametrize("mode", ["sync", "cc"])
+    @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
     def test_a_delayed_redelivery_is_due(self, jms_clock, jms_adapter, jms_recorder, mode):
         jms_adapter.listener("orders", concurrency_mode=mode, redelivery_handling="1:3600000")(jms_recorder)
         jms_recorder.fail_next()

@@ -1,0 +1,104 @@
+"""Waits in tests until all messages of an adapter's listeners are processed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from threading import Event
+from typing import TYPE_CHECKING
+
+from jmsjca.destinations import Queue, Subscription
+from jmsjca.errors import NotSupportedError
+
+if TYPE_CHECKING:
+    from jmsjca.adapter import ResourceAdapter
+    from jmsjca.inbound import Activation
+    from jmsjca.spi import Admin
+
+__all__ = ["wait_until_idle", "wait_until_idle_async"]
+
+_PATIENCE = 30.0
+_POLL = 0.005
+
+
+def wait_until_idle(adapter: ResourceAdapter, timeout: float = _PATIENCE) -> None:
+    """Wait until no message waits for a listener of an adapter, and no handler is active.
+
+    Messages that a handler sends to another listener of the adapter are waited for as well. A message that is not due
+    yet is not waited for, unless a listener itself holds it until then, as one in mode serial does: advance the clock.
+
+    The broker must count the messages that consumers hold (capability counts_held), as the embedded broker does. Of a
+    subscription that is not durable only the messages that handlers have are seen.
+
+    Args:
+        adapter: The adapter.
+        timeout: Seconds to wait at most.
+
+    Raises:
+        AssertionError: Messages are left after the timeout; the text names the listeners and their messages.
+        NotSupportedError: The broker does not count the messages that consumers hold.
+    """
+    deadline, pause = time.monotonic() + timeout, Event()
+    with ExitStack() as stack:
+        places = [_Place(activation, stack) for activation in adapter.activations]
+        while True:
+            settled = _settled(places)
+            # A message may move to a place that was looked at already: then a unit is settled between the two looks.
+            left = _left(places) or _left(places)
+            if not left and settled == _settled(places):
+                return
+            if time.monotonic() > deadline:
+                raise AssertionError(f"The listeners are not idle after {timeout:g} s: {'; '.join(left) or 'busy'}.")
+            pause.wait(_POLL)
+
+
+async def wait_until_idle_async(adapter: ResourceAdapter, timeout: float = _PATIENCE) -> None:  # noqa: ASYNC109
+    """Wait as `wait_until_idle` does, without blocking the event loop."""
+    await asyncio.to_thread(wait_until_idle, adapter, timeout)
+
+
+class _Place:
+    """A listener, and what waits for it.
+
+    Args:
+        activation: The listener.
+        stack: Closes the connection that looks.
+    """
+
+    def __init__(self, activation: Activation, stack: ExitStack) -> None:
+        self._activation = activation
+        self._source = activation.spec.source()
+        self._admin: Admin | None = None
+        if isinstance(self._source, Queue) or (isinstance(self._source, Subscription) and self._source.durable):
+            connection = stack.enter_context(activation.connection_factory().create_connection())
+            if not connection.capabilities.counts_held:
+                raise NotSupportedError(
+                    f"{activation.name}: this broker does not count the messages that consumers hold (capability "
+                    "counts_held); wait for the calls of the handler instead."
+                )
+            self._admin = connection.admin
+
+    @property
+    def settled(self) -> int:
+        """The number of messages that were settled."""
+        stats = self._activation.stats
+        return sum(stats.settled_messages.values()) + stats.n_bypass_commits
+
+    def left(self) -> str | None:
+        """Return what is left, as text; None if nothing is."""
+        depth = None if self._admin is None else self._admin.depth(self._source)
+        ready, held = (0, 0) if depth is None else (depth.ready, depth.held)
+        units = self._activation.units_in_flight
+        if ready or held or units:
+            return f"{self._activation.name}: {ready} messages wait, {held} are held, {units} units are in flight"
+        return None
+
+
+def _left(places: Sequence[_Place]) -> list[str]:
+    return [left for place in places if (left := place.left()) is not None]
+
+
+def _settled(places: Sequence[_Place]) -> int:
+    return sum(place.settled for place in places)
