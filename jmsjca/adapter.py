@@ -17,7 +17,7 @@ from jmsjca.config.settings import FactoryKind, Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidActivationSpecError
 from jmsjca.forking import reset_in_child
-from jmsjca.hooks import HookChain, Hooks
+from jmsjca.hooks import HookChain, Hooks, declare_handler
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.activation_state import StatusMonitor
 from jmsjca.inbound.distributed import DistributedActivation
@@ -30,7 +30,8 @@ from jmsjca.inbound.shutdown import StopReport, serve, stop_all
 from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
 from jmsjca.messages.converters import Converters
 from jmsjca.outbound.factory import FACTORIES, ConnectionFactory
-from jmsjca.outbound.sender import Sender, SendsMessages
+from jmsjca.outbound.publisher import DeclaresPublishers
+from jmsjca.outbound.sender import Sender
 from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:

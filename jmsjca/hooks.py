@@ -4,7 +4,7 @@ Subclass `Hooks`, override the methods that you need, and pass an instance to th
 `ConnectionFactory`. `around_delivery`, `around_send` and `around_settlement` are nested: they run code before and after
 the handler, the send or the settlement. An exception of the first two counts as the handler's, or fails the send.
 `status_changed`, `settled` and `dead_lettered` are notifications after the event; an exception that they raise is
-logged and changes nothing.
+logged and changes nothing. The decorator `use_hooks` adds hooks to one handler.
 """
 
 import logging
@@ -12,15 +12,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
+from weakref import WeakSet
 
 from jmsjca.arguments import check_instance
 from jmsjca.destinations import Destination
-from jmsjca.errors import JMSError, MessageFormatError
+from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
 from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome
 
-__all__ = ["DeadLetter", "HookChain", "Hooks", "Send"]
+__all__ = ["DeadLetter", "HookChain", "Hooks", "Send", "hooks_of", "use_hooks"]
+
+H = TypeVar("H", bound=Callable[..., object])
 
 Send = Callable[[Message, Destination], None]
 """Sends a message to a destination."""
@@ -116,6 +119,63 @@ class Hooks:
 
     def status_changed(self, endpoint: str, status: str) -> None:
         """Called when an activation's status has become "Up", "Down", "Connecting" or "Disconnecting"."""
+
+
+_ATTRIBUTE = "__jmsjca_hooks__"
+_declared: "WeakSet[Callable[..., object]]" = WeakSet()  # handlers of listeners
+
+
+def use_hooks(*hooks: Hooks) -> Callable[[H], H]:
+    """Return a decorator that adds hooks to the listeners of one handler, inside those of the adapter.
+
+    Put it below ``@adapter.listener(…)``. The function itself is unchanged: a call of it does not run the hooks.
+    Around a send they are called for what the handler sends with its session, and for its reply.
+
+    Args:
+        *hooks: The hooks, the outermost first.
+
+    Raises:
+        ArgumentTypeError: A hook is no instance of `Hooks`.
+        ConfigurationError: On decoration: the function is the handler of a listener already, which would not see the
+            hooks; or it cannot have attributes.
+    """
+    HookChain(hooks)
+
+    def add(handler: H) -> H:
+        """Add the hooks to the handler, and return it."""
+        if _is_declared(handler):
+            raise ConfigurationError(
+                f"{handler!r:.100} is the handler of a listener already: put @use_hooks(…) below @adapter.listener(…)."
+            )
+        try:
+            setattr(handler, _ATTRIBUTE, (*hooks, *hooks_of(handler)))
+        except AttributeError as error:
+            raise ConfigurationError(
+                f"Hooks cannot be added to {handler!r:.100}: decorate the function that it is made of."
+            ) from error
+        return handler
+
+    return add
+
+
+def hooks_of(handler: Callable[..., object]) -> tuple[Hooks, ...]:
+    """Return the hooks that `use_hooks` has added to a handler, the outermost first."""
+    found: tuple[Hooks, ...] = getattr(handler, _ATTRIBUTE, ())
+    return found
+
+
+def _is_declared(handler: Callable[..., object]) -> bool:
+    try:
+        return handler in _declared
+    except TypeError:  # see declare_handler
+        return False
+
+
+def declare_handler(handler: Callable[..., object]) -> tuple[Hooks, ...]:
+    """Return the hooks of a handler that becomes the handler of a listener; later `use_hooks` refuses it."""
+    with suppress(TypeError):  # it cannot be referenced weakly, or hashed
+        _declared.add(handler)
+    return hooks_of(handler)
 
 
 class HookChain:

@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 
 from jmsjca import ConnectionFactory, Hooks, JMSError, Message, Outcome, Queue, Requestor, ResourceAdapter, TextMessage
-from jmsjca.errors import ConnectionLostError, MessageFormatError
-from jmsjca.hooks import HookChain
+from jmsjca.errors import ArgumentTypeError, ConfigurationError, ConnectionLostError, MessageFormatError
+from jmsjca.hooks import HookChain, hooks_of, use_hooks
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send, waiting
 from tests.unit.outbound.queues import QUEUE, shown
 
@@ -361,3 +361,68 @@ def test_the_error_of_a_settlement_stays_the_error():
 
     with pytest.raises(ConnectionLostError, match="pulled out"):
         HookChain([Hides()]).settle("q", [], lose)
+
+
+class TestHooksOfOneListener:
+    def test_they_are_inside_those_of_the_adapter_and_leave_other_listeners_alone(self, jms_broker_url):
+        notes: list[str] = []
+        adapter = ResourceAdapter(jms_broker_url, hooks=[Named("adapter", notes)])
+
+        @adapter.listener("decorated")
+        @use_hooks(Named("outer", notes), Named("inner", notes))
+        def decorated(body: str) -> str:
+            return body
+
+        @adapter.listener("plain")
+        def plain(body: str) -> str:
+            return body
+
+        with adapter:
+            adapter.request("plain", "a", timeout=PATIENCE)
+            assert [note for note in notes if "before" in note] == ["adapter before"]
+            assert adapter.request("decorated", "a", timeout=PATIENCE).body == "adapter(outer(inner(a)))"
+        befores = [note for note in notes if "before" in note]
+        assert befores == ["adapter before", "adapter before", "outer before", "inner before"]
+        assert any(note.startswith("inner serial-QueueReceiver(decorated)") for note in notes)
+        assert not any(note.startswith("inner serial-QueueReceiver(plain)") for note in notes)
+
+    def test_the_function_itself_is_unchanged(self):
+        @use_hooks(Named("one", notes := []))
+        def handler(body: str) -> str:
+            return body
+
+        assert (handler("a"), notes, len(hooks_of(handler))) == ("a", [], 1)
+
+    def test_they_see_what_the_handler_sends(self, jms_broker_url):
+        adapter, sent = ResourceAdapter(jms_broker_url), []
+
+        class Sends(Hooks):
+            def around_send(self, message, destination, call_next):
+                sent.append(f"{destination}")
+                call_next()
+
+        @adapter.listener("questions")
+        @use_hooks(Sends())
+        def answer(body: str, session) -> str:
+            session.create_producer(Queue("copies")).send(session.create_text_message(body))
+            return "answer"
+
+        with adapter:
+            assert adapter.request("questions", "a", timeout=PATIENCE).body == "answer"
+        assert len(sent) == 2
+        assert "copies" in sent[0]
+
+    def test_a_decorator_above_the_listener_is_refused(self, jms_broker_url):
+        adapter = ResourceAdapter(jms_broker_url)
+
+        @adapter.listener("orders")
+        def handler(body: str) -> None: ...
+
+        with pytest.raises(ConfigurationError, match=r"below @adapter\.listener"):
+            use_hooks(Hooks())(handler)
+
+    def test_what_cannot_have_hooks_is_refused(self):
+        with pytest.raises(ConfigurationError, match="cannot be added"):
+            use_hooks(Hooks())([].append)
+        with pytest.raises(ArgumentTypeError):
+            use_hooks(Hooks)
