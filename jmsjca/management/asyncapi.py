@@ -1,4 +1,4 @@
-"""The AsyncAPI 3 document of an adapter: its listeners as channels and operations, and the bodies as JSON schemas."""
+"""The AsyncAPI 3 document of an adapter: listeners and publishers as operations, and the bodies as JSON schemas."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,8 +12,9 @@ from jmsjca.inbound.handler_arguments import body_type, callable_name
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
     from jmsjca.inbound import Activation
+    from jmsjca.outbound.publisher import Publisher
 
-__all__ = ["Document", "document"]
+__all__ = ["Document", "as_yaml", "document"]
 
 Document = dict[str, Any]
 """A JSON object."""
@@ -24,11 +25,11 @@ _REFERENCES = "#/components/schemas/{model}"
 
 
 def document(adapter: "ResourceAdapter", title: str = "jmsjca", version: str = "1.0.0") -> Document:
-    """Return the AsyncAPI 3.0 document of the listeners of an adapter.
+    """Return the AsyncAPI 3.0 document of the listeners and publishers of an adapter.
 
-    It has a server for each broker, a channel for each destination, and a receive operation for each listener, with the
-    JSON schema of the body that its handler takes, and of the reply that it returns. It has no user names, passwords
-    and options of URLs.
+    It has a server for each broker, a channel for each destination, a receive operation for each listener, with the
+    JSON schema of the body that its handler takes, and of the reply that it returns; and a send operation for each
+    publisher. It has no user names, passwords and options of URLs.
 
     Args:
         adapter: The adapter. It need not be started.
@@ -41,6 +42,8 @@ def document(adapter: "ResourceAdapter", title: str = "jmsjca", version: str = "
     written = _DocumentWriter()
     for activation in adapter.activations:
         written.add(activation, activation.spec.connection_url or adapter.connection_url)
+    for publisher in adapter.publishers:
+        written.add_publisher(publisher, adapter.connection_url)
     return {
         "asyncapi": "3.0.0",
         "info": {"title": title, "version": version},
@@ -50,6 +53,23 @@ def document(adapter: "ResourceAdapter", title: str = "jmsjca", version: str = "
         "operations": written.operations,
         "components": {"messages": written.messages, "schemas": written.schemas},
     }
+
+
+def as_yaml(described: Document) -> str:
+    """Return a document as YAML, in the order of its parts.
+
+    Args:
+        described: The document.
+
+    Raises:
+        ConfigurationError: PyYAML is not installed.
+    """
+    try:
+        import yaml  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise ConfigurationError('YAML needs PyYAML: pip install "jmsjca[cli]"') from error
+    written: str = yaml.safe_dump(described, sort_keys=False, allow_unicode=True, width=120)
+    return written
 
 
 class _DocumentWriter:
@@ -74,20 +94,36 @@ class _DocumentWriter:
         """Add a listener."""
         kind, address = activation.spec.destination_type, activation.spec.destination
         operation = self._unused(f"receive_{_identifier(address)}")
-        channel = f"{kind}_{_identifier(address)}"
-        server = self._server(url)
         message = self._message(f"{operation}_message", body_type(activation.handler))
+        self.operations[operation] = {
+            "action": "receive",
+            **self._on_channel(kind, address, url, message),
+            "title": callable_name(activation.handler),
+            **_description(activation.handler.__doc__),
+            **self._reply(operation, activation.handler),
+        }
+
+    def add_publisher(self, publisher: "Publisher[object]", url: str | None) -> None:
+        """Add a publisher."""
+        kind, address = publisher.destination.kind, publisher.destination.name
+        operation = self._unused(f"send_{_identifier(address)}")
+        message = self._message(f"{operation}_message", publisher.body_type)
+        self.operations[operation] = {
+            "action": "send",
+            **self._on_channel(kind, address, url, message),
+            **_description(publisher.description),
+        }
+
+    def _on_channel(self, kind: str, address: str, url: str | None, message: str) -> Document:
+        """Add a message to the channel of a destination; return the references of the operation to both."""
+        channel, server = f"{kind}_{_identifier(address)}", self._server(url)
         entry = self.channels.setdefault(channel, {"address": address, "messages": {}, "servers": []})
         entry["messages"][message] = {"$ref": f"#/components/messages/{message}"}
         if server and {"$ref": f"#/servers/{server}"} not in entry["servers"]:
             entry["servers"].append({"$ref": f"#/servers/{server}"})
-        self.operations[operation] = {
-            "action": "receive",
+        return {
             "channel": {"$ref": f"#/channels/{channel}"},
-            "title": callable_name(activation.handler),
             "messages": [{"$ref": f"#/channels/{channel}/messages/{message}"}],
-            **_description(activation.handler),
-            **self._reply(operation, activation.handler),
         }
 
     def _reply(self, operation: str, handler: Callable[..., object]) -> Document:
@@ -166,8 +202,8 @@ def _identifier(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", text)
 
 
-def _description(handler: Callable[..., object]) -> Document:
-    text = (handler.__doc__ or "").strip()
+def _description(written: str | None) -> Document:
+    text = (written or "").strip()
     return {"description": text} if text else {}
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from jmsjca.management.asyncapi import document
+from jmsjca.management.asyncapi import as_yaml, document
 from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.presentation import JsonOption, print_json, print_rows
 from jmsjca.management.worker import Supervisor, WorkerSettings, account_of, load_adapter, serve_adapter
@@ -144,9 +144,14 @@ def docs(
     adapter: Annotated[str, typer.Argument(help="The adapter, as module:name, or a configuration file (.toml).")],
     title: Annotated[str, typer.Option(help="The title of the application.")] = "jmsjca",
     version: Annotated[str, typer.Option(help="The version of the application.")] = "1.0.0",
+    yaml: Annotated[bool, typer.Option("--yaml", help="Write YAML instead of JSON.")] = False,
 ) -> int:
-    """Write the AsyncAPI 3 document of the listeners of an adapter, as JSON. The adapter is not started."""
-    print_json(document(load_adapter(adapter), title, version))
+    """Write the AsyncAPI 3 document of an adapter's listeners and publishers. The adapter is not started."""
+    described = document(load_adapter(adapter), title, version)
+    if yaml:
+        sys.stdout.write(as_yaml(described))
+    else:
+        print_json(described)
     return 0
 
 

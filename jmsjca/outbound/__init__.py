@@ -8,6 +8,7 @@ from jmsjca.outbound.context import JMSContext
 from jmsjca.outbound.factory import ConnectionFactory, QueueConnectionFactory, TopicConnectionFactory
 from jmsjca.outbound.pool import ConnectionPool
 from jmsjca.outbound.producer import JMSProducer, MessageProducer
+from jmsjca.outbound.publisher import Publisher
 from jmsjca.outbound.requestor import Requestor
 from jmsjca.outbound.sender import Sender
 from jmsjca.outbound.session import Session
@@ -22,6 +23,7 @@ __all__ = [
     "JMSProducer",
     "MessageConsumer",
     "MessageProducer",
+    "Publisher",
     "QueueBrowser",
     "QueueConnectionFactory",
     "Requestor",

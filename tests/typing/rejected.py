@@ -24,6 +24,8 @@ ActivationSpec(destination="q", subscription_durability="durable")  # error
 ActivationSpec(destination="q", endpoint_pool_size=3)  # error
 ResourceAdapter("embedded://typed", mbean_object_name=1)  # error
 ResourceAdapter("embedded://typed", mbean_server_domain=1)  # error
+adapter.publisher("q", str).send(3)  # error
+adapter.publisher("q", str).send("text", prority=3)  # error
 
 
 @adapter.listener("q")

@@ -1,18 +1,23 @@
 """The AsyncAPI document of an adapter: valid for an independent model, complete, and without secrets."""
 
 import json
+import os
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
+import jsonschema
 import pytest
+import yaml
 from pydantic import BaseModel
 
 from jmsjca import Message, ResourceAdapter, Session, Topic
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound import Depends
-from jmsjca.management.asyncapi import document
+from jmsjca.management.asyncapi import as_yaml, document
 from jmsjca.management.cli import run
 from jmsjca.management.worker import load_adapter
 
@@ -46,6 +51,9 @@ def adapter():
     @adapter.listener("orders.new")
     def watch(message: Message) -> None: ...
 
+    adapter.publisher(Topic("prices"), Line, "A changed price.")
+    adapter.publisher("invoices", Order)
+    adapter.publisher("notes", str)
     return adapter
 
 
@@ -73,6 +81,54 @@ def test_it_is_valid_for_an_independent_model(adapter):
     assert (read.asyncapi, read.info.title, read.info.version) == ("3.0.0", "shop", "2.0")
     with pytest.raises(ValueError, match=r"info\.title"):
         AsyncAPI3.model_validate({"info": {}})
+
+
+@pytest.fixture(scope="session")
+def schema():
+    """The published JSON schema, which ``make`` installs beside the packages of Python."""
+    folder = Path(sys.prefix) / "npm" / "node_modules" / "@asyncapi" / "specs" / "schemas"
+    if not folder.exists() and not os.environ.get("CI"):
+        pytest.skip("the JSON schema of AsyncAPI is missing: make .venv/.dev installs it")
+    return json.loads((folder / "3.0.0-without-$id.json").read_text())
+
+
+def complaints(schema, found):
+    return [error.message for error in jsonschema.validators.validator_for(schema)(schema).iter_errors(found)]
+
+
+def test_it_is_valid_by_the_published_schema(adapter, schema):
+    found = document(adapter)
+    assert complaints(schema, found) == []
+    assert complaints(schema, yaml.safe_load(as_yaml(found))) == []
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda found: found.pop("info"),
+        lambda found: found["operations"]["send_invoices"].update(action="sends"),
+        lambda found: found["operations"]["receive_orders_new"].pop("channel"),
+        lambda found: found["servers"]["broker_1"].pop("protocol"),
+        lambda found: found["channels"]["queue_orders_new"].update(address=1),
+        lambda found: found.update(asyncapi="2.0.0"),
+    ],
+)
+def test_the_schema_finds_a_spoiled_document(adapter, schema, spoil):
+    found = document(adapter)
+    spoil(found)
+    assert complaints(schema, found)
+
+
+def test_a_publisher_is_a_send_operation(adapter):
+    found = document(adapter)
+    operation = found["operations"]["send_prices"]
+    assert (operation["action"], operation["description"]) == ("send", "A changed price.")
+    assert operation["channel"] == found["operations"]["receive_prices"]["channel"]
+    assert set(found["channels"]["topic_prices"]["messages"]) == {"receive_prices_message", "send_prices_message"}
+    messages = found["components"]["messages"]
+    assert messages["send_invoices_message"]["payload"] == {"$ref": "#/components/schemas/Order"}
+    assert messages["send_notes_message"]["contentType"] == "text/plain"
+    assert "description" not in found["operations"]["send_notes"]
 
 
 def test_every_reference_leads_somewhere(adapter):
@@ -142,6 +198,16 @@ def test_the_command_writes_the_document_of_an_imported_adapter(tmp_path, monkey
     assert run(["docs", "my_service:adapter", "--title", "shop"]) == 0
     written = json.loads(capsys.readouterr().out)
     assert (written["info"]["title"], list(written["operations"])) == ("shop", ["receive_orders"])
+
+
+def test_the_command_writes_yaml(tmp_path, monkeypatch, capsys):
+    (tmp_path / "yaml_service.py").write_text("import jmsjca\nadapter = jmsjca.ResourceAdapter('embedded://x')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert run(["docs", "yaml_service:adapter", "--title", "größe", "--yaml"]) == 0
+    written = capsys.readouterr().out
+    assert "  title: größe\n" in written
+    assert yaml.safe_load(written)["info"]["title"] == "größe"
 
 
 @pytest.mark.parametrize(
