@@ -40,7 +40,8 @@ MODULES = (
         "jmsjca.management.beans",
         "jmsjca.management.console",
     ),
-    *("jmsjca.testing.recorder", "jmsjca.testing.time_travel", "jmsjca.testing.pytest_plugin", "jmsjca.spi"),
+    *("jmsjca.testing.recorder", "jmsjca.testing.call_recorder", "jmsjca.testing.faults", "jmsjca.testing.idle"),
+    *("jmsjca.testing.time_travel", "jmsjca.testing.pytest_plugin", "jmsjca.spi"),
 )
 HEAD = "<!-- Written by python -m tests.support.reference. Do not edit. -->\n"
 
