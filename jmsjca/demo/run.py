@@ -215,6 +215,7 @@ def listen(adapter: ResourceAdapter, settings: DemoSettings, totals: Totals) -> 
         subscription_durability="Durable",
         subscription_name=totals_of.name,
         client_id=totals_of.client_id,
+        redelivery_handling="3:100; 10:1000",  # without an end: the account needs every result
     )
     def on_result(message: Message) -> None:
         """Add one result, unless it is a duplicate or redelivered."""
