@@ -5,6 +5,7 @@ from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.connector import Connector, ConnectorTerminatedError
+from jmsjca.connector.data_handlers.handler import DataHandler
 from jmsjca.connector.duplicate_elimination import EventStatus
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus
 from jmsjca.connector.folder_event_store import FolderEventStore
@@ -17,6 +18,7 @@ __all__ = [
     "Connector",
     "ConnectorConfig",
     "ConnectorTerminatedError",
+    "DataHandler",
     "DeliveryOutcome",
     "EventRecord",
     "EventStatus",

@@ -68,9 +68,11 @@ class Outbox:
         metadata: The application's metadata. The tables ``jmsjca_outbox`` and ``jmsjca_outbox_lease`` are added to it.
         name: Name of the table, and prefix of that of the leases.
         schema: Schema of the tables; None for that of the metadata.
-        engine: The engine of the relay, if it is not given one.
+        engine: The engine of the relay, if it is not given one; None for the engine that creates the table, or that of
+            the first session to which a message is added.
 
     Attributes:
+        engine: The engine of the relay; None while it is not known.
         table: The table of the messages.
         leases: The table of the relays' leases.
 
@@ -118,6 +120,7 @@ class Outbox:
             sa.Column("expires", sa.Float, nullable=False),
             schema=schema,
         )
+        sa.event.listen(self.table, "after_create", lambda _, connection, **__: self._learn_engine(connection))
 
     @overload
     def add(
@@ -192,6 +195,7 @@ class Outbox:
         if not isinstance(session, Session | sa.Connection):
             raise wrong_argument("session", session, "a session or a connection of SQLAlchemy")
         session.execute(statement)
+        self._learn_engine(session.get_bind(clause=self.table) if isinstance(session, Session) else session)
         return duplicate_id
 
     def get_stats(self, connection: "sa.Connection | Session", now: float | None = None) -> OutboxStatistics:
@@ -207,6 +211,11 @@ class Outbox:
         ).one()
         now = time.time() if now is None else now
         return OutboxStatistics(depth, None if oldest is None else max(now - oldest, 0.0), failing)
+
+    def _learn_engine(self, bind: "sa.Engine | sa.Connection") -> None:
+        """Remember the engine of the application; a relay has no use for an asynchronous one."""
+        if self.engine is None and not bind.dialect.is_async:
+            self.engine = bind.engine
 
     def _insert(
         self, destination: str | Destination, message: object, key: str | None, options: dict[str, Any]
@@ -277,6 +286,7 @@ def engine_of(outbox: Outbox, engine: sa.Engine | None) -> sa.Engine:
     found = engine or outbox.engine
     if found is None:
         raise ConfigurationError(
-            "The relay needs an engine: Relay(outbox, factory, engine) or Outbox(…, engine=engine)."
+            "The relay needs an engine: Relay(outbox, factory, engine). It takes the one that has created the outbox's "
+            "table, or of a session that has added a message in this process; there is none yet."
         )
     return found

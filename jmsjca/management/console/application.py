@@ -26,7 +26,7 @@ from jmsjca.management.console.rendering import Renderer
 from jmsjca.management.insight import Insight
 from jmsjca.outbound.factory import ConnectionFactory
 
-__all__ = ["Console"]
+__all__ = ["Console", "app_for"]
 
 _CALLER_ERRORS = (
     *(ConfigurationError, InvalidArgumentError, InvalidDestinationError, InvalidSelectorError, MessageFormatError),
@@ -98,6 +98,27 @@ _STATUS_TEXTS = {
     404: "There is no such page. Replay and drop exist only in a console that is writable.",
     405: "The page does not permit this.",
 }
+
+
+def app_for(
+    adapter: ResourceAdapter | ConnectionFactory | str,
+    *,
+    token: str | None = None,
+    writable: bool = False,
+    hosts: Collection[str] = LOOPBACK_HOSTS,
+) -> Console:
+    """Return the console of an adapter as an ASGI application, to serve or to mount. See `Console`.
+
+    Args:
+        adapter: The resource adapter; or a connection factory, or a connection URL.
+        token: The access token, of 16 characters at least; None for a random one, which is the attribute ``token``.
+        writable: True to permit the replay and the deletion of messages.
+        hosts: The host names by which browsers reach the console, without ports.
+
+    Raises:
+        ConfigurationError: The token is too short.
+    """
+    return Console(adapter, token=token, writable=writable, hosts=hosts)
 
 
 def _status_of(error: Exception) -> int:

@@ -194,6 +194,35 @@ class TestAdd:
             with pytest.raises(InvalidArgumentError, match="_AMQ_DUPL_ID"):
                 outbox.add(connection, "orders", message)
 
+    @pytest.mark.parametrize("known_by", ["create_all", "session", "connection"])
+    def test_a_relay_takes_the_engine_of_the_application(self, engine, factory, known_by):
+        outbox = Outbox(metadata := sa.MetaData())
+        if known_by == "create_all":
+            metadata.create_all(engine)
+        else:
+            Outbox(other := sa.MetaData())
+            other.create_all(engine)  # as a migration does, which this outbox does not notice
+            with engine.begin() as connection, Session(connection) as session:
+                outbox.add(session if known_by == "session" else connection, "orders", "a")
+        with engine.begin() as connection:
+            outbox.add(connection, "orders", "b")
+        assert outbox.engine is engine
+        assert Relay(outbox, factory).run_once() == (1 if known_by == "create_all" else 2)
+
+    def test_a_relay_does_not_take_an_asynchronous_engine(self, tmp_path, factory):
+        engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/asynchronous.db")
+        outbox = Outbox(metadata := sa.MetaData())
+
+        async def create_and_add():
+            async with engine.begin() as connection:
+                await connection.run_sync(metadata.create_all)
+                await outbox.add(connection, "orders", "a")
+            await engine.dispose()
+
+        asyncio.run(create_and_add())
+        with pytest.raises(ConfigurationError, match="engine"):
+            Relay(outbox, factory)
+
     def test_other_mistakes(self, outbox, factory):
         with pytest.raises(InvalidArgumentError, match="session"):
             outbox.add(None, "orders", "a")
