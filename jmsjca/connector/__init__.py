@@ -1,4 +1,9 @@
-"""Event connectors on top of the adapter: a polling connector for business objects, and Jitterbit's activities."""
+"""Event connectors on top of the adapter: a polling connector for business objects, and Jitterbit's activities.
+
+`EventPipeline`, the connector on Spark, is imported at its first use: it needs ``pip install "jmsjca[spark]"``.
+"""
+
+from typing import TYPE_CHECKING
 
 from jmsjca.connector.activities import Activities
 from jmsjca.connector.business_objects import BusinessObject
@@ -12,6 +17,9 @@ from jmsjca.connector.folder_event_store import FolderEventStore
 from jmsjca.connector.responses import ListenResponse, PollResponse
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
 
+if TYPE_CHECKING:
+    from jmsjca.connector.event_pipeline import EventPipeline
+
 __all__ = [
     "Activities",
     "BusinessObject",
@@ -20,6 +28,7 @@ __all__ = [
     "ConnectorTerminatedError",
     "DataHandler",
     "DeliveryOutcome",
+    "EventPipeline",
     "EventRecord",
     "EventStatus",
     "EventStore",
@@ -31,3 +40,12 @@ __all__ = [
     "ReturnCode",
     "ReturnStatus",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import the pipeline at its first use, because it imports Spark."""
+    if name == "EventPipeline":
+        from jmsjca.connector.event_pipeline import EventPipeline  # noqa: PLC0415
+
+        return EventPipeline
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,17 +2,25 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
 from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.message import Message, TextMessage
-from jmsjca.outbound.session import Session
+from jmsjca.messages.message import DeliveryMode, Message, TextMessage
 
-__all__ = ["EVENT_ID_PROPERTY", "Collaboration", "Publish", "Receiver", "message_of", "receiver_of"]
+__all__ = [
+    "EVENT_ID_PROPERTY",
+    "Collaboration",
+    "EventSender",
+    "EventSession",
+    "Publish",
+    "Receiver",
+    "message_of",
+    "receiver_of",
+]
 
 EVENT_ID_PROPERTY = "ObjectEventId"
 """The message property with the id of the event."""
@@ -23,7 +31,39 @@ Collaboration: TypeAlias = Callable[[BusinessObject], DeliveryOutcome | None] | 
 A function returns the outcome; None means SUCCEED. An exception means that the event failed.
 """
 
-Publish = Callable[[Session, BusinessObject], object]
+
+class EventSender(Protocol):
+    """A message producer, as far as the delivery of events needs one."""
+
+    def send(
+        self,
+        message: Message,
+        destination: Destination | None = None,
+        *,
+        delivery_mode: DeliveryMode | str | None = None,
+        priority: int | None = None,
+    ) -> None:
+        """Send a message in the transaction of the session."""
+        ...
+
+
+class EventSession(Protocol):
+    """A transacted session, as far as the delivery of events needs one."""
+
+    def create_producer(self, destination: Destination | None = None) -> EventSender:
+        """Return a producer for a destination."""
+        ...
+
+    def commit(self) -> None:
+        """Remove the received message, and send what was sent."""
+        ...
+
+    def rollback(self) -> None:
+        """Return the received message to the broker, and discard what was sent."""
+        ...
+
+
+Publish = Callable[[EventSession, BusinessObject], object]
 """Delivers a business object; what it sends belongs to the transaction of the session. Returns as a collaboration."""
 
 
@@ -52,13 +92,13 @@ def receiver_of(collaboration: Collaboration, data_handler: DataHandler) -> Rece
 
 
 def _send(
-    target: Destination, data_handler: DataHandler, session: Session, business_object: BusinessObject
+    target: Destination, data_handler: DataHandler, session: EventSession, business_object: BusinessObject
 ) -> DeliveryOutcome:
     session.create_producer(target).send(message_of(business_object, data_handler))
     return DeliveryOutcome.SUCCEED
 
 
-def _call(function: Callable[[BusinessObject], object], _: Session, business_object: BusinessObject) -> object:
+def _call(function: Callable[[BusinessObject], object], _: EventSession, business_object: BusinessObject) -> object:
     return function(business_object)
 
 

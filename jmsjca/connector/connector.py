@@ -24,9 +24,9 @@ from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import Collaboration, receiver_of
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
-from jmsjca.connector.data_handlers import DataHandler, data_handler, data_handler_of_class
+from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.duplicate_elimination import Resolver
-from jmsjca.connector.event_conversion import EventConversion
+from jmsjca.connector.event_conversion import EventConversion, default_data_handler
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventStore
 from jmsjca.connector.poll_schedule import key_polls, timed_polls
@@ -87,7 +87,7 @@ class Connector:
     ) -> None:
         self._config = config
         self._clock = clock
-        handler = _default_handler(config) if data_handler is None else data_handler
+        handler = default_data_handler(config) if data_handler is None else data_handler
         conversion = EventConversion(config, handler)
         mime_type = config.delivery_mime_type
         self._requests = RequestProcessing(config, conversion)
@@ -341,12 +341,6 @@ def _named_collaboration(value: object) -> Collaboration:
     if text.startswith(("queue:", "topic:")):
         return destination_of(text)
     return cast("Callable[[BusinessObject], DeliveryOutcome | None]", load_handler(text))
-
-
-def _default_handler(config: ConnectorConfig) -> DataHandler:
-    if config.data_handler_class_name is not None:
-        return data_handler_of_class(config.data_handler_class_name, config.definitions)
-    return data_handler(config.data_handler_mime_type, config.definitions)
 
 
 def _report_restart(state: "tenacity.RetryCallState") -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.config import ConnectorConfig
-from jmsjca.connector.data_handlers import DataHandler, DataHandlers
+from jmsjca.connector.data_handlers import DataHandler, DataHandlers, data_handler, data_handler_of_class
 from jmsjca.connector.header_mapping import HeaderMapping, message_format
 from jmsjca.connector.meta_objects import MetaData, Rule, StaticMetaObject
 from jmsjca.destinations import Destination
@@ -12,7 +12,7 @@ from jmsjca.errors import DataHandlerError, excerpt
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 
-__all__ = ["Event", "EventConversion", "content_of"]
+__all__ = ["Event", "EventConversion", "content_of", "default_data_handler"]
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,14 @@ class Event:
         origin: The input destination that it was polled from.
         properties: Properties that a copy gets in addition to those of the message; None removes one.
         event_id: The unique id of the event, the same for all copies of a message; None for no id.
+        damage: The reason why the message cannot be decoded; None for a message that can be.
     """
 
     message: Message
     origin: Destination
     properties: dict[str, object]
     event_id: str | None = None
+    damage: str | None = None
 
 
 class EventConversion:
@@ -60,8 +62,10 @@ class EventConversion:
 
         Raises:
             UnknownBusinessObjectError: Neither the message nor a rule names the type of the business object.
-            DataHandlerError: The body or a header cannot be converted.
+            DataHandlerError: The body or a header cannot be converted, or the message cannot be decoded at all.
         """
+        if event.damage is not None:
+            raise DataHandlerError(f"The message cannot be decoded: {event.damage}")
         rule = self.rule_of(event)
         data = rule.data if rule else MetaData()
         content = content_of(event.message, data.data_encoding)
@@ -75,6 +79,17 @@ class EventConversion:
 
     def _handler_of(self, data: MetaData) -> DataHandler:
         return self.data_handlers.named(data.data_handler_mime_type, data.data_handler_class_name)
+
+
+def default_data_handler(config: ConnectorConfig) -> DataHandler:
+    """Return the data handler of the configured class, or else of the configured MIME type.
+
+    Raises:
+        ConfigurationError: There is no such data handler.
+    """
+    if config.data_handler_class_name is not None:
+        return data_handler_of_class(config.data_handler_class_name, config.definitions)
+    return data_handler(config.data_handler_mime_type, config.definitions)
 
 
 def content_of(message: Message, encoding: str | None = None) -> str | bytes:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import Receiver
+from jmsjca.connector.collaborations import EventSession, Receiver
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError, Resolver
 from jmsjca.connector.event_conversion import Event, EventConversion
@@ -14,7 +14,6 @@ from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, UnknownBusinessObjectError, excerpt
 from jmsjca.messages.message import Message
-from jmsjca.outbound.session import Session
 from jmsjca.redelivery import MoveFacts, moved_copy
 from jmsjca.redelivery.encounter import Failure, encodable
 
@@ -67,7 +66,7 @@ class EventFlow:
         self.resolver = resolver
 
     def process(
-        self, session: Session, event: Event, elimination: DuplicateElimination | None = None
+        self, session: EventSession, event: Event, elimination: DuplicateElimination | None = None
     ) -> DeliveryOutcome:
         """Deliver an event and end its transaction.
 
@@ -99,7 +98,7 @@ class EventFlow:
 
     def deliver(
         self,
-        session: Session,
+        session: EventSession,
         business_object: BusinessObject,
         receiver: Receiver,
         elimination: DuplicateElimination | None,
@@ -124,7 +123,7 @@ class EventFlow:
 
     def _delivered(
         self,
-        session: Session,
+        session: EventSession,
         event: Event,
         elimination: DuplicateElimination | None,
         request: ReportRequest | None,
@@ -156,7 +155,7 @@ class EventFlow:
             raise ConfigurationError(f"There is no collaboration {excerpt(name)!r}; there are: {known}.")
         return receiver
 
-    def _report(self, session: Session, event: Event, request: ReportRequest, delivery: _Delivery) -> None:
+    def _report(self, session: EventSession, event: Event, request: ReportRequest, delivery: _Delivery) -> None:
         try:
             report = self._reports.report(event, request, delivery.outcome, delivery.error, delivery.business_object)
         except Exception as error:  # noqa: BLE001  # a data handler may belong to the application
@@ -165,7 +164,7 @@ class EventFlow:
         if report is not None:
             session.create_producer(request.reply_to).send(report)
 
-    def _copy(self, session: Session, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
+    def _copy(self, session: EventSession, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
         target = self._target(outcome)
         if outcome is not DeliveryOutcome.SUCCEED:
             logger.warning(

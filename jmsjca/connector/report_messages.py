@@ -17,12 +17,14 @@ from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.redelivery.encounter import encodable
 
-__all__ = ["ReportRequest", "Reports", "report_request"]
+__all__ = ["FEEDBACK", "MESSAGE_TYPE", "ReportRequest", "Reports", "report_request"]
 
-_MESSAGE_TYPE, _FEEDBACK = "JMS_IBM_MsgType", "JMS_IBM_Feedback"
+MESSAGE_TYPE, FEEDBACK = "JMS_IBM_MsgType", "JMS_IBM_Feedback"
+"""The properties of reports that are integers."""
+
 _PAN, _NAN, _PASS_ID = "JMS_IBM_Report_PAN", "JMS_IBM_Report_NAN", "JMS_IBM_Report_Pass_Correl_ID"
 _DATAGRAM, _REPORT = 8, 4
-_UNSET = (None, 0, "0")
+_UNSET = (None, 0, "0", "false")
 _URI = "queue://"
 
 
@@ -53,7 +55,9 @@ def report_request(event: Event) -> ReportRequest | None:
     of_success, of_failure, passes_id = (
         message.get_object_property(name) not in _UNSET for name in (_PAN, _NAN, _PASS_ID)
     )
-    if not (of_success or of_failure) or message.get_object_property(_MESSAGE_TYPE) not in {None, _DATAGRAM}:
+    # Some senders, those over STOMP for instance, have texts only.
+    kind = message.get_object_property(MESSAGE_TYPE)
+    if not (of_success or of_failure) or kind not in {None, _DATAGRAM, str(_DATAGRAM)}:
         return None
     correlation_id = message.correlation_id if passes_id else event.event_id or message.message_id
     return ReportRequest(of_success, of_failure, correlation_id, _usable(message.reply_to))
@@ -119,10 +123,11 @@ class Reports:
             return None
         made = self._of_success(event, business_object) if succeeded else TextMessage(encodable(str(error)))
         made.correlation_id = request.correlation_id
-        made.set_int_property(_MESSAGE_TYPE, _REPORT)
-        made.set_int_property(_FEEDBACK, MQFB_PAN if succeeded else MQFB_NAN)
-        if self._config.message_response_result_property is not None:
-            made.set_string_property(self._config.message_response_result_property, str(outcome))
+        made.set_int_property(MESSAGE_TYPE, _REPORT)
+        made.set_int_property(FEEDBACK, MQFB_PAN if succeeded else MQFB_NAN)
+        name = self._config.message_response_result_property
+        if name is not None and name != FEEDBACK:  # which has the result already, as its code
+            made.set_string_property(name, str(outcome))
         return made
 
     def _of_success(self, event: Event, business_object: BusinessObject | None) -> Message:

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SPARK = {"event-pipeline", "spark"}
 PAGES = [page for page in PAGES if page.parent.name != "reference"]  # generated when the site is built
 
 
@@ -27,7 +28,7 @@ def test_there_are_pages_with_code():
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=[pytest.mark.spark] if p.stem == "spark" else [], id=name(p)) for p in PAGES if blocks(p)],
+    [pytest.param(p, marks=[pytest.mark.spark] if p.stem in SPARK else [], id=name(p)) for p in PAGES if blocks(p)],
 )
 def test_the_code_of_a_page_runs(page, tmp_path):
     code = "\n\n".join(blocks(page)).replace("/var/lib/app/broker.db", f"{tmp_path}/broker.db")
