@@ -352,6 +352,8 @@ def _explain(error: ValidationError) -> str:
 def _problems(error: ValidationError) -> Iterator[str]:
     for problem in error.errors(include_url=False):
         field = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "default_factory_not_called":
+            continue  # the field that it depends on is invalid, and reported itself
         if problem["type"] == "extra_forbidden":
             known = ", ".join(sorted(ConnectorConfig.model_fields))
             yield f"{excerpt(field)} is unknown; there are {known}, and {', '.join(DOCUMENTED_NAMES)}"

@@ -168,3 +168,9 @@ def test_a_data_handler_class_is_loaded_at_once():
 def test_a_mime_type_without_a_handler_is_refused():
     with pytest.raises(ConfigurationError, match="text/unheard-of"):
         Connector(config(data_handler_mime_type="text/unheard-of"), print)
+
+
+def test_only_the_wrong_field_is_reported_and_not_those_that_depend_on_it():
+    with pytest.raises(ConfigurationError) as caught:
+        ConnectorConfig.from_properties({"InputDestination": "A;B;C"})
+    assert str(caught.value) == "The connector's configuration is wrong: connection_url is missing."
