@@ -7,7 +7,7 @@ import pytest
 ROOMS = {
     "jmsjca.config": ["ConnectionURL", "parse_options"],
     "jmsjca.connector": [
-        *("Activities", "BusinessObject", "Connector", "ConnectorConfig", "DataHandler", "ReturnCode"),
+        *("Activities", "BusinessObject", "Connector", "ConnectorConfig", "DataHandler", "EventPipeline", "ReturnCode"),
     ],
     "jmsjca.descriptors": ["Deployment", "read"],
     "jmsjca.management": ["Insight", "MBeanServer"],
@@ -25,7 +25,7 @@ ROOMS = {
 def test_name_is_offered_and_listed(room, name):
     module = import_module(room)
     assert getattr(module, name) is not None
-    assert name in dir(module)
+    assert name in module.__all__
 
 
 def test_unknown_name_of_management_is_an_attribute_error():
