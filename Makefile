@@ -21,6 +21,8 @@ format: $(VENV)/.dev     ## let ruff write the style
 torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills, random bytes, of brokers too
 	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.relay_kills embedded artemis-amqp activemq-stomp
+	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.replay_kills embedded artemis-amqp
+	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.stop_moments embedded artemis-amqp
 	$(BIN)/python -m tests.torture.backlog_memory
 	$(BIN)/python -m tests.model.run --steps 1000000
 	$(BIN)/python -m tests.unit.inbound.random_walk --walks 50

@@ -15,7 +15,18 @@ from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import JMSError
 from jmsjca.messages.message import Message
 
-__all__ = ["Admin", "Capabilities", "Connection", "Consumer", "Delivery", "Depth", "Order", "Provider", "Unit"]
+__all__ = [
+    "Activity",
+    "Admin",
+    "Capabilities",
+    "Connection",
+    "Consumer",
+    "Delivery",
+    "Depth",
+    "Order",
+    "Provider",
+    "Unit",
+]
 
 
 class Order(Enum):
@@ -64,6 +75,9 @@ class Capabilities:
     admin: bool = False  #: administration is available: `Connection.admin` is not None
     counts_held: bool = False  #: `Admin.depth` counts the messages that consumers hold
     lists_destinations: bool = False  #: `Admin.destinations` is available
+    creates_queues: bool = False  #: `Admin.create` is available
+    counts_consumers: bool = False  #: `Admin.activity` counts the consumers
+    counts_traffic: bool = False  #: `Admin.activity` counts the messages that came and went
     configurable: bool = False  #: `Admin.configure` changes the settings of destinations
     shared_between_processes: bool = False  #: other processes can use the same destinations
 
@@ -80,6 +94,15 @@ class Depth:
     def total(self) -> int:
         """The total of all three."""
         return self.ready + self.held + self.scheduled
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """The use of a queue. The counters of messages begin at any number: only differences have a meaning."""
+
+    consumers: int | None = None  #: open consumers; None without the capability counts_consumers
+    added: int | None = None  #: messages that came in; None without the capability counts_traffic
+    settled: int | None = None  #: messages that consumers acknowledged; None without the capability counts_traffic
 
 
 class Delivery(Protocol):
@@ -174,6 +197,18 @@ class Admin(Protocol):
 
     def depth(self, source: Destination | Subscription) -> Depth:
         """Return the numbers of messages of a queue or a durable subscription."""
+        ...
+
+    def activity(self, source: Destination | Subscription) -> Activity:
+        """Return the use of a queue or a durable subscription."""
+        ...
+
+    def create(self, queue: Destination) -> None:
+        """Create a queue; one that exists is no error. `InvalidDestinationError` for a topic: it needs no creation."""
+        ...
+
+    def remove(self, queue: Destination) -> None:
+        """Delete a queue with its messages, as `Connection.remove` does."""
         ...
 
     def purge(self, source: Destination | Subscription) -> int:

@@ -7,19 +7,25 @@ import typer
 
 from jmsjca import __version__
 from jmsjca.errors import ProviderNotInstalledError
+from jmsjca.management.bench_command import bench_app
 from jmsjca.management.console_command import console_app
 from jmsjca.management.dead_letter_commands import dead_letter_app
+from jmsjca.management.file_commands import file_app
+from jmsjca.management.mcp_command import mcp_app
 from jmsjca.management.queue_commands import queue_app, selector_app
 from jmsjca.management.relay_command import relay_app
 from jmsjca.management.worker_commands import worker_app
 
 __all__ = ["app"]
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(queue_app)
 app.add_typer(relay_app)
 app.add_typer(worker_app)
 app.add_typer(console_app)
+app.add_typer(mcp_app)
+app.add_typer(bench_app)
+app.add_typer(file_app, name="file")
 app.add_typer(dead_letter_app, name="dlq")
 app.add_typer(selector_app, name="selector")
 

@@ -1,13 +1,15 @@
-"""The commands ``jmsjca dlq``: list, show, replay, drop and export dead letters."""
+"""The commands ``jmsjca dlq``: list, show, replay, edit, drop, export and import dead letters."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jmsjca.errors import InvalidArgumentError
+from jmsjca.errors import ConfigurationError, InvalidArgumentError
 from jmsjca.management.dead_letter import DeadLetterRecord
-from jmsjca.management.insight import Change, Insight
+from jmsjca.management.insight import Change, Edit, Insight, selector_of_ids
+from jmsjca.management.message_file import message_line, read_lines
 from jmsjca.management.presentation import (
     JsonOption,
     SelectorOption,
@@ -15,17 +17,26 @@ from jmsjca.management.presentation import (
     broker_url,
     message_row,
     parse_destination,
+    parse_property,
     print_json,
     print_rows,
 )
 from jmsjca.messages.message import Message
 
-__all__ = ["dead_letter_app", "print_changes"]
+__all__ = ["dead_letter_app", "edit_of", "print_changes"]
 
-dead_letter_app = typer.Typer(rich_markup_mode=None, help="Inspect, replay and drop dead letters.")
+dead_letter_app = typer.Typer(
+    rich_markup_mode=None, help="Inspect, replay, edit, drop, export and import dead letters."
+)
 
 _QueueArgument = Annotated[str, typer.Argument(help="The dead-letter queue.")]
+_IdArgument = Annotated[str, typer.Argument(help="The id of the dead letter, as dlq list shows it.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the messages, and change nothing.")]
+BodyOption = Annotated[str | None, typer.Option(help="The new text of the body; without it, the body stays.")]
+PropertyOption = Annotated[
+    list[str] | None, typer.Option("--property", "-p", help="A property to set, NAME=VALUE; may be repeated.")
+]
+RemoveOption = Annotated[list[str] | None, typer.Option(help="A property to remove; may be repeated.")]
 
 
 @dead_letter_app.command("list")
@@ -40,7 +51,7 @@ def list_letters(
 @dead_letter_app.command()
 def show(
     queue: _QueueArgument,
-    message_id: Annotated[str, typer.Argument(help="The id of the dead letter, as dlq list shows it.")],
+    message_id: _IdArgument,
     url: UrlOption,
     json: JsonOption = False,
 ) -> None:
@@ -69,12 +80,34 @@ def replay(  # noqa: PLR0917  # typer calls it by name
     url: UrlOption,
     selector: SelectorOption = None,
     to: Annotated[str | None, typer.Option(help="A destination for all: NAME, queue:NAME or topic:NAME.")] = None,
+    rate: Annotated[float | None, typer.Option(help="The maximum number of messages in a second.")] = None,
     dry_run: _DryRun = False,
     json: JsonOption = False,
 ) -> int:
     """Send dead letters back to where each came from, each in one transaction. The exit status is 1 if one is gone."""
     target = parse_destination(to) if to else None
-    return print_changes(Insight(broker_url(url)).replay(queue, selector, to=target, dry_run=dry_run), as_json=json)
+    changes = Insight(broker_url(url)).replay(queue, selector, to=target, rate=rate, dry_run=dry_run)
+    return print_changes(changes, as_json=json)
+
+
+@dead_letter_app.command("edit")
+def edit_letter(  # noqa: PLR0917  # typer calls it by name
+    queue: _QueueArgument,
+    message_id: _IdArgument,
+    url: UrlOption,
+    body: BodyOption = None,
+    properties: PropertyOption = None,
+    remove: RemoveOption = None,
+    to: Annotated[str | None, typer.Option(help="The destination: NAME, queue:NAME or topic:NAME.")] = None,
+    dry_run: _DryRun = False,
+    json: JsonOption = False,
+) -> int:
+    """Edit a dead letter and replay it, in one transaction. The exit status is 1 if it is gone."""
+    insight, target = Insight(broker_url(url)), parse_destination(to) if to else None
+    _find(insight, queue, message_id)
+    edit = edit_of(body, properties, remove)
+    changes = insight.replay(queue, selector_of_ids([message_id]), to=target, edit=edit, dry_run=dry_run)
+    return print_changes(changes, as_json=json)
 
 
 @dead_letter_app.command()
@@ -95,14 +128,35 @@ def drop(  # noqa: PLR0917  # typer calls it by name
 @dead_letter_app.command()
 def export(queue: _QueueArgument, url: UrlOption, selector: SelectorOption = None) -> None:
     """Write dead letters as JSON lines, each with its body and its failure. The queue is not changed."""
-    insight, page = Insight(broker_url(url)), 1
-    while found := insight.messages(queue, selector, page=page, page_size=_EXPORT_PAGE):
-        for message in found:
-            print_json(message_row(message), lines=True)
-        page += 1
+    for message in Insight(broker_url(url)).all_messages(queue, selector):
+        print_json(message_line(message), lines=True)
 
 
-_EXPORT_PAGE = 1000
+@dead_letter_app.command("import")
+def import_letters(
+    queue: _QueueArgument,
+    file: Annotated[Path, typer.Argument(help="JSON lines of dlq export.")],
+    url: UrlOption,
+    json: JsonOption = False,
+) -> None:
+    """Send the messages of a file to a queue, all in one transaction. Each gets a new id."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            count = Insight(broker_url(url)).send_all(queue, read_lines(lines))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read: {error}.") from error
+    print_rows([{"queue": queue, "imported": count}], as_json=json)
+
+
+def edit_of(body: str | None, properties: list[str] | None, remove: list[str] | None) -> Edit:
+    """Return the edit that the options describe.
+
+    Raises:
+        InvalidArgumentError: They describe none, or a property is not ``NAME=VALUE``.
+    """
+    if body is None and not properties and not remove:
+        raise InvalidArgumentError("There is nothing to edit: add --body, --property or --remove.")
+    return Edit(body, dict(map(parse_property, properties or [])), remove or [])
 
 
 def print_changes(changes: Iterable[Change], *, as_json: bool) -> int:

@@ -5,65 +5,41 @@ every message in one queue, exactly once.
 """
 
 import logging
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.destinations import Destination, Queue
-from jmsjca.errors import InvalidArgumentError, InvalidDestinationError, JMSError, MessageFormatError, NotSupportedError
-from jmsjca.management.dead_letter import DeadLetterRecord, replay_copy
+from jmsjca.errors import InvalidArgumentError, InvalidDestinationError, MessageFormatError, NotSupportedError
+from jmsjca.management.dead_letter import DeadLetterRecord
+from jmsjca.management.destination_info import DestinationInfo, describe, in_order, measure_rates, require_admin
+from jmsjca.management.message_changes import (
+    Change,
+    Edit,
+    Handle,
+    carry_out,
+    copy_message,
+    delete,
+    edited,
+    move,
+    paced,
+    replay,
+    selector_of_ids,
+)
 from jmsjca.messages.message import Message
-from jmsjca.messages.properties import DUPLICATE_ID
-from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
-from jmsjca.redelivery.moved_copy import plain_copy
 
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
 
-__all__ = ["Change", "DestinationInfo", "Insight", "selector_of_ids"]
+__all__ = ["Change", "DestinationInfo", "Edit", "Insight", "selector_of_ids"]
 
 logger = logging.getLogger("jmsjca.management")
-
-_BATCH = 50  # ids in the selector of one consumer
-_PATIENCE = 5.0  # seconds to wait for a message that was browsed; then another consumer has it
-
-_Handle = Callable[[Session, Message, Destination | None], None]
-
-
-@dataclass(frozen=True, slots=True)
-class DestinationInfo:
-    """A destination of the broker.
-
-    Attributes:
-        destination: The destination.
-        depth: The numbers of messages of a queue; None for a topic.
-    """
-
-    destination: Destination
-    depth: spi.Depth | None
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The result for one message of a replay, a move or a deletion.
-
-    Attributes:
-        message_id: The id of the message.
-        target: The destination that the message is sent to; None if it is deleted.
-        outcome: "done"; "planned" in a dry run; "gone" if another consumer had received the message; or "skipped" if it
-            has no id to select it by.
-        replays: The number of earlier replays of a dead letter.
-    """
-
-    message_id: str
-    target: Destination | None
-    outcome: str
-    replays: int = 0
 
 
 class Insight:
@@ -92,9 +68,67 @@ class Insight:
             NotSupportedError: The broker does not list its destinations.
         """
         with self._factory.create_connection() as connection:
-            admin = _admin(connection, "lists_destinations")
-            found = sorted(admin.destinations(), key=lambda each: (each.kind, each.name))
-            return [_info(admin, each) for each in found]
+            admin = require_admin(connection, "lists_destinations")
+            return [describe(admin, connection.capabilities, each) for each in in_order(admin.destinations())]
+
+    def destination_rates(
+        self, interval: float = 1.0, *, pause: Callable[[float], None] = time.sleep
+    ) -> Sequence[DestinationInfo]:
+        """Return the destinations, with the messages in a second of each queue.
+
+        Args:
+            interval: Seconds to measure.
+            pause: Waits a number of seconds.
+
+        Raises:
+            InvalidArgumentError: The interval is not above 0.
+            NotSupportedError: The broker does not list its destinations, or does not count their traffic.
+        """
+        if not interval > 0:
+            raise InvalidArgumentError(f"interval={interval} must be above 0 seconds.")
+        with self._factory.create_connection() as connection:
+            require_admin(connection, "lists_destinations")
+            admin = require_admin(connection, "counts_traffic")
+            return measure_rates(admin, connection.capabilities, interval, pause)
+
+    def queue_info(self, queue: str) -> DestinationInfo:
+        """Return the depth and the use of one queue.
+
+        Raises:
+            NotSupportedError: The broker has no administration over this protocol.
+        """
+        with self._factory.create_connection() as connection:
+            return describe(require_admin(connection, "admin"), connection.capabilities, Queue(queue))
+
+    def create(self, queue: Destination) -> None:
+        """Create a queue; one that exists is no error.
+
+        Raises:
+            InvalidDestinationError: It is a topic, which exists as soon as it is used; or the broker refuses the name.
+            NotSupportedError: The broker creates no queues over this protocol.
+        """
+        with self._factory.create_connection() as connection:
+            require_admin(connection, "creates_queues").create(queue)
+
+    def remove(self, queue: Destination) -> None:
+        """Delete a queue with its messages.
+
+        Raises:
+            InvalidDestinationError: The queue does not exist, or is temporary.
+            IllegalStateError: The queue has consumers.
+            NotSupportedError: The broker has no administration over this protocol.
+        """
+        with self._factory.create_connection() as connection:
+            require_admin(connection, "admin").remove(queue)
+
+    def purge(self, queue: str) -> int:
+        """Delete all messages that wait in a queue, in one step, and return their number; held ones stay.
+
+        Raises:
+            NotSupportedError: The broker has no administration over this protocol.
+        """
+        with self._factory.create_connection() as connection:
+            return require_admin(connection, "admin").purge(Queue(queue))
 
     def find_destinations(
         self, containing: str = "", *, page: int = 1, page_size: int = 50
@@ -114,11 +148,10 @@ class Insight:
         """
         _check_page(page, page_size)
         with self._factory.create_connection() as connection:
-            admin = _admin(connection, "lists_destinations")
-            found = [each for each in admin.destinations() if containing.lower() in each.name.lower()]
-            found.sort(key=lambda each: (each.kind, each.name))
+            admin = require_admin(connection, "lists_destinations")
+            found = [each for each in in_order(admin.destinations()) if containing.lower() in each.name.lower()]
             shown = found[(page - 1) * page_size : page * page_size]
-            return [_info(admin, each) for each in shown], len(found)
+            return [describe(admin, connection.capabilities, each) for each in shown], len(found)
 
     def message(self, queue: str, message_id: str) -> Message:
         """Return a message that waits in a queue, without consuming it.
@@ -156,6 +189,11 @@ class Insight:
         with self._session() as session:
             return list(islice(_browse(session, queue, selector), (page - 1) * page_size, page * page_size))
 
+    def all_messages(self, queue: str, selector: str | None = None) -> Iterator[Message]:
+        """Yield the messages that wait in a queue, without consuming them; as `messages` without pages."""
+        with self._session() as session:
+            yield from _browse(session, queue, selector)
+
     def dead_letters(self, queue: str, selector: str | None = None) -> Sequence[DeadLetterRecord]:
         """Return the records of the messages in a dead-letter queue, sorted by origin, reason and age (oldest first).
 
@@ -171,7 +209,14 @@ class Insight:
             return sorted(map(DeadLetterRecord.of, _browse(session, queue, selector)), key=_order)
 
     def replay(
-        self, queue: str, selector: str | None = None, *, to: Destination | None = None, dry_run: bool = False
+        self,
+        queue: str,
+        selector: str | None = None,
+        *,
+        to: Destination | None = None,
+        edit: Edit | None = None,
+        rate: float | None = None,
+        dry_run: bool = False,
     ) -> Iterator[Change]:
         """Send dead letters back to where each came from. Each is sent and acknowledged in one transaction.
 
@@ -182,6 +227,8 @@ class Insight:
             queue: The name of the dead-letter queue.
             selector: Only matching messages; None for all.
             to: The destination for all; None for the origin of each.
+            edit: Changes each message before it is sent; None for none.
+            rate: The maximum number of messages in a second; None for no limit.
             dry_run: True to change nothing.
 
         Yields:
@@ -189,9 +236,11 @@ class Insight:
 
         Raises:
             InvalidDestinationError: A message has no record of its origin, and ``to`` is None. Nothing is changed.
+            InvalidArgumentError: The edit does not fit a message, or the rate is not above 0.
             NotSupportedError: The broker has no selectors, or cannot send and acknowledge atomically.
         """
-        return self._change(queue, selector, lambda record: to or _known_origin(record), _replay, dry_run=dry_run)
+        handle = replay if edit is None else edited(edit, as_replay=True)
+        return self._change(queue, selector, lambda record: to or _known_origin(record), handle, rate, dry_run=dry_run)
 
     def move(
         self, queue: str, selector: str | None = None, *, to: Destination, dry_run: bool = False
@@ -210,7 +259,55 @@ class Insight:
         Raises:
             NotSupportedError: As `replay`.
         """
-        return self._change(queue, selector, lambda _: to, _move, dry_run=dry_run)
+        return self._change(queue, selector, lambda _: to, move, dry_run=dry_run)
+
+    def copy(
+        self, queue: str, selector: str | None = None, *, to: Destination, dry_run: bool = False
+    ) -> Iterator[Change]:
+        """Send copies of messages to another destination, each in one transaction; the messages stay.
+
+        A repeated call sends the copies again.
+
+        Args:
+            queue: The name of the queue.
+            selector: Only matching messages; None for all.
+            to: The destination.
+            dry_run: True to change nothing.
+
+        Yields:
+            The change of each message, after its commit.
+
+        Raises:
+            NotSupportedError: The broker cannot browse.
+        """
+        found = list(self.all_messages(queue, selector))  # the copies may go to the same queue
+        with self._session() as session:
+            for message in found:
+                planned = _planned(DeadLetterRecord.of(message), to)
+                if not dry_run:
+                    copy_message(session, message, to)
+                yield planned if dry_run else replace(planned, outcome="done")
+
+    def edit(self, queue: str, message_id: str, edit: Edit, *, to: Destination | None = None) -> Change:
+        """Replace a message by an edited copy, in one transaction. The copy has a new id.
+
+        Args:
+            queue: The name of the queue.
+            message_id: The id of the message.
+            edit: The changes.
+            to: The destination of the copy; None for the same queue, where it goes to the end.
+
+        Returns:
+            The change, after its commit.
+
+        Raises:
+            InvalidArgumentError: The queue has no such message, or the edit does not fit it.
+            NotSupportedError: As `replay`.
+        """
+        self.message(queue, message_id)
+        target, selector = to or Queue(queue), selector_of_ids([message_id])
+        change, *_ = self._change(queue, selector, lambda _: target, edited(edit, as_replay=False))
+        return change
 
     def delete(self, queue: str, selector: str | None = None, *, dry_run: bool = False) -> Iterator[Change]:
         """Delete messages, each in one transaction.
@@ -226,26 +323,38 @@ class Insight:
         Raises:
             NotSupportedError: As `replay`.
         """
-        return self._change(queue, selector, lambda _: None, _delete, dry_run=dry_run)
+        return self._change(queue, selector, lambda _: None, delete, dry_run=dry_run)
+
+    def send_all(self, queue: str, messages: Iterable[Message]) -> int:
+        """Send messages to a queue, all in one transaction; return their number.
+
+        Raises:
+            NotSupportedError: The broker cannot send in a transaction.
+        """
+        count = 0
+        with self._session(transacted=True) as session:
+            for message in messages:
+                copy_message(session, message, Queue(queue))
+                count += 1
+            session.commit()
+        return count
 
     def _change(
         self,
         queue: str,
         selector: str | None,
         target: Callable[[DeadLetterRecord], Destination | None],
-        handle: _Handle,
+        handle: Handle,
+        rate: float | None = None,
         *,
-        dry_run: bool,
+        dry_run: bool = False,
     ) -> Iterator[Change]:
         plan = [_planned(record, target(record)) for record in self.dead_letters(queue, selector)]
         if dry_run:
             yield from plan
             return
-        yield from (replace(each, outcome="skipped") for each in plan if not each.message_id)
-        changes = [each for each in plan if each.message_id]
         with self._session(transacted=True) as session:
-            for start in range(0, len(changes), _BATCH):
-                yield from _carry_out(session, queue, changes[start : start + _BATCH], handle)
+            yield from paced(carry_out(session, queue, plan, handle), rate)
 
     @contextmanager
     def _session(self, *, transacted: bool = False) -> Generator[Session]:
@@ -259,26 +368,9 @@ class Insight:
                 yield session
 
 
-def selector_of_ids(ids: Iterable[str]) -> str:
-    """Return the selector of the messages with these ids, of which there is one at least."""
-    quoted = ("'" + each.replace("'", "''") + "'" for each in ids)
-    return f"JMSMessageID IN ({', '.join(quoted)})"
-
-
 def _check_page(page: int, page_size: int) -> None:
     if page < 1 or page_size < 1:
         raise InvalidArgumentError(f"page={page} and page_size={page_size} must be 1 or more.")
-
-
-def _info(admin: spi.Admin, found: Destination) -> DestinationInfo:
-    return DestinationInfo(found, admin.depth(found) if found.kind == "queue" else None)
-
-
-def _admin(connection: Connection, capability: str) -> spi.Admin:
-    admin = connection.admin if getattr(connection.capabilities, capability) else None
-    if admin is None:
-        raise NotSupportedError(f"This broker lacks the capability {capability} over this protocol; name the queue.")
-    return admin
 
 
 def _browse(session: Session, queue: str, selector: str | None) -> Iterator[Message]:
@@ -312,50 +404,3 @@ def _known_origin(record: DeadLetterRecord) -> Destination:
 
 def _planned(record: DeadLetterRecord, target: Destination | None) -> Change:
     return Change(record.message_id or "", target, "planned", record.replays)
-
-
-def _carry_out(session: Session, queue: str, plan: Sequence[Change], handle: _Handle) -> Iterator[Change]:
-    planned = {each.message_id: each for each in plan}
-    left = [each.message_id for each in plan]  # one id may belong to several messages
-    with session.create_consumer(Queue(queue), selector_of_ids(planned)) as consumer:
-        while left and (message := consumer.receive(_PATIENCE)) is not None:
-            change = planned[message.message_id or ""]
-            _commit(session, message, change.target, handle)
-            left = _without(left, change.message_id)
-            yield replace(change, outcome="done")
-    yield from (replace(planned[each], outcome="gone") for each in left)
-
-
-def _commit(session: Session, message: Message, to: Destination | None, handle: _Handle) -> None:
-    try:
-        handle(session, message, to)
-        session.commit()
-    except BaseException:
-        with suppress(JMSError):
-            session.rollback()
-        raise
-
-
-def _without(ids: list[str], one: str) -> list[str]:
-    """Return the ids without the first one that is equal to ``one``."""
-    place = ids.index(one) if one in ids else len(ids)
-    return ids[:place] + ids[place + 1 :]
-
-
-def _replay(session: Session, message: Message, to: Destination | None) -> None:
-    _send(session, replay_copy(message), to)
-
-
-def _move(session: Session, message: Message, to: Destination | None) -> None:
-    copy = plain_copy(message)
-    copy.properties.pop(DUPLICATE_ID, None)  # a broker that has seen the id before would drop the message
-    _send(session, copy, to)
-
-
-def _delete(session: Session, message: Message, to: Destination | None) -> None:
-    """Send nothing: the commit acknowledges the message."""
-    del session, message, to
-
-
-def _send(session: Session, copy: Message, to: Destination | None) -> None:
-    session.create_producer(to).send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)

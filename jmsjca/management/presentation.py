@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from jmsjca.destinations import Destination, Queue, Topic
-from jmsjca.errors import ConfigurationError, MessageFormatError, excerpt
+from jmsjca.errors import ConfigurationError, InvalidArgumentError, MessageFormatError, excerpt
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import Properties
 
@@ -19,6 +19,7 @@ __all__ = [
     "broker_url",
     "message_row",
     "parse_destination",
+    "parse_property",
     "print_json",
     "print_rows",
 ]
@@ -60,6 +61,18 @@ def parse_destination(text: str) -> Destination:
     if colon and kind in {"queue", "topic"}:
         return Queue(name) if kind == "queue" else Topic(name)
     return Queue(text)
+
+
+def parse_property(text: str) -> tuple[str, str]:
+    """Return the name and the value of ``NAME=VALUE``.
+
+    Raises:
+        InvalidArgumentError: The text is something else.
+    """
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise InvalidArgumentError(f"The property {text!r:.100} must be NAME=VALUE.")
+    return name, value
 
 
 def print_json(value: object, *, lines: bool = False) -> None:

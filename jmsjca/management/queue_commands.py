@@ -6,10 +6,17 @@ from typing import Annotated
 import typer
 
 from jmsjca.destinations import Queue
-from jmsjca.errors import InvalidArgumentError
-from jmsjca.management.dead_letter_commands import print_changes
+from jmsjca.management.dead_letter_commands import (
+    BodyOption,
+    PropertyOption,
+    RemoveOption,
+    edit_of,
+    print_changes,
+    print_field,
+)
 from jmsjca.management.doctor import diagnose
 from jmsjca.management.insight import DestinationInfo, Insight
+from jmsjca.management.message_view import MessageView
 from jmsjca.management.presentation import (
     JsonOption,
     SelectorOption,
@@ -17,6 +24,8 @@ from jmsjca.management.presentation import (
     broker_url,
     message_row,
     parse_destination,
+    parse_property,
+    print_json,
     print_rows,
 )
 from jmsjca.management.redelivery_ladder import redelivery_ladder
@@ -36,9 +45,33 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the messages, and
 
 
 @queue_app.command()
-def queues(url: UrlOption, json: JsonOption = False) -> None:
-    """List queues with their depths, and topics."""
-    print_rows(map(_destination_row, Insight(broker_url(url)).destinations()), as_json=json)
+def queues(
+    url: UrlOption,
+    rates: Annotated[
+        float | None, typer.Option(help="Measure the messages per second of each queue, for so many seconds.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List queues with their depths and consumers, and topics."""
+    insight = Insight(broker_url(url))
+    if rates is None:
+        print_rows(map(_destination_row, insight.destinations()), as_json=json)
+    else:
+        print_rows(map(_rate_row, insight.destination_rates(rates)), as_json=json)
+
+
+@queue_app.command()
+def create(queue: _QueueArgument, url: UrlOption, json: JsonOption = False) -> None:
+    """Create a queue; one that exists stays as it is."""
+    Insight(broker_url(url)).create(Queue(queue))
+    print_rows([{"queue": queue, "outcome": "created"}], as_json=json)
+
+
+@queue_app.command()
+def remove(queue: _QueueArgument, url: UrlOption, json: JsonOption = False) -> None:
+    """Delete a queue with its messages. A queue with consumers is not deleted."""
+    Insight(broker_url(url)).remove(Queue(queue))
+    print_rows([{"queue": queue, "outcome": "removed"}], as_json=json)
 
 
 @queue_app.command()
@@ -56,6 +89,57 @@ def browse(  # noqa: PLR0917  # typer calls it by name
 
 
 @queue_app.command()
+def view(
+    queue: _QueueArgument,
+    message_id: Annotated[str, typer.Argument(help="The id of the message, as browse shows it.")],
+    url: UrlOption,
+    json: JsonOption = False,
+) -> None:
+    """Show one message: its headers, its properties and its body by type."""
+    message = Insight(broker_url(url)).message(queue, message_id)
+    if json:
+        print_json(message_row(message))
+        return
+    shown = MessageView.of(message)
+    for name, value in {"kind": shown.kind, **shown.headers}.items():
+        print_field(name, value)
+    for entry in shown.properties:
+        print_field(f"property {entry.name}", f"{entry.value} ({entry.type})")
+    for entry in shown.entries:
+        print_field(f"entry {entry.name}", f"{entry.value} ({entry.type})")
+    typer.echo("" if shown.text is None else shown.text)
+
+
+@queue_app.command()
+def edit(  # noqa: PLR0917  # typer calls it by name
+    queue: _QueueArgument,
+    message_id: Annotated[str, typer.Argument(help="The id of the message, as browse shows it.")],
+    url: UrlOption,
+    body: BodyOption = None,
+    properties: PropertyOption = None,
+    remove: RemoveOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Replace a message by an edited copy at the end of the queue, in one transaction."""
+    change = Insight(broker_url(url)).edit(queue, message_id, edit_of(body, properties, remove))
+    return print_changes([change], as_json=json)
+
+
+@queue_app.command()
+def copy(  # noqa: PLR0917  # typer calls it by name
+    queue: _QueueArgument,
+    to: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
+    url: UrlOption,
+    selector: SelectorOption = None,
+    dry_run: _DryRun = False,
+    json: JsonOption = False,
+) -> int:
+    """Send copies of messages to another destination; the messages stay."""
+    target = parse_destination(to)
+    return print_changes(Insight(broker_url(url)).copy(queue, selector, to=target, dry_run=dry_run), as_json=json)
+
+
+@queue_app.command()
 def send(
     destination: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
     body: Annotated[str, typer.Argument(help="The text.")],
@@ -64,7 +148,7 @@ def send(
     json: JsonOption = False,
 ) -> None:
     """Send a text message."""
-    message = TextMessage(body, properties=dict(map(_pair, properties or [])))
+    message = TextMessage(body, properties=dict(map(parse_property, properties or [])))
     with ConnectionFactory(broker_url(url)).create_connection() as connection, connection.create_session() as session:
         session.create_producer(parse_destination(destination)).send(message)
     print_rows([message_row(message)], as_json=json)
@@ -163,19 +247,22 @@ def _destination_row(info: DestinationInfo) -> dict[str, object]:
         "ready": depth and depth.ready,
         "held": depth and depth.held,
         "scheduled": depth and depth.scheduled,
+        "consumers": info.activity and info.activity.consumers,
     }
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise InvalidArgumentError(f"The property {text!r:.100} must be NAME=VALUE.")
-    return name, value
+def _rate_row(info: DestinationInfo) -> dict[str, object]:
+    added, settled = info.added_per_second, info.settled_per_second
+    return {
+        **_destination_row(info),
+        "added_per_second": None if added is None else round(added, 1),
+        "settled_per_second": None if settled is None else round(settled, 1),
+    }
 
 
 def _typed_pair(text: str) -> tuple[str, object]:
     """Return a property; a value that is a number, true or false is one."""
-    name, value = _pair(text)
+    name, value = parse_property(text)
     if value.lower() in {"true", "false"}:
         return name, value.lower() == "true"
     for kind in (int, float):

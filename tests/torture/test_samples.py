@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture import relay_kills
+from tests.torture import relay_kills, replay_kills, stop_moments
 from tests.torture.kill_loop import KILLS, run
 from tests.torture.planted_faults import CHECKS, find, read_faults
 from tests.torture.strace import whole_calls
@@ -30,6 +30,22 @@ def test_relays_that_are_killed_send_each_message_once(capsys: pytest.CaptureFix
         print(f"\nkills of relays (sample of 100): {report}")
     assert not report.wrong, f"{report}"
     assert (report.lost, report.doubled) == (0, 0)
+
+
+def test_dead_letters_whose_replay_is_killed_are_replayed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    report = replay_kills.run("embedded", letters=500, kills=2, seed=20)
+    with capsys.disabled():
+        print(f"\nkills of replays (sample of 10000 letters): {report}")
+    assert report.kills > 0, f"{report}"
+    assert not report.wrong, f"{report}"
+
+
+def test_the_account_of_a_stop_is_that_of_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    report = stop_moments.run("embedded", moments=6, seed=20)
+    with capsys.disabled():
+        print(f"\nstops at random moments (sample of 200): {report}")
+    assert not report.wrong, f"{report}: {report.wrong}"
+    assert report.total("finished") > 0
 
 
 PLANTED_SAMPLE = {

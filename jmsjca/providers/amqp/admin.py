@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, cast
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import (
     ConnectionLostError,
+    InvalidDestinationError,
     JMSError,
     JMSSecurityError,
     TransactionInDoubtError,
@@ -20,14 +21,14 @@ from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import UNDECODABLE
 from jmsjca.providers.amqp.codec.sections import APPLICATION_PROPERTIES, VALUE, EncodedMessage
 from jmsjca.providers.amqp.delivery import ReceivedMessage
-from jmsjca.spi import Admin, Consumer, Delivery, Unit
+from jmsjca.spi import Consumer, Delivery, Unit
 
 __all__ = [
-    "ManagementAdmin",
     "ManagementClient",
     "ManagementConnection",
     "ManagementResponse",
     "ResponseFields",
+    "creatable_name",
     "expect_list",
     "expect_number",
     "unexpected_response",
@@ -198,6 +199,17 @@ def unexpected_response(expected: str, found: Any) -> JMSError:
     return JMSError(f"A response of the broker's management is invalid: expected {expected} got {shown}")
 
 
+def creatable_name(queue: Destination) -> str:
+    """Return the name of a queue that an operator may create.
+
+    Raises:
+        InvalidDestinationError: It is a topic, or temporary.
+    """
+    if not isinstance(queue, Queue) or queue.temporary:
+        raise InvalidDestinationError(f"{queue} cannot be created here: only queues with a name of yours are.")
+    return queue.name
+
+
 def expect_list(what: str, found: Any) -> list[Any]:
     """Return a value that must be a list.
 
@@ -254,11 +266,3 @@ class ResponseFields:
     def list(self, name: str) -> list[Any]:
         """Return a list field."""
         return expect_list(name, self.get(name))
-
-
-class ManagementAdmin(Admin, Protocol):
-    """An `Admin` that also deletes queues."""
-
-    def remove(self, queue: Destination) -> None:
-        """Delete a queue with its messages."""
-        ...

@@ -9,7 +9,6 @@ from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
 from jmsjca.forking import ForkGuard
-from jmsjca.providers.amqp.admin import ManagementAdmin
 from jmsjca.providers.amqp.browser import browse
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.consumer import AMQPConsumer
@@ -55,7 +54,7 @@ class AMQPConnection:
         self._sources = SourceFactory(links.broker, self._temporary_destinations, client_id)
         self._consumers = ConsumerRegistry()
         self._failure_counts = FailureCounts()
-        self._admin: ManagementAdmin | None = None  # created on demand; refers to this connection
+        self._admin: Admin | None = None  # created on demand; refers to this connection
         self._close_lock = threading.Lock()
         self._fork_guard = ForkGuard()
 
@@ -210,7 +209,7 @@ class AMQPConnection:
             raise NotSupportedError(f"{what} cannot be removed over AMQP; use the broker's own tools.")
         manager.remove(what)
 
-    def _management_admin(self) -> ManagementAdmin | None:
+    def _management_admin(self) -> Admin | None:
         with self._lock:
             if self._topology is not None:
                 return self._topology.admin

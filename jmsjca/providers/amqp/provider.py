@@ -4,12 +4,17 @@ from collections.abc import Callable
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import InvalidURLError, JMSError
+from jmsjca.providers.amqp.brokers.activemq import with_management
+from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.connection import AMQPConnection
+from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import check_version
 from jmsjca.providers.amqp.login import AMQPOptions, Login
 from jmsjca.providers.common.network import require_tls_for_password
 
 __all__ = ["AMQPProvider"]
+
+_CLOSE_TIMEOUT = 1.0  # seconds, for a connection that is not used
 
 
 class AMQPProvider:
@@ -38,4 +43,16 @@ class AMQPProvider:
         options = AMQPOptions.parse(url)
         require_tls_for_password(url, options, credentials, "amqps")
         engine, links = Login(url, options, credentials, client_id, clock, on_lost).open()
+        if options.management_url is not None:
+            links.broker = _managed(engine, links.broker, options, credentials)
         return AMQPConnection(engine, links, limits, clock, client_id)
+
+
+def _managed(
+    engine: Engine, broker: AMQPBrokerProfile, options: AMQPOptions, credentials: Credentials | None
+) -> AMQPBrokerProfile:
+    try:
+        return with_management(broker, options, credentials)
+    except JMSError:
+        engine.close(_CLOSE_TIMEOUT)
+        raise

@@ -27,6 +27,7 @@ __all__ = [
     "request_quick_ack",
     "require_tls_for_password",
     "spoken_protocol",
+    "tls_context",
 ]
 
 
@@ -62,6 +63,7 @@ class NetworkOptions:
         ca_file: The only certificate authorities (PEM) trusted to sign the broker's certificate. Default: the system's.
         certificate_file: This client's certificate (PEM), for brokers that request one.
         key_file: The private key (PEM) of that certificate, if it is not in the same file.
+        management_url: The URL of the broker's management over HTTP: of Jolokia on ActiveMQ Classic. Default: none.
     """
 
     connect_timeout: float = 30.0
@@ -71,6 +73,7 @@ class NetworkOptions:
     ca_file: str | None = None
     certificate_file: str | None = None
     key_file: str | None = None
+    management_url: str | None = None
 
     @classmethod
     def parse(cls, url: ConnectionURL) -> Self:
@@ -120,7 +123,7 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
     if not host:
         raise InvalidURLError(f"{url} names no host.")
     check_text(host, f"The host {host!a:.200}", InvalidURLError)  # the resolver would look up the part before a NUL
-    context = _tls_context(options) if tls else None
+    context = tls_context(options) if tls else None
     try:
         plain = socket.create_connection((host, port), timeout=options.connect_timeout)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -207,7 +210,12 @@ def _wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.S
         raise
 
 
-def _tls_context(options: NetworkOptions) -> ssl.SSLContext:
+def tls_context(options: NetworkOptions) -> ssl.SSLContext:
+    """Return the context of verified TLS connections.
+
+    Raises:
+        JMSSecurityError: A configured certificate file cannot be read.
+    """
     try:
         context = ssl.create_default_context(cafile=options.ca_file)  # with ca_file, only its authorities are trusted
         context.hostname_checks_common_name = False  # a common name is not a host name (RFC 9525, section 2)

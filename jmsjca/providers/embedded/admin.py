@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 
 from jmsjca.config import DestinationSettings
-from jmsjca.destinations import Destination, Subscription
+from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.errors import InvalidDestinationError
 from jmsjca.providers.embedded import maintenance
 from jmsjca.providers.embedded.store.queues import (
     find_queue,
     list_destinations,
+    open_queue,
     purge_queue,
     read_settings,
+    remove_queue,
     write_settings,
 )
 from jmsjca.providers.embedded.store.store import Store
-from jmsjca.spi import Depth
+from jmsjca.providers.embedded.store.temporary_destinations import is_temporary
+from jmsjca.spi import Activity, Depth
 
 __all__ = ["EmbeddedAdmin"]
 
@@ -23,6 +27,7 @@ _DUE = "SELECT count(*) FROM message WHERE mailbox = ? AND due <= ? AND (expires
 _SCHEDULED = "SELECT count(*) FROM message WHERE mailbox = ? AND due > ? AND (expires IS NULL OR expires > ?)"
 _EXPIRED = """SELECT count(*) FROM message INDEXED BY message_expires
               WHERE mailbox = ? AND expires <= ? AND owner IS NULL AND due IS NULL"""
+_CONSUMERS = "SELECT count(*) FROM consumer WHERE mailbox = ?"
 
 
 class EmbeddedAdmin:
@@ -50,6 +55,36 @@ class EmbeddedAdmin:
             due, scheduled = (cursor.execute(q, (queue_id, now, now)).fetchone()[0] for q in (_DUE, _SCHEDULED))
             expired = cursor.execute(_EXPIRED, (queue_id, now)).fetchone()[0]
         return Depth(ready + due - expired, held, scheduled)
+
+    def activity(self, source: Destination | Subscription) -> Activity:
+        """Count the consumers of a queue or a durable subscription, those of dead processes left out."""
+        self._store.release_dead_owners(now=True)
+        with self._store.read() as cursor:
+            return Activity(cursor.execute(_CONSUMERS, (find_queue(cursor, source),)).fetchone()[0])
+
+    def create(self, queue: Destination) -> None:
+        """Create a queue; one that exists is no error.
+
+        Raises:
+            InvalidDestinationError: It is a topic, or temporary.
+        """
+        if not isinstance(queue, Queue) or queue.temporary:
+            raise InvalidDestinationError(f"{queue} cannot be created here: only queues with a name of yours are.")
+        with self._store.write() as cursor:
+            open_queue(cursor, queue.name)
+
+    def remove(self, queue: Destination) -> None:
+        """Delete a queue with its messages.
+
+        Raises:
+            InvalidDestinationError: The queue does not exist, or is temporary.
+            IllegalStateError: The queue has consumers.
+        """
+        self._store.release_dead_owners(now=True)  # their consumers end here
+        with self._store.write() as cursor:
+            if is_temporary(cursor, queue):
+                raise InvalidDestinationError(f"{queue} belongs to a connection, which deletes it when it is closed.")
+            remove_queue(cursor, queue)
 
     def purge(self, source: Destination | Subscription) -> int:
         """Remove the waiting messages of a queue or a durable subscription, and return their number.

@@ -1,18 +1,19 @@
-"""Maintenance of a broker's file: check it for damage, and release unused space to the disk.
+"""Maintenance of a broker's file: check it for damage, release unused space to the disk, and copy it.
 
-Both run beside processes that use the file, on a connection of their own, so that no thread waits for the store's lock.
+All run beside processes that use the file, on a connection of their own, so that no thread waits for the store's lock.
 """
 
 import sqlite3
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from jmsjca.errors import MessageFormatError
+from jmsjca.errors import MessageFormatError, ResourceAllocationError, StoreError
 from jmsjca.providers.embedded.codec import verify_checksum
 from jmsjca.providers.embedded.errors import translate
 
-__all__ = ["check", "compact"]
+__all__ = ["backup", "check", "compact"]
 
 _MAX_FAULTS = 100
 _MESSAGES = "SELECT id, digest, CAST(headers AS BLOB), CAST(body AS BLOB) FROM message"
@@ -69,6 +70,43 @@ def compact(path: Path, lock_timeout: float = 30.0) -> int:
     except sqlite3.Error as error:
         raise translate(error, path) from error
     return before - path.stat().st_size
+
+
+def backup(path: Path, target: Path, lock_timeout: float = 30.0) -> int:
+    """Copy a broker's file, as it is at one moment. Other processes may use it meanwhile.
+
+    The copy appears under its name when it is complete and free of faults. Messages that consumers hold at that moment
+    are in it; a broker that opens the copy delivers them again.
+
+    Args:
+        path: The file.
+        target: The copy, which must not exist.
+        lock_timeout: Maximum wait in seconds for the lock of another process.
+
+    Returns:
+        The size of the copy in bytes.
+
+    Raises:
+        StoreError: The file is damaged, or the copy exists.
+        ResourceAllocationError: There is not enough disk space, or another process kept the file locked.
+    """
+    if target.exists():
+        raise StoreError(f"{target} exists: name a new file for the copy.")
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        with closing(_open(path, lock_timeout, "rw")) as db:
+            db.execute("VACUUM INTO ?", (str(draft),))
+        if faults := check(draft, lock_timeout):
+            raise StoreError(f"The copy of {path} has faults, and is not kept: {faults[0]}")
+        draft.rename(target)
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    except OSError as error:
+        raise ResourceAllocationError(f"{target} cannot be written: {error}.") from error
+    finally:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+    return target.stat().st_size
 
 
 def _open(path: Path, lock_timeout: float, mode: str) -> sqlite3.Connection:

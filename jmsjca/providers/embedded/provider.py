@@ -99,6 +99,8 @@ CAPABILITIES = Capabilities(
     admin=True,
     counts_held=True,
     lists_destinations=True,
+    creates_queues=True,
+    counts_consumers=True,
     configurable=True,
     shared_between_processes=True,
 )

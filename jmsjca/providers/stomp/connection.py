@@ -17,6 +17,8 @@ from jmsjca.errors import (
     JMSError,
     NotSupportedError,
 )
+from jmsjca.providers.common.activemq_admin import ActiveMQAdmin
+from jmsjca.providers.common.http_management import HTTPManagement
 from jmsjca.providers.common.subscriptions import check_no_local
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.consumer import STOMPConsumer
@@ -42,6 +44,7 @@ class STOMPConnection:
         client_id: The client id that durable subscriptions belong to; None for none.
         limits: The limits of memory and prefetching.
         clock: Source of time.
+        management: Sends requests to the broker's management over HTTP; None without it.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class STOMPConnection:
         client_id: str | None,
         limits: Limits,
         clock: Clock,
+        management: HTTPManagement | None = None,
     ) -> None:
         self._session = session
         session.dispatcher.receipt_confirmed_by = dialect.receipt_confirmed_by
@@ -67,6 +71,7 @@ class STOMPConnection:
         self._units: WeakSet[STOMPUnit] = WeakSet()
         self._closed = False
         self._lost: JMSError | None = None
+        self._management = management
 
     @property
     def capabilities(self) -> Capabilities:
@@ -150,12 +155,16 @@ class STOMPConnection:
         elif isinstance(what, Destination) and what.temporary:
             self._consumers.check_free(what)
             self._temporaries.remove(what)
+        elif isinstance(what, Destination) and (admin := self.admin()) is not None:
+            self._consumers.check_free(what)
+            admin.remove(what)
         else:
             raise NotSupportedError(f"{self._dialect.broker.name} removes no destinations over STOMP.")
 
-    def admin(self) -> None:
-        """Return None: STOMP has no management operations."""
+    def admin(self) -> ActiveMQAdmin | None:
+        """Return the administration over HTTP; None without it: STOMP has no management operations."""
         self._check_open()
+        return None if self._management is None else ActiveMQAdmin(self._management, self)
 
     def close(self, timeout: float | None = None) -> None:
         """Disconnect and wait for the receipt. The deliveries of open units are redelivered."""

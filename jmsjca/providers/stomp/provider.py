@@ -6,6 +6,8 @@ from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.providers.common.activemq_admin import administered
+from jmsjca.providers.common.http_management import HTTPManagement
 from jmsjca.providers.common.network import (
     NetworkOptions,
     check_protocol,
@@ -13,6 +15,7 @@ from jmsjca.providers.common.network import (
     peer_name,
     require_tls_for_password,
 )
+from jmsjca.providers.stomp.brokers.activemq import ACTIVEMQ
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.connection import STOMPConnection
@@ -69,9 +72,18 @@ class STOMPProvider:
                 connection.lost(reason)
             on_lost(reason)
 
+        management = None if options.management_url is None else HTTPManagement(options, credentials)
         session, dialect = opener.open(client_id, ended)
+        if management is not None:
+            dialect = _administered(session, dialect)
         connection = STOMPConnection(
-            session, dialect, opener.open_side_session, client_id=client_id, limits=limits, clock=clock
+            session,
+            dialect,
+            opener.open_side_session,
+            client_id=client_id,
+            limits=limits,
+            clock=clock,
+            management=management,
         )
         connections.append(connection)
         return connection
@@ -122,6 +134,16 @@ class _Opener:
             if isinstance(error, ConnectionLostError):
                 check_protocol(session.beginning, "STOMP", self.url, port)
             raise
+
+
+def _administered(session: STOMPSession, dialect: Dialect) -> Dialect:
+    """Return the dialect with the capabilities of the management over HTTP."""
+    try:
+        broker = administered(dialect.broker, is_activemq=dialect.broker is ACTIVEMQ)
+    except JMSError:
+        session.end(ConnectionLostError("The broker has no such management."))
+        raise
+    return type(dialect)(broker, dialect.version, dialect.java_maps)
 
 
 def _quote_client_id(client_id: str) -> str:

@@ -13,6 +13,7 @@ need more than a URL, so they are imported by name: `jmsjca.testing.contract.poi
 """
 
 from jmsjca.testing.contract.admin import TestAdmin, TestBrowsing, TestRemoving
+from jmsjca.testing.contract.administration import TestActivity, TestCreating
 from jmsjca.testing.contract.connections import TestClientIds, TestClosing, TestRefusals
 from jmsjca.testing.contract.dead_letters import TestDeadLetterPlaces, TestDeadLetters
 from jmsjca.testing.contract.destination_settings import TestDefaultSettings, TestExpiry, TestSettings
@@ -41,6 +42,7 @@ __all__ = [
     "PATIENCE",
     "Contract",
     "Harness",
+    "TestActivity",
     "TestAdmin",
     "TestAsynchronousSends",
     "TestBodies",
@@ -50,6 +52,7 @@ __all__ = [
     "TestCommit",
     "TestConcurrentProcesses",
     "TestCrashes",
+    "TestCreating",
     "TestDeadLetterPlaces",
     "TestDeadLetters",
     "TestDefaultSettings",

@@ -2,6 +2,7 @@
 
 from brokers.broker import Broker
 from brokers.handshake import LOGINS
+from brokers.ports import HOST
 from brokers.provisioning import download_all, java, provide
 from brokers.rabbitmq import RabbitMQ, RabbitMQ4
 
@@ -10,7 +11,7 @@ class ActiveMQ(Broker):
     """Runs from the jars it needs: no archive of a release later than 5.18.3 was to be had from Maven Central."""
 
     name, release = "activemq", "6.3.1"
-    usual_ports = {"openwire": 61616, "amqp": 5673, "stomp": 61614}  # noqa: RUF012
+    usual_ports = {"openwire": 61616, "amqp": 5673, "stomp": 61614, "jolokia": 8778}  # noqa: RUF012
 
     def install(self):
         return provide(f"{self.name}-{self.release}-xstream", lambda draft: download_all(self.name, draft))
@@ -23,7 +24,15 @@ class ActiveMQ(Broker):
             "java.util.logging.config.file": conf / "logging.properties",
         }
         start = ("start", f"xbean:file:{conf / 'activemq.xml'}")
-        return java(f"{home}/*", properties, "org.apache.activemq.console.Main", *start), None
+        more = self._management()
+        (agent,) = more.glob("jolokia-*.jar")
+        options = f"-javaagent:{agent}=host={HOST},port={self.ports['jolokia']},discoveryEnabled=false"
+        command = java(f"{home}/*:{more}/*", properties, "org.apache.activemq.console.Main", *start)
+        return [command[0], options, *command[1:]], None
+
+    def _management(self):
+        """Return the folder with Jolokia, which offers the beans over HTTP, and with what the beans need."""
+        return provide("activemq-management-2.1.2", lambda draft: download_all("activemq-management", draft))
 
 
 class Artemis(Broker):

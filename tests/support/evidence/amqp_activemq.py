@@ -65,6 +65,9 @@ GAPS = (
     ),
     CapabilityGap("counts_held", "As admin.", "The same"),
     CapabilityGap("lists_destinations", "As admin.", "The same"),
+    CapabilityGap("creates_queues", "As admin.", "The same"),
+    CapabilityGap("counts_consumers", "As admin.", "The same"),
+    CapabilityGap("counts_traffic", "As admin.", "The same"),
     *protocol_gaps(
         delays="activemq.apache.org, redelivery policy: it is the client library's, or a plug-in's of the broker",
         settings="activemq.apache.org, per destination policies: in the broker's configuration",

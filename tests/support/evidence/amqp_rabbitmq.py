@@ -106,6 +106,9 @@ GAPS = (
     ),
     CapabilityGap("counts_held", "As admin.", "The same"),
     CapabilityGap("lists_destinations", "As admin.", "The same"),
+    CapabilityGap("creates_queues", "As admin.", "The same"),
+    CapabilityGap("counts_consumers", "As admin.", "The same"),
+    CapabilityGap("counts_traffic", "As admin.", "The same"),
     *protocol_gaps(
         delays="rabbitmq.com/nack: what is requeued is ready for redelivery at once",
         settings="rabbitmq.com/parameters: policies are set by rabbitmqctl or the HTTP API",

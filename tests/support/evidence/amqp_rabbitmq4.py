@@ -77,6 +77,11 @@ GAPS = (
         "GET /queues -> end(amqp:internal-error, function_clause): the node knows queues by their names alone.",
         "rabbit_amqp_management, handle_http_req (4.0)",
     ),
+    CapabilityGap(
+        "counts_traffic",
+        "GET /queues/NAME -> message_count and consumer_count, and no counter of what came and went.",
+        "rabbit_amqp_management, encode_queue (4.0)",
+    ),
     *protocol_gaps(
         delays="rabbitmq.com/docs/quorum-queues: what is returned is ready for redelivery at once",
         settings="rabbitmq.com/docs/policies: policies are set by rabbitmqctl or over HTTP",

@@ -55,6 +55,9 @@ _FURTHER = (
     CapabilityGap("groups_apart", "As groups.", "The same"),
     CapabilityGap("counts_held", "As admin.", "The same"),
     CapabilityGap("lists_destinations", "As admin.", "The same"),
+    CapabilityGap("creates_queues", "As admin.", "The same"),
+    CapabilityGap("counts_consumers", "As admin.", "The same"),
+    CapabilityGap("counts_traffic", "As admin.", "The same"),
 )
 NO_LOCAL = CapabilityGap("durable_no_local", "As no_local.", "The same")
 NO_TEMPORARY = (

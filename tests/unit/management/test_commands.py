@@ -37,7 +37,8 @@ def test_a_message_is_sent_browsed_moved_and_received(call, read):
     [sent] = read("send", "orders", "a pear", "-p", "shop=Bern")
     assert read("browse", "orders", "-s", "shop = 'Bern'") == [sent]
     assert read("browse", "orders", "-s", "shop = 'Basel'") == []
-    assert read("queues") == [{"kind": "queue", "name": "orders", "ready": 1, "held": 0, "scheduled": 0}]
+    [row] = read("queues")
+    assert row == {"kind": "queue", "name": "orders", "ready": 1, "held": 0, "scheduled": 0, "consumers": 0}
     assert [each["outcome"] for each in read("move", "orders", "audit")] == ["done"]
     assert [each["body"] for each in read("receive", "audit")] == ["a pear"]
     assert call("receive", "audit", "--timeout", "0.01")[:2] == (1, "nothing found\n")

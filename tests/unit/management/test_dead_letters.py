@@ -133,7 +133,7 @@ def test_a_letter_without_an_origin_stops_the_replay_before_it_begins(url):
 
 
 def test_a_letter_that_is_consumed_meanwhile_is_gone(url, monkeypatch):
-    monkeypatch.setattr("jmsjca.management.insight._PATIENCE", 0.01)
+    monkeypatch.setattr("jmsjca.management.message_changes._PATIENCE", 0.01)
     send(url, *(letter(str(number)) for number in range(60)), to="dlq.orders")
     changes = Insight(url).delete("dlq.orders")
     assert next(changes).outcome == "done"

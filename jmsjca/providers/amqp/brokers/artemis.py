@@ -12,13 +12,14 @@ from jmsjca.providers.amqp.admin import (
     ManagementClient,
     ManagementConnection,
     ResponseFields,
+    creatable_name,
     expect_list,
     expect_number,
     unexpected_response,
 )
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.common.artemis_filter import to_exact_artemis_filter
-from jmsjca.spi import Capabilities, Depth
+from jmsjca.spi import Activity, Capabilities, Depth
 
 __all__ = ["ARTEMIS", "ArtemisAdmin"]
 
@@ -61,6 +62,29 @@ class ArtemisAdmin:
             return Depth(0, 0, 0)
         total, held, scheduled = (row.number(name) for name in ("messageCount", "deliveringCount", "scheduledCount"))
         return Depth(total - held - scheduled, held, scheduled)
+
+    def activity(self, source: Destination | Subscription) -> Activity:
+        """Count the consumers of a queue or a named subscription, and its messages since the broker has loaded it."""
+        row = self._row(source)
+        if row is None:
+            return Activity(0, 0, 0)
+        return Activity(row.number("consumerCount"), row.number("messagesAdded"), row.number("messagesAcked"))
+
+    def create(self, queue: Destination) -> None:
+        """Create a durable queue; one that exists is no error.
+
+        Raises:
+            InvalidDestinationError: It is a topic, or temporary.
+        """
+        name = creatable_name(queue)
+        wanted = {
+            "name": name,
+            "address": name,
+            "routing-type": "ANYCAST",
+            "durable": True,
+            "auto-create-address": True,
+        }
+        self._request("broker", "createQueue", json.dumps(wanted), True)
 
     def purge(self, source: Destination | Subscription) -> int:
         """Delete the waiting messages; messages that a consumer holds stay."""
@@ -182,6 +206,9 @@ ARTEMIS = AMQPBrokerProfile(
         admin=True,
         counts_held=True,
         lists_destinations=True,
+        creates_queues=True,
+        counts_consumers=True,
+        counts_traffic=True,
         shared_between_processes=True,
         structured=True,
     ),

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jmsjca.destinations import Destination
-from jmsjca.providers.amqp.admin import ManagementAdmin, ManagementConnection
+from jmsjca.providers.amqp.admin import ManagementConnection
 from jmsjca.providers.amqp.codec.addresses import AddressStyle
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.links.topology import Topology
 from jmsjca.providers.common.broker_profile import BrokerProfile
+from jmsjca.spi import Admin
 
 __all__ = ["MAX_SENDER_LINKS", "AMQPBrokerProfile"]
 
@@ -64,7 +65,7 @@ class AMQPBrokerProfile(BrokerProfile):
     presettles_in_transaction: bool = False
     keeps_sessions: bool = False
     create_topology: Callable[[Engine, float], Topology] | None = None
-    create_admin: Callable[[ManagementConnection, float], ManagementAdmin] | None = None
+    create_admin: Callable[[ManagementConnection, float], Admin] | None = None
     required_offers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def negotiated(self, offered: Collection[str]) -> "AMQPBrokerProfile":

@@ -11,11 +11,12 @@ from jmsjca.providers.amqp.admin import (
     ManagementClient,
     ManagementConnection,
     ResponseFields,
+    creatable_name,
     expect_list,
     expect_number,
 )
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
-from jmsjca.spi import Capabilities, Depth
+from jmsjca.spi import Activity, Capabilities, Depth
 
 __all__ = ["QPID", "QpidAdmin"]
 
@@ -67,6 +68,24 @@ class QpidAdmin:
             return Depth(0, 0, 0)
         held = counts.number("unacknowledgedMessages")
         return Depth(counts.number("queueDepthMessages") - held, held, 0)
+
+    def activity(self, source: Destination | Subscription) -> Activity:
+        """Count the consumers of a queue or a named subscription, and its messages since the broker has loaded it."""
+        counts = self._counts(source)
+        if counts is None:
+            return Activity(0, 0, 0)
+        names = "consumerCount", "totalEnqueuedMessages", "totalDequeuedMessages"
+        return Activity(*map(counts.number, names))
+
+    def create(self, queue: Destination) -> None:
+        """Create a durable queue; one that exists is no error.
+
+        Raises:
+            InvalidDestinationError: It is a topic, or temporary.
+        """
+        name = creatable_name(queue)
+        if self._counts(queue) is None:
+            self._request(_QUEUE, "CREATE", {}, {"name": name, "durable": "true"})
 
     def purge(self, source: Destination | Subscription) -> int:
         """Delete the waiting messages; messages that a consumer holds stay.
@@ -136,9 +155,11 @@ class QpidAdmin:
             for row in table.list("results")
         ]
 
-    def _request(self, kind: str, operation: str, further: dict[str, str]) -> tuple[int, Any]:
+    def _request(
+        self, kind: str, operation: str, further: dict[str, str], body: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
         """Perform an operation; return its status and result."""
-        request = MapMessage({}, properties={"type": kind, "operation": operation, **further})
+        request = MapMessage(body or {}, properties={"type": kind, "operation": operation, **further})
         answer = self._client.request(request)
         status = answer.properties.get("statusCode")
         if not isinstance(status, int):
@@ -194,6 +215,9 @@ QPID = AMQPBrokerProfile(
         admin=True,
         counts_held=True,
         lists_destinations=True,
+        creates_queues=True,
+        counts_consumers=True,
+        counts_traffic=True,
         shared_between_processes=True,
         structured=True,
     ),

@@ -49,6 +49,8 @@ RABBITMQ4 = AMQPBrokerProfile(
         temporary_ends=True,
         checks=True,
         admin=True,
+        creates_queues=True,
+        counts_consumers=True,
         shared_between_processes=True,
         structured=True,
     ),

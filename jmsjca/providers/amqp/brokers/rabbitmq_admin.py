@@ -1,13 +1,14 @@
 """The administration of a virtual host of RabbitMQ 4 over AMQP."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError
+from jmsjca.providers.amqp.admin import creatable_name
 from jmsjca.providers.amqp.brokers.rabbitmq_management import ManagementNode
 from jmsjca.providers.amqp.codec.addresses import encoded_name
-from jmsjca.spi import Depth
+from jmsjca.spi import Activity, Depth
 
 __all__ = ["RabbitMQAdmin", "subscription_queue"]
 
@@ -17,10 +18,12 @@ class RabbitMQAdmin:
 
     Args:
         node: The broker's management.
+        declare: Declares a queue, unless it exists.
     """
 
-    def __init__(self, node: ManagementNode) -> None:
+    def __init__(self, node: ManagementNode, declare: Callable[[str], object]) -> None:
         self._node = node
+        self._declare = declare
 
     def destinations(self) -> Sequence[Destination]:
         """Raise `NotSupportedError`: the node looks up single queues, and lists none."""
@@ -33,6 +36,19 @@ class RabbitMQAdmin:
         """Count the waiting messages of a queue or a named subscription. The broker does not report held messages."""
         found = self._node.find_queue(_queue_name(source))
         return Depth(found.number("message_count") if found else 0, 0, 0)
+
+    def activity(self, source: Destination | Subscription) -> Activity:
+        """Count the consumers of a queue or a named subscription. The broker does not report its traffic here."""
+        found = self._node.find_queue(_queue_name(source))
+        return Activity(found.number("consumer_count") if found else 0)
+
+    def create(self, queue: Destination) -> None:
+        """Create a durable queue, of the type that the URL names; one that exists is no error.
+
+        Raises:
+            InvalidDestinationError: It is a topic, or temporary; or the broker refuses the name.
+        """
+        self._declare(creatable_name(queue))
 
     def purge(self, source: Destination | Subscription) -> int:
         """Delete the waiting messages; messages that a consumer holds stay."""

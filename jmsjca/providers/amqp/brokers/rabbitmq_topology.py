@@ -46,7 +46,7 @@ class RabbitMQTopology:
     """
 
     def __init__(self, node: ManagementNode, queue_type: QueueType) -> None:
-        self.admin = RabbitMQAdmin(node)
+        self.admin = RabbitMQAdmin(node, self._declare)
         self._node = node
         self._counts = queue_type == _QUORUM
         self._arguments = dict(_QUEUE_ARGUMENTS[queue_type])

@@ -3,8 +3,8 @@
 from typing import NamedTuple, Protocol
 
 from jmsjca.destinations import Destination, DestinationKind, Subscription
-from jmsjca.providers.amqp.admin import ManagementAdmin
 from jmsjca.providers.amqp.codec.addresses import Address
+from jmsjca.spi import Admin
 
 __all__ = ["DeclaredSource", "Topology"]
 
@@ -21,7 +21,7 @@ class Topology(Protocol):
     """Declares queues, exchanges and bindings. Every call may wait for the broker."""
 
     @property
-    def admin(self) -> ManagementAdmin:
+    def admin(self) -> Admin:
         """The administration of the broker."""
         ...
 

@@ -17,7 +17,7 @@ from jmsjca.messages import Message
 from jmsjca.providers.amqp.admin import ManagementClient, ManagementResponse
 from jmsjca.providers.amqp.brokers.artemis import ArtemisAdmin
 from jmsjca.providers.amqp.brokers.qpid import QpidAdmin
-from jmsjca.spi import Depth
+from jmsjca.spi import Activity, Depth
 
 GONE = object()
 STRANGE = [GONE, None, True, -1, 10**30, 0.5, "", "strange", "7" * 5000, "²", [], ["a"], {}, {"a": 1}]
@@ -30,6 +30,8 @@ CALLS = {
     "purge": lambda admin: admin.purge(QUEUE),
     "purge of a subscription": lambda admin: admin.purge(SUBSCRIPTION),
     "remove": lambda admin: admin.remove(IDLE),
+    "activity": lambda admin: admin.activity(QUEUE),
+    "activity of a subscription": lambda admin: admin.activity(SUBSCRIPTION),
 }
 TOLD = {
     "destinations": sorted([IDLE, QUEUE, Topic("t"), TemporaryQueue("made")], key=str),
@@ -38,7 +40,12 @@ TOLD = {
     "purge": 2,
     "purge of a subscription": 3,
     "remove": None,
+    "activity": Activity(1, 5, 2),
+    "activity of a subscription": Activity(0, 5, 2),
 }
+
+
+TRAFFIC = {"totalEnqueuedMessages": 5, "totalDequeuedMessages": 2}
 
 
 class Artemis:
@@ -69,12 +76,14 @@ class Artemis:
             "listAddresses": lambda: json.dumps(self.tree["addresses"]),
             "removeAllMessages": lambda: self.tree["removed"].get(name),
             "destroyQueue": lambda: None,
+            "createQueue": lambda: None,
         }
         return ManagementResponse({"_AMQ_OperationSucceeded": True}, json.dumps([found[operation]()]))
 
     @staticmethod
     def _row(name, address, routing, *, messages=0, held=0, consumers=0):
         numbers = {"messageCount": messages, "deliveringCount": held, "scheduledCount": 0, "consumerCount": consumers}
+        numbers |= {"messagesAdded": 5, "messagesAcked": 2}
         texts = {"name": name, "address": address, "routingType": routing, "temporary": "false"}
         return {**texts, **{key: str(value) for key, value in numbers.items()}}
 
@@ -90,9 +99,9 @@ class BrokerJ:
             "exchanges": {"attributeNames": columns, "results": []},
             "topic": {"bindings": [{"bindingKey": "t"}]},
             "counts": {
-                "q": {"queueDepthMessages": 3, "unacknowledgedMessages": 1, "consumerCount": 1},
-                "idle": {"queueDepthMessages": 0, "unacknowledgedMessages": 0, "consumerCount": 0},
-                "4": {"queueDepthMessages": 3, "unacknowledgedMessages": 0, "consumerCount": 0},
+                "q": {"queueDepthMessages": 3, "unacknowledgedMessages": 1, "consumerCount": 1, **TRAFFIC},
+                "idle": {"queueDepthMessages": 0, "unacknowledgedMessages": 0, "consumerCount": 0, **TRAFFIC},
+                "4": {"queueDepthMessages": 3, "unacknowledgedMessages": 0, "consumerCount": 0, **TRAFFIC},
             },
             "removed": {"4": 3},
         }
@@ -107,6 +116,7 @@ class BrokerJ:
             "getStatistics": lambda: self.tree["counts"].get(where),
             "clearQueue": lambda: self.tree["removed"].get(where),
             "DELETE": lambda: None,
+            "CREATE": lambda: None,
         }
         return ManagementResponse({"statusCode": 200}, found[told["operation"]]())
 
@@ -122,6 +132,14 @@ def management(request):
 @pytest.mark.parametrize("call", CALLS)
 def test_what_was_tested_is_understood(management, call):
     assert CALLS[call](management().admin) == TOLD[call]
+
+
+def test_only_queues_with_a_name_of_the_callers_are_created(management):
+    admin = management().admin
+    admin.create(QUEUE)
+    for what in (Topic("t"), TemporaryQueue("made")):
+        with pytest.raises(errors.InvalidDestinationError, match="cannot be created here"):
+            admin.create(what)
 
 
 NAMELESS = {

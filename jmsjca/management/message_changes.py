@@ -1,0 +1,226 @@
+"""Changes of messages: replay, move, copy, edit and delete, each message in one transaction."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from jmsjca.destinations import Destination, Queue
+from jmsjca.errors import InvalidArgumentError, JMSError
+from jmsjca.management.dead_letter import replay_copy
+from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.message import Message, TextMessage
+from jmsjca.messages.properties import DUPLICATE_ID
+from jmsjca.messages.value_types import PropertyValue
+from jmsjca.outbound.session import Session
+from jmsjca.redelivery.moved_copy import plain_copy
+
+__all__ = [
+    "Change",
+    "Edit",
+    "Handle",
+    "carry_out",
+    "copy_message",
+    "delete",
+    "edited",
+    "move",
+    "paced",
+    "replay",
+    "selector_of_ids",
+]
+
+_BATCH = 50  # ids in the selector of one consumer
+_PATIENCE = 5.0  # seconds to wait for a message that was browsed; then another consumer has it
+
+Handle = Callable[[Session, Message, Destination | None], None]
+"""Sends the message that takes the place of a received one, if any; the commit follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The result for one message of a replay, a move, a copy, an edit or a deletion.
+
+    Attributes:
+        message_id: The id of the message.
+        target: The destination that the message is sent to; None if it is deleted.
+        outcome: "done"; "planned" in a dry run; "gone" if another consumer had received the message; or "skipped" if it
+            has no id to select it by.
+        replays: The number of earlier replays of a dead letter.
+    """
+
+    message_id: str
+    target: Destination | None
+    outcome: str
+    replays: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of the content of a message.
+
+    Attributes:
+        body: The new text of a text message, or of a bytes message in UTF-8; None keeps the body.
+        properties: Properties to set.
+        removed: Names of properties to remove.
+    """
+
+    body: str | None = None
+    properties: Mapping[str, PropertyValue] = field(default_factory=dict[str, PropertyValue])
+    removed: Sequence[str] = ()
+
+    def apply(self, copy: Message) -> None:
+        """Change a copy that is about to be sent.
+
+        Raises:
+            InvalidArgumentError: The body is no text, so that it cannot be replaced by one.
+            MessageFormatError: A property has no valid name or value.
+        """
+        if self.body is not None:
+            _set_text(copy, self.body)
+        for name in self.removed:
+            copy.properties.pop(name, None)
+        copy.properties.update(self.properties)
+
+
+def _set_text(copy: Message, body: str) -> None:
+    if isinstance(copy, TextMessage):
+        copy.body = body
+    elif isinstance(copy, BytesMessage):
+        copy.body = body.encode()
+    else:
+        raise InvalidArgumentError(
+            f"The body of a {type(copy).__name__} cannot be replaced by a text: edit its properties only, or send a "
+            "new message. Nothing was changed."
+        )
+
+
+def selector_of_ids(ids: Iterable[str]) -> str:
+    """Return the selector of the messages with these ids, of which there is one at least."""
+    quoted = ("'" + each.replace("'", "''") + "'" for each in ids)
+    return f"JMSMessageID IN ({', '.join(quoted)})"
+
+
+def carry_out(session: Session, queue: str, plan: Sequence[Change], handle: Handle) -> Iterator[Change]:
+    """Carry out planned changes, each when its result is read.
+
+    Args:
+        session: A transacted session.
+        queue: The name of the queue with the messages.
+        plan: The planned changes.
+        handle: Sends the message that takes the place of a received one.
+
+    Yields:
+        Each change after its commit.
+    """
+    yield from (replace(each, outcome="skipped") for each in plan if not each.message_id)
+    changes = [each for each in plan if each.message_id]
+    for start in range(0, len(changes), _BATCH):
+        yield from _carry_out_batch(session, queue, changes[start : start + _BATCH], handle)
+
+
+def paced(
+    changes: Iterator[Change],
+    rate: float | None,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[Change]:
+    """Yield changes, not more in a second than the rate permits.
+
+    Args:
+        changes: The changes, each of which is carried out when it is read.
+        rate: The maximum number in a second; None for no limit.
+        clock: Source of the time, in seconds.
+        pause: Waits a number of seconds.
+
+    Raises:
+        InvalidArgumentError: The rate is not above 0.
+    """
+    if rate is None:
+        return changes
+    if not rate > 0:
+        raise InvalidArgumentError(f"rate={rate} must be above 0; leave it out for no limit.")
+    return _paced(changes, 1 / rate, clock, pause)
+
+
+def _paced(
+    changes: Iterator[Change], interval: float, clock: Callable[[], float], pause: Callable[[float], None]
+) -> Iterator[Change]:
+    due = clock()
+    while (change := next(changes, None)) is not None:
+        yield change
+        due += interval
+        if (left := due - clock()) > 0:
+            pause(left)
+        else:
+            due = clock()  # a slow broker is not made up for by a burst
+
+
+def replay(session: Session, message: Message, to: Destination | None) -> None:
+    """Send the copy of a dead letter without the record of its failure."""
+    _send(session, replay_copy(message), to)
+
+
+def copy_message(session: Session, message: Message, to: Destination | None) -> None:
+    """Send the copy of a message with all its properties."""
+    copy = plain_copy(message)
+    copy.properties.pop(DUPLICATE_ID, None)  # a broker that has seen the id before would drop the message
+    _send(session, copy, to)
+
+
+move = copy_message
+
+
+def delete(session: Session, message: Message, to: Destination | None) -> None:
+    """Send nothing: the commit acknowledges the message."""
+    del session, message, to
+
+
+def edited(edit: Edit, *, as_replay: bool) -> Handle:
+    """Return a handle that sends an edited copy.
+
+    Args:
+        edit: The edit.
+        as_replay: True for the copy of a replay, which has no record of the failure.
+    """
+
+    def handle(session: Session, message: Message, to: Destination | None) -> None:
+        """Send the edited copy."""
+        copy = replay_copy(message) if as_replay else plain_copy(message)
+        copy.properties.pop(DUPLICATE_ID, None)
+        edit.apply(copy)
+        _send(session, copy, to)
+
+    return handle
+
+
+def _carry_out_batch(session: Session, queue: str, plan: Sequence[Change], handle: Handle) -> Iterator[Change]:
+    planned = {each.message_id: each for each in plan}
+    left = [each.message_id for each in plan]  # one id may belong to several messages
+    with session.create_consumer(Queue(queue), selector_of_ids(planned)) as consumer:
+        while left and (message := consumer.receive(_PATIENCE)) is not None:
+            change = planned[message.message_id or ""]
+            _commit(session, message, change.target, handle)
+            left = _without(left, change.message_id)
+            yield replace(change, outcome="done")
+    yield from (replace(planned[each], outcome="gone") for each in left)
+
+
+def _commit(session: Session, message: Message, to: Destination | None, handle: Handle) -> None:
+    try:
+        handle(session, message, to)
+        session.commit()
+    except BaseException:
+        with suppress(JMSError):
+            session.rollback()
+        raise
+
+
+def _without(ids: list[str], one: str) -> list[str]:
+    """Return the ids without the first one that is equal to ``one``."""
+    place = ids.index(one) if one in ids else len(ids)
+    return ids[:place] + ids[place + 1 :]
+
+
+def _send(session: Session, copy: Message, to: Destination | None) -> None:
+    session.create_producer(to).send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)

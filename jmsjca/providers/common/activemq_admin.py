@@ -1,0 +1,233 @@
+"""The administration of ActiveMQ Classic over Jolokia, which offers its management beans over HTTP."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar, cast
+
+from jmsjca.config import DestinationSettings
+from jmsjca.destinations import Destination, Queue, Subscription, Topic
+from jmsjca.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidOptionError,
+    JMSError,
+    JMSSecurityError,
+    NotSupportedError,
+)
+from jmsjca.providers.common.broker_profile import BrokerProfile
+from jmsjca.providers.common.http_management import HTTPManagement
+from jmsjca.spi import Activity, Consumer, Delivery, Depth, Unit
+
+__all__ = ["ActiveMQAdmin", "AdministeredConnection", "administered"]
+
+_CAPABILITIES: Mapping[str, Any] = {
+    "admin": True,
+    "counts_held": True,
+    "lists_destinations": True,
+    "creates_queues": True,
+    "counts_consumers": True,
+    "counts_traffic": True,
+}
+
+_B = TypeVar("_B", bound=BrokerProfile)
+_BROKERS = "org.apache.activemq:type=Broker,brokerName=*"
+_ADVISORY = "ActiveMQ.Advisory."
+_FORBIDDEN = re.compile(r"[,*>?]|\A\s|\s\Z")  # lists, wildcards, options, and blanks that the broker strips
+_NOT_FOUND = 404
+_OK = 200
+_NOTHING: Mapping[str, Any] = {}
+_PATIENCE = 2.0  # seconds to wait for a message that is to be deleted; then another consumer has it
+
+# The escapes of ActiveMQ's names of beans.
+_ESCAPES = str.maketrans({"\\": "_", ":": "_", ",": "_", "'": "_", '"': "_", "?": "&qe;", "=": "&eq;", "*": "&ast;"})
+
+
+def administered(broker: _B, *, is_activemq: bool) -> _B:
+    """Return the profile of a broker whose management is reached over Jolokia: with the capabilities that it adds.
+
+    Raises:
+        InvalidOptionError: The broker is another one than ActiveMQ Classic.
+    """
+    if not is_activemq:
+        raise InvalidOptionError(
+            f"Option management_url is for ActiveMQ Classic, and this is {broker.name}: leave it out."
+        )
+    return replace(broker, capabilities=replace(broker.capabilities, **_CAPABILITIES))
+
+
+class AdministeredConnection(Protocol):
+    """The part of a connection that empties queues."""
+
+    def consumer(self, source: Destination | Subscription) -> Consumer:
+        """Open a consumer."""
+        ...
+
+    def unit(self, *, atomic: bool = True) -> Unit:
+        """Open a unit of work."""
+        ...
+
+
+class ActiveMQAdmin:
+    """Administers ActiveMQ Classic over Jolokia. The user needs the right to read and call its beans.
+
+    Args:
+        management: Sends the requests.
+        connection: Receives messages that are to be deleted: the broker itself would delete those in use, too.
+    """
+
+    def __init__(self, management: HTTPManagement, connection: AdministeredConnection) -> None:
+        self._management = management
+        self._connection = connection
+        self._broker: str | None = None
+
+    def destinations(self) -> Sequence[Destination]:
+        """Return all queues and topics, but for temporary ones and the broker's own advisories."""
+        queues = {Queue(name) for name in self._names("Queue") if name}
+        topics = {Topic(name) for name in self._names("Topic") if name and not name.startswith(_ADVISORY)}
+        return sorted(queues | topics, key=str)
+
+    def depth(self, source: Destination | Subscription) -> Depth:
+        """Count the messages of a queue or a durable subscription. Delayed messages are not counted."""
+        if isinstance(source, Subscription):
+            found = self._subscription(source)
+            waiting, held = (_number(found, name) for name in ("PendingQueueSize", "DispatchedQueueSize"))
+            return Depth(waiting, held, 0)
+        row = self._row(source)
+        total, held = _number(row, "QueueSize"), _number(row, "InFlightCount")
+        return Depth(max(total - held, 0), held, 0)
+
+    def activity(self, source: Destination | Subscription) -> Activity:
+        """Count the consumers of a queue or a durable subscription, and its messages since the broker was started."""
+        if isinstance(source, Subscription):
+            found = self._subscription(source)
+            return Activity(int(found.get("Active") is True), *_numbers(found, "EnqueueCounter", "DequeueCounter"))
+        return Activity(*_numbers(self._row(source), "ConsumerCount", "EnqueueCount", "DequeueCount"))
+
+    def create(self, queue: Destination) -> None:
+        """Create a queue; one that exists is no error.
+
+        Raises:
+            InvalidDestinationError: It is a topic, temporary, or has a name that the broker would interpret.
+        """
+        if not isinstance(queue, Queue) or queue.temporary or _FORBIDDEN.search(queue.name):
+            raise InvalidDestinationError(f"{queue} cannot be created here: only queues with a plain name are.")
+        self._call(self._broker_bean(), "addQueue(java.lang.String)", queue.name)
+
+    def remove(self, queue: Destination) -> None:
+        """Delete a queue with its messages.
+
+        Raises:
+            InvalidDestinationError: The queue does not exist, or is temporary.
+            IllegalStateError: The queue has consumers.
+        """
+        row = self._row(queue) if isinstance(queue, Queue) and not queue.temporary else _NOTHING
+        if not row:
+            raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
+        if _number(row, "ConsumerCount"):
+            raise IllegalStateError(f"{queue} still has consumers; close them first.")
+        self._call(self._broker_bean(), "removeQueue(java.lang.String)", queue.name)
+
+    def purge(self, source: Destination | Subscription) -> int:
+        """Delete the waiting messages of a queue; messages that a consumer holds stay.
+
+        Raises:
+            NotSupportedError: It is a subscription, whose messages the broker deletes only with the subscription.
+        """
+        if isinstance(source, Subscription):
+            raise NotSupportedError(f"ActiveMQ does not purge {source}: remove it, or consume its messages.")
+        left = ready = self.depth(source).ready
+        consumer = self._connection.consumer(source) if ready else None
+        while consumer is not None and left and (chunk := consumer.receive(left, _PATIENCE)):
+            self._settle(chunk)
+            left -= len(chunk)
+        if consumer is not None:
+            consumer.close()
+        return ready - left
+
+    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
+        """Raise `NotSupportedError`: settings are policies of the broker's own configuration."""
+        del settings
+        raise NotSupportedError(f"Settings of {address} are made in the broker's own configuration.")
+
+    def settings(self, address: Destination | None) -> DestinationSettings:
+        """Raise `NotSupportedError`, as `configure` does."""
+        raise NotSupportedError(f"Settings of {address} are part of the broker's own configuration.")
+
+    def _settle(self, chunk: Sequence[Delivery]) -> None:
+        unit = self._connection.unit(atomic=False)
+        unit.take(chunk)
+        unit.commit()
+
+    def _names(self, kind: str) -> list[str]:
+        return [str(row.get("Name", "")) for row in self._read(self._bean(kind, "*"), "Name").values()]
+
+    def _row(self, source: Destination) -> Mapping[str, Any]:
+        """Return the attributes of a queue; none if it does not exist."""
+        if not isinstance(source, Queue):
+            raise InvalidDestinationError(f"{source} stores no messages itself; name one of its subscriptions.")
+        names = "Name", "QueueSize", "InFlightCount", "ConsumerCount", "EnqueueCount", "DequeueCount"
+        rows = self._read(self._bean("Queue", source.name.translate(_ESCAPES)), *names).values()
+        return next((row for row in rows if row.get("Name") == source.name), _NOTHING)
+
+    def _subscription(self, source: Subscription) -> Mapping[str, Any]:
+        bean = self._subscription_bean(source)
+        names = "PendingQueueSize", "DispatchedQueueSize", "EnqueueCounter", "DequeueCounter", "Active"
+        return next(iter(self._read(bean, *names).values()), _NOTHING) if bean else _NOTHING
+
+    def _subscription_bean(self, source: Subscription) -> str | None:
+        pattern = f"{self._bean('Topic', '*')},endpoint=Consumer,*"
+        for bean, row in self._read(pattern, "SubscriptionName", "ClientId").items():
+            if (row.get("SubscriptionName"), row.get("ClientId")) == (source.name, source.client_id):
+                return bean
+        return None
+
+    def _bean(self, kind: str, name: str) -> str:
+        return f"{self._broker_bean()},destinationType={kind},destinationName={name}"
+
+    def _broker_bean(self) -> str:
+        if self._broker is None:
+            found = self._request({"type": "search", "mbean": _BROKERS})
+            if not isinstance(found, list) or len(cast("list[object]", found)) != 1:
+                raise JMSError(f"The broker's management offers {found!r:.200}, not one broker.")
+            self._broker = str(cast("list[object]", found)[0])
+        return self._broker
+
+    def _read(self, pattern: str, *attributes: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return attributes of each bean that a pattern matches."""
+        found = self._request({"type": "read", "mbean": pattern, "attribute": list(attributes)})
+        if not isinstance(found, dict):
+            raise JMSError(f"The broker's management answers {pattern!r:.200} with {found!r:.100}, not with beans.")
+        rows = cast("dict[str, Any]", found)
+        if "*" not in pattern:
+            return {pattern: rows}
+        return {bean: cast("dict[str, Any]", row) for bean, row in rows.items() if isinstance(row, dict)}
+
+    def _call(self, bean: str, operation: str, *arguments: str) -> Any:
+        return self._request({"type": "exec", "mbean": bean, "operation": operation, "arguments": list(arguments)})
+
+    def _request(self, request: Mapping[str, Any]) -> Any:
+        answer = self._management.post(request)
+        if not isinstance(answer, dict):
+            raise JMSError(f"The broker's management answers {answer!r:.200}, not with a map.")
+        response = cast("dict[str, Any]", answer)
+        status = response.get("status")
+        if status == _OK:
+            return response.get("value")
+        if status == _NOT_FOUND and request["type"] == "read":
+            return {}
+        refused = status == 403  # noqa: PLR2004
+        raise (JMSSecurityError if refused else JMSError)(
+            f"The broker refuses {request.get('operation', request['type'])}: {str(response.get('error'))[:300]}"
+        )
+
+
+def _number(row: Mapping[str, Any], name: str) -> int:
+    value = row.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise JMSError(f"A response of the broker's management is invalid: {name} is {value!r:.100}, not a number.")
+    return value
+
+
+def _numbers(row: Mapping[str, Any], *names: str) -> list[int]:
+    return [_number(row, name) for name in names]

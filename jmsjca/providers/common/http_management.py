@@ -1,0 +1,91 @@
+"""Requests to a broker's management over HTTP: JSON in, JSON out, bounded, and over verified TLS."""
+
+import base64
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+from jmsjca.config import Credentials
+from jmsjca.errors import ConnectionLostError, InvalidOptionError, JMSError, JMSSecurityError, excerpt
+from jmsjca.providers.common.network import NetworkOptions, tls_context
+
+__all__ = ["HTTPManagement"]
+
+_RESPONSE_BYTES = 64 * 1024 * 1024  # a listing of very many queues
+_REFUSED = (401, 403)
+_OK = 200
+
+
+class HTTPManagement:
+    """Sends requests to one URL, each on a connection of its own.
+
+    Args:
+        options: The options of the broker's URL; ``management_url`` is the URL of the requests.
+        credentials: User name and password; None for anonymous requests.
+
+    Raises:
+        InvalidOptionError: The option is not a URL of HTTP.
+        JMSSecurityError: The password would be sent without TLS.
+    """
+
+    def __init__(self, options: NetworkOptions, credentials: Credentials | None) -> None:
+        url = urlsplit(options.management_url or "")
+        if url.scheme not in {"http", "https"} or not url.hostname or url.username or url.query:
+            raise InvalidOptionError(
+                "Option management_url is http://HOST:PORT/PATH or https://…, without a user and a query;"
+                f" it is {excerpt(f'{url.scheme}://{url.hostname}')}."
+            )
+        secure = url.scheme == "https"
+        if credentials and credentials.password and not (secure or options.allow_insecure_login):
+            raise JMSSecurityError(
+                f"{url.scheme}://{url.hostname} would send the password of {credentials.user_name!r} in the clear. Use"
+                " https in management_url, or, on a network that you trust, the option allow_insecure_login=true."
+            )
+        self._host, self._port = url.hostname, url.port
+        self._path = url.path or "/"
+        self._timeout = options.reply_timeout
+        self._tls = tls_context(options) if secure else None
+        self._headers = {"Content-Type": "application/json", "Origin": f"{url.scheme}://{url.netloc}"}
+        if credentials is not None:
+            text = f"{credentials.user_name}:{credentials.password or ''}"
+            self._headers["Authorization"] = f"Basic {base64.b64encode(text.encode()).decode()}"
+
+    def post(self, body: Any) -> Any:
+        """Send a value as JSON, and return the value of the response.
+
+        Raises:
+            ConnectionLostError: The management cannot be reached, or did not respond in time.
+            JMSSecurityError: It refuses the user, or its certificate is not trusted.
+            JMSError: It responded with something else than JSON.
+        """
+        try:
+            status, content = self._send(json.dumps(body).encode())
+        except (OSError, http.client.HTTPException) as error:
+            raise ConnectionLostError(f"The broker's management at {self._name} cannot be reached: {error}") from error
+        if status in _REFUSED:
+            raise JMSSecurityError(f"The broker's management at {self._name} refuses the user (status {status}).")
+        if status != _OK:
+            raise JMSError(f"The broker's management at {self._name} answers with the status {status}, not 200.")
+        if len(content) > _RESPONSE_BYTES:
+            raise JMSError(f"A response of the broker's management has more than {_RESPONSE_BYTES} bytes.")
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise JMSError(f"A response of the broker's management at {self._name} is no JSON.") from error
+
+    @property
+    def _name(self) -> str:
+        return f"{self._host}{'' if self._port is None else f':{self._port}'}{self._path}"
+
+    def _send(self, body: bytes) -> tuple[int, bytes]:
+        if self._tls is None:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        else:
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
+        try:
+            connection.request("POST", self._path, body, self._headers)
+            response = connection.getresponse()
+            return response.status, response.read(_RESPONSE_BYTES + 1)
+        finally:
+            connection.close()

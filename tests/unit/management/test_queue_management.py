@@ -1,0 +1,233 @@
+"""Queues and messages that an operator changes: created, removed, viewed, edited, copied, exported and imported."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Queue, StreamMessage, TextMessage, Topic
+from jmsjca.errors import (
+    InvalidArgumentError,
+    InvalidDestinationError,
+    MessageFormatError,
+    NotSupportedError,
+)
+from jmsjca.management.insight import Edit, Insight
+from jmsjca.management.message_changes import Change, paced
+from tests.unit.management.test_commands import call, read, url  # noqa: F401  # fixtures
+from tests.unit.management.test_dead_letters import drain, fail, letter, listen, send
+
+
+def bodies(url, queue):  # noqa: F811
+    return [each.body for each in Insight(url).messages(queue)]
+
+
+def test_a_queue_is_created_and_removed(call, read):  # noqa: F811
+    assert call("create", "orders")[0] == 0
+    assert [each["name"] for each in read("queues")] == ["orders"]
+    assert call("create", "orders")[0] == 0
+    assert call("remove", "orders")[0] == 0
+    assert read("queues") == []
+    status, _, errors = call("remove", "orders")
+    assert (status, "no queue:orders to remove" in errors) == (1, True)
+
+
+def test_a_topic_needs_no_creation(url):  # noqa: F811
+    with pytest.raises(InvalidDestinationError):
+        Insight(url).create(Topic("news"))
+
+
+def test_a_purge_deletes_all_at_once(url):  # noqa: F811
+    send(url, *(TextMessage(str(number)) for number in range(120)))
+    assert Insight(url).purge("orders") == 120
+    assert Insight(url).purge("orders") == 0
+
+
+def test_one_queue_tells_its_depth_and_consumers(url):  # noqa: F811
+    send(url, TextMessage("a pear"))
+    found = Insight(url).queue_info("orders")
+    assert (found.depth.ready, found.activity.consumers) == (1, 0)
+
+
+def test_rates_need_a_broker_that_counts(url):  # noqa: F811
+    with pytest.raises(NotSupportedError, match="counts_traffic"):
+        Insight(url).destination_rates()
+    with pytest.raises(InvalidArgumentError, match="interval=0"):
+        Insight(url).destination_rates(0)
+
+
+def test_a_message_is_viewed(url, call):  # noqa: F811
+    send(url, MapMessage({"fruit": "pear"}, properties={"shop": "Bern"}), TextMessage("two\nlines"))
+    first, second = Insight(url).messages("orders")
+    shown = call("view", "orders", first.message_id)[1]
+    for line in ("kind:         MapMessage", "property shop:Bern (str)", "entry fruit:  pear (str)"):
+        assert line in shown
+    assert call("view", "orders", second.message_id)[1].endswith("two\nlines\n")
+    assert call("view", "orders", "ID:1")[0] == 1
+
+
+def test_a_message_is_edited_in_place_of_the_original(url, read):  # noqa: F811
+    send(url, TextMessage("a paer", properties={"shop": "Bern", "n": 3}, correlation_id="c"), TextMessage("a fig"))
+    [first, _] = Insight(url).messages("orders")
+    edits = ["--body", "a pear", "-p", "shop=Basel", "--remove", "n"]
+    [changed] = read("edit", "orders", first.message_id, *edits)
+    assert changed["outcome"] == "done"
+    assert bodies(url, "orders") == ["a fig", "a pear"]
+    edited = drain(url, "orders")[1]
+    assert (dict(edited.properties), edited.correlation_id) == ({"shop": "Basel"}, "c")
+
+
+def test_bytes_are_edited_as_text_and_maps_are_not(url):  # noqa: F811
+    send(url, BytesMessage(b"a paer"), MapMessage({"fruit": "paer"}))
+    insight = Insight(url)
+    first, second = insight.messages("orders")
+    insight.edit("orders", first.message_id, Edit("a pear"))
+    with pytest.raises(InvalidArgumentError, match="MapMessage cannot be replaced by a text"):
+        insight.edit("orders", second.message_id, Edit("a pear"))
+    with pytest.raises(MessageFormatError):
+        insight.edit("orders", second.message_id, Edit(properties={"no name": 1}))
+    untouched, edited = drain(url, "orders")
+    assert (dict(untouched.body), edited.body) == ({"fruit": "paer"}, b"a pear")
+
+
+def test_an_edit_of_nothing_is_a_mistake(url, call):  # noqa: F811
+    send(url, letter("x"), to="dlq.orders")
+    [found] = Insight(url).messages("dlq.orders")
+    for command in (["edit"], ["dlq", "edit"]):
+        status, _, errors = call(*command, "dlq.orders", found.message_id)
+        assert (status, "nothing to edit: add --body" in errors) == (1, True)
+
+
+def test_messages_are_copied_and_stay(url, read):  # noqa: F811
+    send(url, *(TextMessage(str(n), properties={"n": n, "_AMQ_DUPL_ID": str(n)}) for n in range(60)))
+    assert {each["outcome"] for each in read("copy", "orders", "audit", "-s", "n < 55", "--dry-run")} == {"planned"}
+    assert bodies(url, "audit") == []
+    assert [each["outcome"] for each in read("copy", "orders", "orders", "-s", "n < 5")] == ["done"] * 5
+    assert len(drain(url, "orders")) == 65
+
+
+def test_a_dead_letter_is_edited_and_processed(url, call, read):  # noqa: F811
+    send(url, TextMessage("a paer", properties={"n": 1}))
+    listen(url, fail, 1)
+    [found] = read("dlq", "list", "dlq.orders")
+    edit = ["dlq", "edit", "dlq.orders", found["message_id"], "--body", "a pear"]
+    assert [each["outcome"] for each in read(*edit, "--dry-run")] == ["planned"]
+    [changed] = read(*edit)
+    assert (changed["outcome"], changed["target"]) == ("done", "queue:orders")
+    got = []
+    listen(url, lambda message: got.append((message.body, dict(message.properties))), 1)
+    assert got == [("a pear", {"n": 1, "_JMSJCA_ReplayCount": 1})]
+    assert call(*edit)[0] == 1
+
+
+def test_a_rate_limits_a_replay(url, read):  # noqa: F811
+    send(url, letter("x"), letter("y"), to="dlq.orders")
+    assert [each["outcome"] for each in read("dlq", "replay", "dlq.orders", "--rate", "1000")] == ["done", "done"]
+    with pytest.raises(InvalidArgumentError, match="rate=0"):
+        list(Insight(url).replay("dlq.orders", rate=0))
+
+
+class Time:
+    """A clock that only a pause, or a step of the work, moves on."""
+
+    def __init__(self):
+        self.now, self.pauses = 100.0, []
+
+    def pause(self, seconds):
+        self.pauses.append(round(seconds, 6))
+        self.now += seconds
+
+
+@pytest.mark.parametrize(
+    ("work", "pauses"),
+    [
+        ([0.0] * 4, [0.5] * 4),
+        ([0.1] * 3, [0.5, 0.4, 0.4]),
+        ([0.0, 2.0, 0.0], [0.5, 0.5]),  # no burst after a slow one
+    ],
+)
+def test_a_rate_is_kept_and_a_delay_is_not_made_up_for(work, pauses):
+    time = Time()
+
+    def changes():
+        for number, seconds in enumerate(work):
+            time.now += seconds if number else 0
+            yield Change(str(number), None, "done")
+
+    paced_changes = paced(changes(), 2, clock=lambda: time.now, pause=time.pause)
+    assert [each.message_id for each in paced_changes] == [str(number) for number in range(len(work))]
+    assert time.pauses == pauses
+
+
+MESSAGES = [
+    TextMessage("a pear\n\u2028\U0001f350", properties={"n": 3, "big": 2**40, "x": 1.5, "eu": True}, type="fruit"),
+    TextMessage(),
+    BytesMessage(bytes(range(256)), correlation_id="c", reply_to=Queue("answers")),
+    MapMessage({"fruit": "pear", "count": 3, "raw": b"\0"}),
+    StreamMessage(["a", 1, b"\0", 1.5]),
+    ObjectMessage({"a": [1, 2]}),
+    Message(),
+]
+
+
+def content(message):
+    return message.pickled if isinstance(message, ObjectMessage) else message.body
+
+
+def test_what_is_exported_is_imported_as_it_was(url, call, read, tmp_path):  # noqa: F811
+    send(url, *MESSAGES, to="dlq.orders")
+    exported = call("dlq", "export", "dlq.orders")[1]
+    file = tmp_path / "letters.jsonl"
+    file.write_text(exported)
+    assert exported.count("\n") == len(MESSAGES)
+    assert read("dlq", "import", "copy", str(file)) == [{"queue": "copy", "imported": len(MESSAGES)}]
+    for before, after in zip(drain(url, "dlq.orders"), drain(url, "copy"), strict=True):
+        assert type(after) is type(before)
+        assert content(after) == content(before)
+        assert {k: (type(v), v) for k, v in after.properties.items()} == {
+            k: (type(v), v) for k, v in before.properties.items()
+        }
+        for header in ("correlation_id", "reply_to", "type", "priority", "delivery_mode"):
+            assert getattr(after, header) == getattr(before, header)
+
+
+def test_an_imported_letter_is_replayed_to_its_origin(url, call, tmp_path):  # noqa: F811
+    send(url, TextMessage("a pear"))
+    listen(url, fail, 1)
+    file = tmp_path / "letters.jsonl"
+    file.write_text(call("dlq", "export", "dlq.orders")[1])
+    assert call("dlq", "drop", "dlq.orders", "--all")[0] == 0
+    assert call("dlq", "import", "dlq.orders", str(file))[0] == 0
+    [found] = Insight(url).dead_letters("dlq.orders")
+    assert (found.origin, found.reason, found.user_data) == (Queue("orders"), "ValueError", {"shop": "Bern"})
+    assert [each.outcome for each in Insight(url).replay("dlq.orders")] == ["done"]
+
+
+GOOD = json.dumps(
+    {"stored": {"headers": '{"kind":"text","properties":{}}', "body": None, "priority": 4, "persistent": 1}}
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["no json", "[]", "{}", '{"stored": null}', GOOD.replace('"text', '"tex'), GOOD.replace("4", '"x"'), "[" * 100_000],
+)
+def test_a_wrong_line_stops_the_import_before_it_begins(url, call, tmp_path, line):  # noqa: F811
+    file = tmp_path / "letters.jsonl"
+    file.write_text(f"{GOOD}\n\n{line}\n")
+    status, output, errors = call("dlq", "import", "orders", str(file))
+    assert (status, output) == (1, "")
+    assert "Line 3 holds no message" in errors
+    assert errors.count("\n") == 1
+    assert bodies(url, "orders") == []
+
+
+def test_a_file_that_is_not_there_is_one_line(call):  # noqa: F811
+    status, _, errors = call("dlq", "import", "orders", "/nowhere/letters.jsonl")
+    assert (status, "cannot be read" in errors) == (2, True)
+
+
+def test_more_messages_than_a_page_are_exported(url, call):  # noqa: F811
+    send(url, *(letter(str(number)) for number in range(1100)), to="dlq.orders")
+    exported = Counter(json.loads(line)["body"] for line in call("dlq", "export", "dlq.orders")[1].splitlines())
+    assert exported == Counter(map(str, range(1100)))
