@@ -102,8 +102,11 @@ class TestAfterAFailedCommitOfTheBroker:
         calls = []
         send(adapter, *"abcd")
         listen(adapter, forwarding(engine, calls), inbox, **spec)
-        assert outcomes(recorder, 4).count(Outcome.ROLLED_BACK) == 2
+        found = outcomes(recorder, 4)
         adapter.stop()
+        # A unit that was rolled back may report it after another thread has committed its messages.
+        found += [recorder.outcomes.get()[0] for _ in range(recorder.outcomes.qsize())]
+        assert found.count(Outcome.ROLLED_BACK) == 2
         assert sorted(calls) == list("abcd")
         assert rows(engine) == list("abcd")
         source, destination = left(adapter)
