@@ -34,9 +34,12 @@ _MAX_FIELDS = 1000
 _FORM_SECONDS = 30.0  # for the whole form, so that a slow client holds no place
 _FORM_TYPE = b"application/x-www-form-urlencoded"
 _SAFE_METHODS = ("GET", "HEAD")
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_LIVE_POLICY = f"{_POLICY}; script-src 'self'; connect-src 'self'"
+_LIVE_PAGES = ("/", "/activation")  # they show no message; all other pages permit no script
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",  # with no-referrer, browsers send "Origin: null" with a form
@@ -146,24 +149,25 @@ class ConsoleGuard:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] == "http":
-            await self._answer(scope, receive, _with_headers(send))
+            await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        strict = _with_headers(send, _POLICY)
         try:
             headers = _single_headers(scope)
             self._check_host(headers)
             _check_origin(headers)
             _check_length(scope)
             if scope["method"] in _SAFE_METHODS and (token := _query_token(scope)) is not None:
-                await self._log_in(scope, send, token)
+                await self._log_in(scope, strict, token)
                 return
             self._check_login(headers)
             if scope["method"] not in _SAFE_METHODS:
                 scope = {**scope, "jmsjca.form": await self._read_form(scope, headers, receive)}
         except _RefusedError as error:
-            await _respond(send, error.status, str(error), head=scope["method"] == "HEAD")
+            await _respond(strict, error.status, str(error), head=scope["method"] == "HEAD")
             return
-        await self._app(scope, receive, send)
+        await self._app(scope, receive, _with_headers(send, _policy_of(scope)))
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
         """Refuse other host names: with one that resolves to this machine an attacker would be same-origin."""
@@ -267,9 +271,15 @@ async def _read(receive: Receive) -> bytes:
             return bytes(body)
 
 
-def _with_headers(send: Send) -> Send:
+def _policy_of(scope: Scope) -> str:
+    page = scope["path"].removeprefix(scope.get("root_path", ""))
+    return _LIVE_POLICY if page in _LIVE_PAGES else _POLICY
+
+
+def _with_headers(send: Send, policy: str) -> Send:
     """Return a ``send`` that adds the security headers to each response, errors included."""
-    raw = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+    headers = {**_HEADERS, "Content-Security-Policy": policy}
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     names = {name for name, _ in raw}
 
     async def _send(message: MutableMapping[str, Any]) -> None:

@@ -136,7 +136,10 @@ def _read_routes(pages: ReadPages) -> list[Route]:
         Route("/message", pages.message, methods=["GET"]),
         Route("/dead-letters", pages.dead_letters, methods=["GET"]),
         Route("/capabilities", pages.capabilities, methods=["GET"]),
+        Route("/events", pages.events, methods=["GET"]),
         Route("/console.css", _style, methods=["GET"]),
+        Route("/live.js", _script, methods=["GET"]),
+        Route("/icon", _icon, methods=["GET"]),
     ]
 
 
@@ -149,5 +152,22 @@ def _action_routes(pages: ActionPages) -> list[Route]:
 
 def _style(request: Request) -> Response:
     del request
-    sheet = files("jmsjca.management.console").joinpath("static", "console.css").read_text("utf-8")
-    return Response(sheet, media_type="text/css")
+    return Response(_static("console.css"), media_type="text/css")
+
+
+def _script(request: Request) -> Response:
+    del request
+    return Response(_static("live.js"), media_type="text/javascript")
+
+
+def _icon(request: Request) -> Response:
+    """Return the icon: an envelope."""
+    del request
+    lines = '<path d="M2 7h28v18H2zM2 7l14 10L30 7" fill="none" stroke="#0550ae" stroke-width="2.5"/>'
+    return Response(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">{lines}</svg>', media_type="image/svg+xml"
+    )
+
+
+def _static(name: str) -> str:
+    return files("jmsjca.management.console").joinpath("static", name).read_text("utf-8")

@@ -5,11 +5,12 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from jmsjca.errors import InvalidArgumentError
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.health import Health
+from jmsjca.management.console.live import LiveNumbers, LiveRow
 from jmsjca.management.console.rendering import Renderer
 from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.insight import Insight
@@ -53,10 +54,18 @@ class ReadPages:
         self._insight = insight
         self._adapter = adapter
         self._renderer = renderer
+        self._live = None if adapter is None else LiveNumbers(adapter)
+
+    async def events(self, request: Request) -> Response:
+        """Send the numbers of the activations as server-sent events."""
+        del request
+        if self._live is None:
+            raise InvalidArgumentError("This console has no adapter, and so no live numbers.")
+        return StreamingResponse(self._live.events(), media_type="text/event-stream")
 
     def activations(self, request: Request) -> Response:
         """Show the activations of the adapter, their health and their counters."""
-        rows = [_activation_row(number, each) for number, each in enumerate(self._activations())]
+        rows = [_activation_row(each, live) for each, live in zip(self._activations(), self._live_rows(), strict=False)]
         pool = self._adapter.pool_stats() if self._adapter else {}
         return self._renderer.page(request, "activations", rows=rows, pool=pool, adapter=self._adapter is not None)
 
@@ -69,7 +78,7 @@ class ReadPages:
         return self._renderer.page(
             request,
             "activation",
-            row=_activation_row(number, activation),
+            row=_activation_row(activation, self._live_rows()[number]),
             spec={name: getattr(activation.spec, name) for name in _SPEC_FIELDS},
             counters=activation.stats.as_dict(),
             outcomes={str(each.value): count for each, count in activation.stats.settled_messages.items()},
@@ -115,6 +124,9 @@ class ReadPages:
         """Show the capabilities of the broker."""
         return self._renderer.page(request, "capabilities", rows=asdict(self._insight.capabilities()))
 
+    def _live_rows(self) -> Sequence[LiveRow]:
+        return self._live.rows() if self._live else ()
+
     def _activations(self) -> Sequence[Activation]:
         return self._adapter.activations if self._adapter else ()
 
@@ -142,18 +154,15 @@ def _place(request: Request) -> tuple[str, str | None, int]:
     return queue, selector or None, number_of(request, "page", 1)
 
 
-def _activation_row(number: int, activation: Activation) -> dict[str, Any]:
+def _activation_row(activation: Activation, live: LiveRow) -> dict[str, Any]:
     health = Health.of(activation.check_health(30.0))
-    stats, error = activation.stats, activation.failure or activation.last_error
+    error = activation.failure or activation.last_error
     return {
-        "number": number,
+        **live.values,
+        "number": live.number,
+        "plots": live.plots,
         "name": activation.name,
-        "status": activation.status,
         "health": health.status,
         "reason": health.reason or (None if error is None else str(error)),
         "since": health.since,
-        "in_flight": activation.units_in_flight,
-        "delivered": stats.n_delivered_messages,
-        "redelivered": stats.n_redelivered_messages,
-        "bypassed": stats.n_bypassed_messages,
     }

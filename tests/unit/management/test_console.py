@@ -337,6 +337,12 @@ def test_a_page_can_be_used_with_a_screen_reader(url, writer, path):
     assert "<script" not in page
 
 
+def test_only_a_console_of_an_adapter_has_live_numbers(reader):
+    assert "no live numbers" in text(reader.get("/events"), 400)
+    assert "EventSource" in reader.get("/live.js").text
+    assert reader.get("/live.js").headers["content-type"].startswith("text/javascript")
+
+
 def test_the_style_has_both_colour_schemes(reader):
     assert "prefers-color-scheme: dark" in reader.get("/console.css").text
 

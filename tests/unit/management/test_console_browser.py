@@ -1,0 +1,117 @@
+"""The console in a real browser, over an embedded broker: every page and action, by mouse and by keyboard."""
+
+import os
+
+import pytest
+from browsing import SIZES, BrowserMissingError, chromium, overflow, running, served, tab
+from console_walk import Shop, drop_with_the_keyboard, mend_and_replay, search_messages, visit_every_page
+from console_walk import watch_live_numbers as watch
+
+from jmsjca import TextMessage
+from tests.unit.management.test_dead_letters import letter, send
+
+LONG = "orders_of_the_shop_with_a_name_that_is_longer_than_a_telephone_is_wide"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    try:
+        chromium()
+    except BrowserMissingError as problem:
+        if os.environ.get("CI"):
+            pytest.fail(str(problem))
+        pytest.skip(str(problem))
+    with running() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    return f"embedded://{tmp_path_factory.mktemp('console')}/broker.db"
+
+
+@pytest.fixture(scope="module")
+def shop(url):
+    shop = Shop(url, LONG)
+    with shop.adapter as adapter:
+        adapter.start(wait=60)
+        yield shop
+
+
+@pytest.fixture(scope="module")
+def address(shop):
+    with served(shop.adapter, writable=True) as found:
+        yield found
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_page_fits_into_the_window(browser, address, size):
+    visit_every_page(browser, address, size)
+
+
+def test_numbers_and_plots_are_live(browser, address, shop):
+    watch(browser, address, shop)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_poison_message_is_found_mended_and_replayed(browser, address, shop, size):
+    mend_and_replay(browser, address, shop, size)
+
+
+def test_a_dead_letter_is_dropped_with_the_keyboard_alone(browser, address, shop):
+    drop_with_the_keyboard(browser, address, shop)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_messages_are_searched_and_looked_at(browser, address, url, size):
+    messages = [TextMessage(f"a pear {n}", properties={"number": n}) for n in range(5)]
+    send(url, *messages, to=f"waiting.{LONG}")
+    search_messages(browser, address, f"waiting.{LONG}", size)
+
+
+def test_a_hostile_message_runs_no_script(browser, address, url):
+    hostile = "<script>document.title = 'owned'</script><img src=x onerror=\"document.title='owned'\">"
+    send(url, letter(hostile), to="dlq.hostile")
+    with tab(browser) as (page, complaints):
+        page.goto(address)
+        page.get_by_role("link", name="Dead letters").click()
+        page.get_by_label("Queue").fill("dlq.hostile")
+        page.get_by_role("button", name="Show").click()
+        page.get_by_role("row").nth(1).get_by_role("link").click()
+        page.get_by_role("heading", name="Failure").wait_for()
+        assert hostile in page.get_by_role("main").inner_text()
+        assert "owned" not in page.title()
+        assert complaints == []
+
+
+def test_a_page_that_runs_a_script_of_a_message_would_be_stopped(browser, address):
+    """The policy itself refuses inline scripts, in case that something is not escaped."""
+    with tab(browser) as (page, complaints):
+        page.goto(address)
+        page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.x = 1'}))")
+        assert page.evaluate("window.x") is None
+        assert any("Content Security Policy" in each for each in complaints)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_colour_schemes_are_readable(browser, address, scheme):
+    with tab(browser, scheme=scheme) as (page, _):
+        page.goto(address)
+        text, background = page.evaluate(
+            "['color', 'backgroundColor'].map((name) => getComputedStyle(document.body)[name]"
+            ".match(/\\d+/g).slice(0, 3).map(Number))"
+        )
+        assert contrast(text, background) >= 7
+        assert overflow(page) <= 0
+
+
+def contrast(one, other):
+    """Return the contrast ratio of WCAG 2.2."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour):
+    shares = [value / 255 for value in colour]
+    red, green, blue = (s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
