@@ -24,6 +24,15 @@ _FACTS = (
     *("ExceptionClass", "ExceptionMessage", "ExceptionStackTrace"),
 )
 _FACT_NAMES = frozenset(name for fact in _FACTS for name in vendor_names(fact))
+# What brokers record when they dead-letter a message themselves: the embedded broker and Artemis, and ActiveMQ.
+_BROKER_ADDRESS, _BROKER_ROUTING, _BROKER_EXPIRY = "_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_ROUTING_TYPE", "_AMQ_ACTUAL_EXPIRY"
+_BROKER_CAUSE = "dlqDeliveryFailureCause"
+_BROKER_FACTS = frozenset(
+    {
+        *(_BROKER_ADDRESS, _BROKER_ROUTING, _BROKER_EXPIRY, _BROKER_CAUSE),
+        *("_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID", "_AMQ_ORIG_MESSAGE_ID_STR"),
+    }
+)
 # The delivery count and the duplicate id are not restored: with the latter the broker would drop the message.
 _RESTORED = (GROUP_ID, "JMSXGroupSeq")
 _RENAMED = f"{PREFIX}JMSX"
@@ -36,7 +45,8 @@ class DeadLetterRecord:
     Attributes:
         message_id: The id of the copy in the dead-letter queue.
         origin: The destination that the message came from; None if the copy has no record of it.
-        reason: The class of the last exception; None if the handler never failed.
+        reason: The class of the last exception; "expired" or "delivered too often" if the broker itself dead-lettered
+            the message; None if neither is recorded.
         error: The text of the last exception.
         stack_trace: The stack trace of the last exception.
         redeliveries: The number of redeliveries before the move; None if the copy has no record of it.
@@ -67,8 +77,8 @@ class DeadLetterRecord:
         return cls(
             message_id=message.message_id,
             origin=_origin(message),
-            reason=_fact(message, "ExceptionClass"),
-            error=_fact(message, "ExceptionMessage"),
+            reason=_fact(message, "ExceptionClass") or _broker_reason(message),
+            error=_fact(message, "ExceptionMessage") or _broker_cause(message),
             stack_trace=_fact(message, "ExceptionStackTrace"),
             redeliveries=_fact(message, "RedeliveryCount"),
             replays=_replays(message),
@@ -89,7 +99,7 @@ def replay_copy(message: Message) -> Message:
     """
     copy, original = plain_copy(message), message.properties
     for name in original:
-        if name in _FACT_NAMES or name.startswith(_RENAMED) or rollback_key(name) is not None:
+        if name in _FACT_NAMES | _BROKER_FACTS or name.startswith(_RENAMED) or rollback_key(name) is not None:
             copy.properties.pop(name, None)
     for name in _RESTORED:
         if (value := original.get(PREFIX + name)) is not None:
@@ -105,7 +115,25 @@ def _fact(message: Message, name: str) -> Any:
 
 def _origin(message: Message) -> Destination | None:
     name, kind = _fact(message, "OriginalDestinationName"), _KINDS.get(_fact(message, "OriginalDestinationType"))
-    return destination(name, kind) if isinstance(name, str) and name and kind else None
+    if isinstance(name, str) and name and kind:
+        return destination(name, kind)
+    name, routing = (message.properties.get(each) for each in (_BROKER_ADDRESS, _BROKER_ROUTING))
+    if isinstance(name, str) and name and routing in (0, 1):
+        return destination(name, "queue" if routing else "topic")
+    return None
+
+
+def _broker_reason(message: Message) -> str | None:
+    """Return why the broker itself dead-lettered a message; None if it has no record of that."""
+    if message.properties.get(_BROKER_EXPIRY) is not None:
+        return "expired"
+    recorded = any(message.properties.get(each) is not None for each in (_BROKER_ADDRESS, _BROKER_CAUSE))
+    return "delivered too often" if recorded else None
+
+
+def _broker_cause(message: Message) -> str | None:
+    cause = message.properties.get(_BROKER_CAUSE)
+    return None if cause is None else str(cause)
 
 
 def _replays(message: Message) -> int:

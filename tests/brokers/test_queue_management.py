@@ -94,3 +94,21 @@ def test_rates_are_those_of_the_messages_that_came_and_went(url, name):
     [found] = [each for each in Insight(url).destination_rates(pause=work) if each.destination == Queue(name)]
     assert found.added_per_second > 0
     assert found.added_per_second == pytest.approx(2 * found.settled_per_second)
+
+
+def test_letters_of_artemis_itself_go_back_where_they_came_from(broker_url, monkeypatch, read):
+    url, source, dead = broker_url("artemis-amqp"), f"limited.{uuid.uuid4().hex}", "limited.dead"
+    monkeypatch.setenv("JMSJCA_URL", url)
+    read("create", dead)
+    send(url, source, TextMessage("x", properties={"n": 3, "source": source}))
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session(True) as session:
+        consumer = session.create_consumer(Queue(source))
+        for _ in range(3):
+            assert consumer.receive(60) is not None
+            session.rollback()
+    chosen = ("-s", f"source = '{source}'")
+    [listed] = read("dlq", "list", dead, *chosen)
+    assert (listed["origin"], listed["reason"]) == (f"queue:{source}", "delivered too often")
+    assert [each["outcome"] for each in read("dlq", "replay", dead, *chosen)] == ["done"]
+    [replayed] = read("browse", source)
+    assert (replayed["body"], replayed["properties"]) == ("x", {"n": 3, "source": source, "_JMSJCA_ReplayCount": 1})

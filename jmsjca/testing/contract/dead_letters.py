@@ -158,6 +158,7 @@ class TestDeadLetters(Configured):
         assert dict(delivery.message.properties) == {
             "_AMQ_ORIG_ADDRESS": queue.name,
             "_AMQ_ORIG_MESSAGE_ID": sent.message_id,
+            "_AMQ_ORIG_ROUTING_TYPE": 1,
         }
 
     def test_dead_letter_is_counted_anew(self, harness: Harness) -> None:

@@ -258,6 +258,7 @@ class TestExpiry(Configured):
             "s": "x",
             "_AMQ_ORIG_ADDRESS": queue.name,
             "_AMQ_ORIG_MESSAGE_ID": sent.message_id,
+            "_AMQ_ORIG_ROUTING_TYPE": 1,
             "_AMQ_ACTUAL_EXPIRY": round(end.timestamp() * 1000),
         }
 

@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
+from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage, Topic
+from jmsjca.config import DestinationSettings
 from jmsjca.errors import InvalidArgumentError, InvalidDestinationError
 from jmsjca.management.insight import Insight
 from jmsjca.redelivery import MoveFacts, moved_copy
@@ -211,3 +212,39 @@ def test_a_replay_that_dies_around_a_commit_neither_loses_nor_duplicates_a_lette
     assert len(Insight(url).messages("orders")) == replayed
     assert {each.outcome for each in Insight(url).replay("dlq.orders")} == {"done"}
     assert Counter(each.body for each in drain(url, "orders")) == Counter(map(str, range(20)))
+
+
+def dead_letter_by_the_broker(url, source, *messages):
+    """Let the embedded broker dead-letter messages: each may be delivered once."""
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session(True) as session:
+        settings = DestinationSettings(max_deliveries=1, dead_letter=Queue("dead"), expiry=Queue("expired"))
+        connection.admin.configure(None, settings)
+        consumer = session.create_consumer(source)
+        for message in messages:
+            session.create_producer(source).send(message)
+        session.commit()
+        for _ in messages:
+            assert consumer.receive(60) is not None
+        session.rollback()
+
+
+@pytest.mark.parametrize("source", [Queue("orders"), Topic("news")])
+def test_letters_of_the_broker_itself_go_back_where_they_came_from(url, source):
+    dead_letter_by_the_broker(url, source, TextMessage("x", properties={"n": 3}))
+    insight = Insight(url)
+    [found] = insight.dead_letters("dead")
+    assert (found.origin, found.reason, found.replays) == (source, "delivered too often", 0)
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        consumer = session.create_consumer(source)
+        assert [(each.outcome, each.target) for each in insight.replay("dead")] == [("done", source)]
+        replayed = consumer.receive(60)
+    assert (replayed.body, dict(replayed.properties)) == ("x", {"n": 3, "_JMSJCA_ReplayCount": 1})
+
+
+def test_an_expired_letter_of_the_broker_tells_so(url):
+    dead_letter_by_the_broker(url, Queue("other"), TextMessage("y"))
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("orders")).send(TextMessage("x"), time_to_live=0.001)
+        assert session.create_consumer(Queue("orders")).receive(timeout=0.05) is None
+    [found] = Insight(url).dead_letters("expired")
+    assert (found.origin, found.reason) == (Queue("orders"), "expired")

@@ -92,7 +92,15 @@ def _expiration(encoded: EncodedMessage) -> datetime | None:
 
 def _properties(encoded: EncodedMessage) -> Any:
     values = encoded.map_of_section(APPLICATION_PROPERTIES)
+    if _ORIGIN_ADDRESS in encoded.annotations:
+        values = {**values, **_broker_origin(encoded.annotations)}
     return received_properties(values, encoded.fields, typed=encoded.is_typed)
+
+
+def _broker_origin(annotations: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the origin that Artemis records when it dead-letters a message, by the properties of its own clients."""
+    found = {name: annotations.get(key) for key, name in _ORIGIN_PROPERTIES.items()}
+    return {name: value for name, value in found.items() if isinstance(value, str | int)}
 
 
 def _delivery_count(encoded: EncodedMessage) -> int:
@@ -102,6 +110,13 @@ def _delivery_count(encoded: EncodedMessage) -> int:
 def _redelivered(encoded: EncodedMessage) -> bool:
     return read_header(encoded.raw).redelivered(encoded.failures, counts=encoded.context.counts_deliveries)
 
+
+_ORIGIN_ADDRESS = "x-opt-ORIG-ADDRESS"
+_ORIGIN_PROPERTIES = {
+    _ORIGIN_ADDRESS: "_AMQ_ORIG_ADDRESS",
+    "x-opt-ORIG-QUEUE": "_AMQ_ORIG_QUEUE",
+    "x-opt-ORIG-ROUTING-TYPE": "_AMQ_ORIG_ROUTING_TYPE",
+}
 
 _DECODERS: dict[str, Callable[[EncodedMessage], Any]] = {
     "message_id": lambda encoded: to_jms_message_id(encoded.fields[0]),

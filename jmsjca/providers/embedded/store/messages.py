@@ -354,7 +354,9 @@ def _with_origin_headers(content: _Content, to: Destination, *, expired: bool) -
     try:
         fields: dict[str, Any] = from_json(content.headers.decode())
         properties = fields.setdefault("p", {})
-        properties.update({"_AMQ_ORIG_ADDRESS": fields["to"][1], "_AMQ_ORIG_MESSAGE_ID": fields.get("id")})
+        kind, name = fields["to"]
+        properties.update({"_AMQ_ORIG_ADDRESS": name, "_AMQ_ORIG_MESSAGE_ID": fields.get("id")})
+        properties["_AMQ_ORIG_ROUTING_TYPE"] = int(kind == "queue")  # as Artemis: 0 is multicast
         if expired:
             properties["_AMQ_ACTUAL_EXPIRY"] = content.expires
             fields.setdefault("t", {})["_AMQ_ACTUAL_EXPIRY"] = "long"
