@@ -51,6 +51,7 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/python -m tests.benchmarks.inbound
 	$(BIN)/python -m tests.benchmarks.transactions
 	$(BIN)/python -m tests.benchmarks.hooks
+	$(BIN)/python -m tests.benchmarks.console
 	$(BIN)/python -m tests.benchmarks.amqp_codec
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.amqp_engine
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.field
@@ -72,10 +73,11 @@ brokers: $(VENV)/.dev    ## real brokers to work with: downloads and starts them
 brokers-stop: $(VENV)/.dev
 	PYTHONPATH=tests/support $(BIN)/python -m brokers stop
 
-docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site
+docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site; needs Chromium, and Java for the picture of the demo
 	$(BIN)/pip install --quiet --group docs
 	$(BIN)/python -m tests.benchmarks.plot
 	$(BIN)/python -m tests.support.diagrams
+	PYTHONPATH=tests/support $(BIN)/python -m tests.support.pictures
 	$(BIN)/python -m tests.support.reference
 	$(BIN)/python -m tests.support.llms_text
 	$(BIN)/zensical build --strict -f docs/mkdocs.yml
