@@ -332,6 +332,11 @@ class ResourceAdapter(DeclaresPublishers, Startable):
                 self._sending_factory = self.connection_factory()
             return self._sending_factory.sender
 
+    @property
+    def limits(self) -> Limits:
+        """The bounds of each connection."""
+        return self._limits
+
     def pool_stats(self) -> dict[str, int]:
         """Return the counters of the pool of `sender`, as `ConnectionPool.get_stats`; none before its first use."""
         factory = self._sending_factory

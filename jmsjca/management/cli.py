@@ -41,7 +41,10 @@ def _call(typer: Any, arguments: list[str]) -> int:
     from jmsjca.management.commands import app  # noqa: PLC0415  # needs typer
 
     command = typer.main.get_command(app)
-    return command.main(args=arguments, prog_name="jmsjca", standalone_mode=False) or 0
+    try:
+        return command.main(args=arguments, prog_name="jmsjca", standalone_mode=False) or 0
+    except SystemExit as ended:  # the completion of a shell ends so
+        return ended.code if isinstance(ended.code, int) else _FAILURE
 
 
 def _explain(error: Any) -> str:

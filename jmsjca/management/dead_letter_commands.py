@@ -18,8 +18,10 @@ from jmsjca.management.presentation import (
     message_row,
     parse_destination,
     parse_property,
+    print_field,
     print_json,
     print_rows,
+    print_text,
 )
 from jmsjca.messages.message import Message
 
@@ -71,7 +73,7 @@ def show(
     for name, value in {**details, "message": message_row(message)["body"], "stack_trace": None}.items():
         if name != "stack_trace":
             print_field("body" if name == "message" else name, value)
-    typer.echo(_escaped(record.stack_trace or "no stack trace recorded"))
+    print_text(record.stack_trace or "no stack trace recorded")
 
 
 @dead_letter_app.command()
@@ -171,11 +173,6 @@ def print_changes(changes: Iterable[Change], *, as_json: bool) -> int:
     return int(any(each["outcome"] in {"gone", "skipped"} for each in found))
 
 
-def print_field(name: str, value: object) -> None:
-    """Write one field of a message as a line."""
-    typer.echo(f"{name.replace('_', ' ') + ':':<14}{_escaped('-' if value is None else str(value))}")
-
-
 def _find(insight: Insight, queue: str, message_id: str) -> Message:
     quoted = message_id.replace("'", "''")
     found = insight.messages(queue, f"JMSMessageID = '{quoted}'", page_size=1)
@@ -201,8 +198,3 @@ def _row(record: DeadLetterRecord) -> dict[str, object]:
 def _change_row(change: Change) -> dict[str, object]:
     target = None if change.target is None else str(change.target)
     return {"message_id": change.message_id, "target": target, "outcome": change.outcome, "replays": change.replays}
-
-
-def _escaped(text: str) -> str:
-    """Return a text of several lines without other control characters."""
-    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)

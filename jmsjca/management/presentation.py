@@ -2,7 +2,10 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -17,11 +20,15 @@ __all__ = [
     "SelectorOption",
     "UrlOption",
     "broker_url",
+    "escaped",
     "message_row",
     "parse_destination",
     "parse_property",
+    "print_field",
     "print_json",
     "print_rows",
+    "print_text",
+    "wrapped",
 ]
 
 UrlOption = Annotated[
@@ -85,10 +92,33 @@ def print_json(value: object, *, lines: bool = False) -> None:
     typer.echo(json.dumps(value, indent=None if lines else 2, ensure_ascii=False, default=str))
 
 
+def print_field(name: str, value: object) -> None:
+    """Write one field of a message as a line, or as several on a narrow terminal."""
+    head, text = f"{name.replace('_', ' ') + ':':<13} ", escaped("-" if value is None else str(value))
+    for part in text.split("\n"):
+        for line in wrapped(head, part, _terminal_columns()):
+            typer.echo(line)
+        head = " " * len(head)
+
+
+def escaped(text: str) -> str:
+    """Return a text of several lines without other control characters."""
+    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
+
+
+def print_text(text: str) -> None:
+    """Write a text of several lines, wrapped on a narrow terminal, without other control characters."""
+    for line in escaped(text).expandtabs().split("\n"):
+        for part in wrapped("", line, _terminal_columns()):
+            typer.echo(part)
+
+
 def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
     """Write rows as a table with aligned columns, or as a JSON array.
 
     Control characters are escaped in a table: names and texts come from other programs, and could control the terminal.
+    On a terminal that is too narrow for the table, each row is a paragraph with a line for each value, wrapped between
+    words.
 
     Args:
         rows: The rows, with equal keys.
@@ -106,8 +136,11 @@ def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
         *([_cell(value) for value in row.values()] for row in found),
     ]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for line in table:
-        typer.echo(_aligned(line, widths))
+    lines, columns = [_aligned(line, widths) for line in table], _terminal_columns()
+    if columns is not None and any(len(line) > columns for line in lines):
+        lines = [line for row in table[1:] for line in _paragraph(table[0], row, columns)][:-1]
+    for line in lines:
+        typer.echo(line)
 
 
 def message_row(message: Message) -> dict[str, object]:
@@ -127,6 +160,35 @@ def message_row(message: Message) -> dict[str, object]:
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _terminal_columns() -> int | None:
+    """Return the columns of the terminal; None if the output is a file or a pipe, whose lines have no limit."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _paragraph(names: Sequence[str], cells: Sequence[str], columns: int) -> Iterator[str]:
+    """Yield the lines of one row, and an empty one."""
+    margin = max(map(len, names)) + 3
+    for name, cell in zip(names, cells, strict=True):
+        yield from wrapped(f"{name}:".ljust(margin), cell, columns)
+    yield ""
+
+
+def wrapped(head: str, text: str, columns: int | None) -> Sequence[str]:
+    """Return a text as lines behind a head, wrapped between words, or where a word is longer than a line.
+
+    Args:
+        head: The beginning of the first line; the others are indented to its width.
+        text: The text.
+        columns: The columns of the terminal; None for no limit.
+    """
+    if columns is None or len(head) + len(text) <= columns:
+        return [head + text]
+    indent = " " * min(len(head), columns // 2)
+    return textwrap.wrap(text, columns, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False) or [
+        head.rstrip()
+    ]
 
 
 def _cell(value: object) -> str:

@@ -12,11 +12,11 @@ from jmsjca.management.dead_letter_commands import (
     RemoveOption,
     edit_of,
     print_changes,
-    print_field,
 )
 from jmsjca.management.doctor import diagnose
 from jmsjca.management.insight import DestinationInfo, Insight
 from jmsjca.management.message_view import MessageView
+from jmsjca.management.prefetch_memory import prefetch_rows
 from jmsjca.management.presentation import (
     JsonOption,
     SelectorOption,
@@ -25,10 +25,13 @@ from jmsjca.management.presentation import (
     message_row,
     parse_destination,
     parse_property,
+    print_field,
     print_json,
     print_rows,
+    print_text,
 )
 from jmsjca.management.redelivery_ladder import redelivery_ladder
+from jmsjca.management.worker import load_adapter
 from jmsjca.messages.message import TextMessage
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.redelivery.policy import RedeliveryPolicy
@@ -107,7 +110,8 @@ def view(
         print_field(f"property {entry.name}", f"{entry.value} ({entry.type})")
     for entry in shown.entries:
         print_field(f"entry {entry.name}", f"{entry.value} ({entry.type})")
-    typer.echo("" if shown.text is None else shown.text)
+    if shown.text is not None:
+        print_text(shown.text)
 
 
 @queue_app.command()
@@ -217,11 +221,21 @@ def doctor(url: Annotated[str, typer.Argument(help="The URL, or env:NAME.")], js
 
 @queue_app.command()
 def explain(
-    handling: Annotated[str, typer.Argument(help="A redelivery handling, 3:25; 5:move(queue:dlq.$) for example.")],
+    handling: Annotated[
+        str | None, typer.Argument(help="A redelivery handling, 3:25; 5:move(queue:dlq.$) for example.")
+    ] = None,
     source: Annotated[str, typer.Option(help="The listener's destination: NAME, queue:NAME or topic:NAME.")] = "orders",
+    adapter: Annotated[
+        str | None, typer.Option(help="module:adapter: show the memory that its prefetched messages need at most.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Draw the ladder of a redelivery handling."""
+    """Draw the ladder of a redelivery handling, or show the memory of the listeners of an adapter."""
+    if adapter is not None:
+        print_rows(prefetch_rows(load_adapter(adapter)), as_json=json)
+        return
+    if handling is None:
+        raise typer.BadParameter("Name a redelivery handling, or --adapter.")
     listened = parse_destination(source)
     policy = RedeliveryPolicy.parse(handling, listened.name, listened.kind)
     print_rows(redelivery_ladder(policy), as_json=json)

@@ -55,11 +55,13 @@ def run(  # noqa: PLR0917  # typer calls it by name
 
 
 @worker_app.command()
-def check(target: Annotated[str, typer.Argument(help="A configuration file, or module:adapter.")]) -> None:
+def check(
+    target: Annotated[str, typer.Argument(help="A configuration file, or module:adapter.")], json: JsonOption = False
+) -> None:
     """Check a configuration file or an adapter: listeners, options, selectors, handlers. Nothing is connected."""
     adapter = load_adapter(target)
     rows = [{"listener": each.name, "handler": each.handler_name} for each in adapter.activations]
-    print_rows(rows, as_json=False)
+    print_rows(rows, as_json=json)
 
 
 def _tell(event: str, fields: Mapping[str, object]) -> None:

@@ -31,15 +31,19 @@ from jmsjca import ResourceAdapter
 url, mode, gated, seed = sys.argv[1], sys.argv[2], sys.argv[3] == "gated", int(sys.argv[4])
 adapter, dice, stopping = ResourceAdapter(url), random.Random(seed), threading.Event()
 
-@adapter.listener("stop.moments", concurrency_mode=mode, endpoint_pool_max_size=1 if mode == "serial" else 4)
+options = {"redelivery_handling": "9:delete", "endpoint_pool_max_size": 1 if mode == "serial" else 4}
+@adapter.listener("stop.moments", concurrency_mode=mode, **options)
 def handle(message):
-    print("began", flush=True)
+    sys.stdout.write("began\\n")  # in one piece: print writes the end of the line apart
+    sys.stdout.flush()
     if gated:
         stopping.wait()
     time.sleep(dice.choice([0, 0, 0.001, 0.01, 0.03] + [1.0] * gated))
 
 def ended(read=sys.stdin.readline):
     read()
+    while adapter.activations[0].status == "Up":  # the signal is not handled yet
+        time.sleep(0.001)
     stopping.set()
 
 threading.Thread(target=ended, daemon=True).start()

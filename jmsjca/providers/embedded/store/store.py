@@ -263,11 +263,11 @@ class Store:
 
     def close(self) -> None:
         """Release the messages of this process and close the file. Further calls do nothing."""
-        if self._closed:
-            return
-        if self._membership:
+        if self._membership and not self._closed:
             self._membership.wakeup_socket.stop()
         with self.lock:
+            if self._closed:  # also when another thread was faster: a second close might close files of others
+                return
             try:
                 if self._membership and not self.lost:
                     self._unregister(self._membership)

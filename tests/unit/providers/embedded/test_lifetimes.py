@@ -1,16 +1,22 @@
 """State in the file that outlives its process, and state that ends with it; names of subscriptions."""
 
+import os
 import sqlite3
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from jmsjca import Queue, TextMessage, Topic
-from jmsjca.config import DestinationSettings
+from jmsjca.config import DestinationSettings, Limits
+from jmsjca.config.settings import SYSTEM_CLOCK
 from jmsjca.destinations import Subscription, TemporaryQueue, TemporaryTopic
 from jmsjca.errors import ConnectionLostError, InvalidDestinationError
+from jmsjca.providers.embedded.store.store import Store, close_store, open_store
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Order
 from jmsjca.testing.contract.harness import prepare
+from tests.unit.inbound.deliveries import until
 from tests.unit.providers.embedded.processes import PATIENCE, heard, process, put
 
 QUEUE, DEAD, TOPIC = Queue("q"), Queue("dead"), Topic("t")
@@ -186,3 +192,25 @@ def test_no_client_is_taken_for_one_without_a_name(connection_subscriptions, jms
         unit.commit()
     assert [d.message.body for d in consumer.receive(10, 0)] == ["another's"]
     named.close()
+
+
+def test_a_store_that_two_threads_close_closes_its_files_once(broker_file, monkeypatch):
+    """At the exit of a program, while a handler that outlived the stop closes its connection."""
+    store, closed, close = open_store(broker_file, Limits(), SYSTEM_CLOCK), [], os.close
+    monkeypatch.setattr(os, "close", lambda fd: (closed.append(fd), close(fd)))
+    with store.lock, ThreadPoolExecutor(2) as threads:
+        ends = [threads.submit(store.close) for _ in range(2)]
+        until(lambda: len(_waiting_to_close()) == 2)
+        store.lock.release()
+        try:
+            for each in ends:
+                each.result(60)
+        finally:
+            store.lock.acquire()
+    close_store(store)
+    assert len(closed) == len(set(closed))
+
+
+def _waiting_to_close():
+    """Return the threads in `Store.close`."""
+    return [frame for frame in sys._current_frames().values() if frame.f_code is Store.close.__code__]

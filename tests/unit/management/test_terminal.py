@@ -1,0 +1,231 @@
+"""What each command shows on a terminal of 80 and of 200 columns: no line is longer, so none is wrapped or cut."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+import threading
+from pathlib import Path
+
+import pytest
+import typer
+
+from jmsjca import MapMessage, ResourceAdapter, TextMessage
+from jmsjca.management.cli import run
+from jmsjca.management.commands import app
+from jmsjca.management.health import HealthFile
+from jmsjca.management.insight import Insight
+from tests.unit.management.test_dead_letters import fail, letter, listen, send
+
+COLUMNS = [80, 200]
+LONG = "a pear from the garden behind the house, " * 12
+
+MODULE = """
+from jmsjca import Limits, ResourceAdapter
+adapter = ResourceAdapter({url!r})
+
+@adapter.listener("orders.of.the.garden.behind.the.house", concurrency_mode="cc", redelivery_handling="3:25")
+def on_order_of_the_garden_behind_the_house(message):
+    pass
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Provide a broker with messages, dead letters, a worker's health and a module with an adapter."""
+    url = f"embedded://{tmp_path}/broker.db"
+    monkeypatch.setenv("JMSJCA_URL", url)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    (tmp_path / "terminal_shop.py").write_text(MODULE.format(url=url))
+    send(url, TextMessage("poison"))
+    listen(url, fail, 1)
+    send(url, letter("x"), letter("y\x1b[2J"), to="dlq.orders")
+    text = TextMessage(LONG, properties={"shop": LONG, "n": 3}, correlation_id="c" * 60)
+    send(url, text, MapMessage({"fruit": LONG}))
+    adapter = ResourceAdapter(url)
+    HealthFile(lambda: {**adapter.health().as_dict(), "stats": {}}, tmp_path / "health.json").write()
+    yield url
+    sys.modules.pop("terminal_shop", None)
+
+
+class Terminal:
+    """A terminal of some columns, which the standard output is while a command runs."""
+
+    def __init__(self, monkeypatch, columns):
+        self._patch, self._columns = monkeypatch, columns
+
+    def run(self, *arguments):
+        """Run a command; return its exit status and the lines that the terminal shows."""
+        terminal, own = pty.openpty()
+        fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 40, self._columns, 0, 0))
+        shown = []
+        reader = threading.Thread(target=_read, args=(terminal, shown))
+        reader.start()
+        with os.fdopen(own, "w") as output, self._patch.context() as patched:
+            patched.setattr(sys, "stdout", output)
+            patched.setattr(sys, "__stdout__", output)  # whose size is that of the terminal
+            status = run(arguments)
+        reader.join()
+        os.close(terminal)
+        return status, b"".join(shown).decode().replace("\r\n", "\n").splitlines()
+
+
+def _read(terminal, shown):
+    try:
+        while data := os.read(terminal, 65536):
+            shown.append(data)
+    except OSError:  # the other side is closed
+        return
+
+
+@pytest.fixture(params=COLUMNS)
+def terminal(request, monkeypatch):
+    return Terminal(monkeypatch, request.param), request.param
+
+
+def commands_of(group, *path):
+    """Return the paths of all commands."""
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if hasattr(found, "list_commands"):
+            yield from commands_of(found, *path, name)
+        else:
+            yield (*path, name)
+
+
+ALL = list(commands_of(typer.main.get_command(app)))
+EXPECTED = {
+    *(
+        "send",
+        "receive",
+        "browse",
+        "view",
+        "edit",
+        "copy",
+        "move",
+        "purge",
+        "queues",
+        "create",
+        "remove",
+        "run",
+        "check",
+    ),
+    *("convert", "explain", "selector test", "capabilities", "doctor", "status", "top", "relay", "console", "bench"),
+    *("dlq list", "dlq show", "dlq replay", "dlq edit", "dlq drop", "dlq export", "dlq import", "mcp", "docs"),
+    *("file check", "file compact", "file backup", "demo"),
+}
+
+
+def test_every_command_is_there():
+    assert {" ".join(each) for each in ALL} == EXPECTED
+
+
+@pytest.mark.parametrize("command", ALL, ids=" ".join)
+def test_the_help_of_each_command_fits(terminal, command):
+    shell, columns = terminal
+    status, lines = shell.run(*command, "--help")
+    assert status == 0
+    assert max(map(len, lines)) <= columns
+    assert lines[1].startswith(f" Usage: jmsjca {' '.join(command)}") or lines[0].startswith("Usage: jmsjca")
+
+
+WITH_JSON = [
+    each for each in ALL if " ".join(each) not in {"console", "convert", "demo", "docs", "mcp", "dlq export", "relay"}
+]
+
+
+@pytest.mark.parametrize("command", WITH_JSON, ids=" ".join)
+def test_each_command_with_a_table_has_json(capsys, command):
+    assert run([*command, "--help"]) == 0
+    assert "--json" in capsys.readouterr().out
+
+
+SHOWN = {
+    "queues": ["queues"],
+    "browse": ["browse", "orders"],
+    "view a text": ["view", "orders", "$text"],
+    "view a map": ["view", "orders", "$map"],
+    "send": ["send", "orders", LONG],
+    "receive": ["receive", "orders"],
+    "move": ["move", "orders", "audit"],
+    "copy": ["copy", "orders", "audit"],
+    "edit": ["edit", "orders", "$text", "--body", "a fig"],
+    "create": ["create", "new"],
+    "remove": ["remove", "orders"],
+    "purge": ["purge", "orders", "--all"],
+    "capabilities": ["capabilities", "env:JMSJCA_URL"],
+    "doctor": ["doctor", "env:JMSJCA_URL"],
+    "bench": ["bench", "env:JMSJCA_URL", "--messages", "5"],
+    "explain": ["explain", "3:25; 5:move(queue:dlq.$)"],
+    "explain the memory": ["explain", "--adapter", "terminal_shop:adapter"],
+    "selector": ["selector", "test", f"shop = '{LONG}'", "-p", f"shop={LONG}"],
+    "check": ["check", "terminal_shop:adapter"],
+    "status": ["status", "--file", "health.json"],
+    "top": ["top", "--file", "health.json", "--count", "1"],
+    "letters": ["dlq", "list", "dlq.orders"],
+    "letter": ["dlq", "show", "dlq.orders", "$letter"],
+    "replay": ["dlq", "replay", "dlq.orders"],
+    "edit a letter": ["dlq", "edit", "dlq.orders", "$letter", "--body", "a fig"],
+    "drop": ["dlq", "drop", "dlq.orders", "--all"],
+    "file check": ["file", "check", "broker.db"],
+    "file compact": ["file", "compact", "broker.db"],
+    "file backup": ["file", "backup", "broker.db", "copy.db"],
+}
+
+
+@pytest.mark.parametrize("what", SHOWN)
+def test_no_line_is_longer_than_the_terminal(place, terminal, what):
+    shell, columns = terminal
+    orders, letters = (Insight(place).messages(queue) for queue in ("orders", "dlq.orders"))
+    ids = {"$text": orders[0].message_id, "$map": orders[1].message_id, "$letter": letters[0].message_id}
+    status, lines = shell.run(*(ids.get(each, each) for each in SHOWN[what]))
+    assert status in {0, 1}
+    assert lines
+    assert max(map(len, lines)) <= columns
+    assert not any("\x1b" in line for line in lines if not line.startswith("\x1b[2J\x1b[H"))
+    keep(what, columns, lines)
+
+
+def keep(what, columns, lines):
+    """Keep a capture for a person to look at, if a folder for it is named."""
+    if folder := os.environ.get("JMSJCA_CAPTURES"):
+        with (Path(folder) / f"{columns}.txt").open("a", encoding="utf-8") as file:
+            print(f"$ {what}", *lines, "", sep="\n", file=file)
+
+
+def test_a_narrow_terminal_shows_all_that_a_wide_one_shows(place, monkeypatch):
+    narrow, wide = (Terminal(monkeypatch, columns).run("dlq", "list", "dlq.orders")[1] for columns in (60, 400))
+    assert len(wide) == 4
+    words = [set(re.findall(r"[\w.]+", " ".join(lines))) for lines in (narrow, wide)]
+    assert words[0] == words[1]
+
+
+def test_a_pipe_gets_whole_lines(place, capsys):
+    assert run(["dlq", "list", "dlq.orders"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_completes_commands(monkeypatch, capsys, shell):
+    monkeypatch.setenv("_JMSJCA_COMPLETE", f"complete_{shell}")
+    monkeypatch.setenv("COMP_WORDS", "jmsjca dlq re")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "jmsjca dlq re")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    assert run([]) == 0
+    assert "replay" in capsys.readouterr().out
+
+
+def test_the_memory_of_a_listener_is_that_of_its_prefetch(place, capsys):
+    assert run(["explain", "--adapter", "terminal_shop:adapter", "--json"]) == 0
+    [row] = json.loads(capsys.readouterr().out)
+    mebibyte = 1024 * 1024
+    assert (row["mode"], row["consumers"], row["prefetched"]) == ("cc", 1, 30)
+    assert (row["usual_bytes"], row["worst_bytes"]) == (116 * mebibyte, 3000 * mebibyte)
+    assert run(["explain"]) == 2
