@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format torture bench interop brokers brokers-stop docs clean
+.PHONY: demo test lint format torture bench interop brokers brokers-stop docs release clean
 
 demo: $(VENV)/.demo      ## events through a durable queue and Spark, with a crash in the middle
 	$(BIN)/jmsjca demo --poison 0.01 --crash
@@ -36,7 +36,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.documentation_faults
 	$(BIN)/python -m tests.torture.fuzz_stomp --runs 10000000
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
-	$(BIN)/python -m pytest -q -m torture tests/brokers
+	$(BIN)/python -m pytest -q -m torture tests/brokers tests/release
 	JMSJCA_POOL_CYCLES=100000 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/transactions tests/brokers/test_two_resources.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s tests/torture/test_connector_points.py tests/torture/test_connector_faults.py
@@ -82,6 +82,16 @@ docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site; needs Ch
 	$(BIN)/python -m tests.support.llms_text
 	$(BIN)/zensical build --strict -f docs/mkdocs.yml
 	$(BIN)/python -m tests.support.reference check
+
+release: $(VENV)/.dev    ## wheel, sdist and bill of materials in dist; asks for vulnerabilities of what they need
+	rm -rf dist
+	$(BIN)/pip install --quiet --group release
+	$(BIN)/python -m pytest -q tests/release
+	$(BIN)/python -m hatchling build
+	$(PYTHON) -m venv dist/.environment
+	dist/.environment/bin/pip install --quiet "$$(ls dist/*.whl)[all]"
+	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file dist/jmsjca.cdx.json dist/.environment
+	$(BIN)/python -m tests.support.audit dist/.environment
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache jmsjca-demo

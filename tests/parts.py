@@ -26,6 +26,7 @@ PARTS = {
         [*PYTEST, "-m", "not spark", "tests/unit", *(f"--ignore={folder}" for folder in SOME_UNITS)],
         [*PYTEST, "-m", "not spark", *SOME_UNITS, "tests/contract", "tests/docs", "tests/typing"],
     ],
+    "release": [[*PYTEST, "-m", "not torture", "tests/release"]],
     "brokers": [
         [*PYTEST, "-m", "not torture", "tests/brokers", *(f"--ignore={path}" for path in SOME_BROKERS)],
         [*PYTEST, "-m", "not torture", *SOME_BROKERS],

@@ -28,6 +28,7 @@ from jmsjca.transactions.stored_message import encode_message
 
 try:
     import sqlalchemy as sa
+    from sqlalchemy import event
     from sqlalchemy.orm import Session
 except ImportError as error:
     raise ProviderNotInstalledError('The outbox needs SQLAlchemy: pip install "jmsjca[transactions]".') from error
@@ -120,7 +121,7 @@ class Outbox:
             sa.Column("expires", sa.Float, nullable=False),
             schema=schema,
         )
-        sa.event.listen(self.table, "after_create", lambda _, connection, **__: self._learn_engine(connection))
+        event.listen(self.table, "after_create", self._on_create)
 
     @overload
     def add(
@@ -211,6 +212,9 @@ class Outbox:
         ).one()
         now = time.time() if now is None else now
         return OutboxStatistics(depth, None if oldest is None else max(now - oldest, 0.0), failing)
+
+    def _on_create(self, _: object, connection: "sa.Connection", **__: object) -> None:
+        self._learn_engine(connection)
 
     def _learn_engine(self, bind: "sa.Engine | sa.Connection") -> None:
         """Remember the engine of the application; a relay has no use for an asynchronous one."""

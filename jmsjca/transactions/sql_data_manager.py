@@ -1,15 +1,21 @@
 """The data manager of a SQLAlchemy session: its database work commits when a transaction commits."""
 
+from __future__ import annotations
+
 import asyncio
+import sys
 from collections.abc import Callable
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from sqlalchemy import Engine, event
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 from sqlalchemy.orm import Session, SessionTransaction, sessionmaker
 
 from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolledBackError
 from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, transaction_of
+
+if TYPE_CHECKING:  # the module needs greenlet, which SQLAlchemy does not install by itself
+    from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
+    from typing_extensions import TypeIs
 
 __all__ = ["SessionSource", "SqlDataManager", "join", "joined_session"]
 
@@ -70,8 +76,9 @@ def joined_session(
 
 
 def _new_session(source: SessionSource | AsyncEngine | async_sessionmaker[AsyncSession]) -> Session | AsyncSession:
-    if isinstance(source, AsyncEngine):
-        return AsyncSession(source)
+    if _is_asynchronous_engine(source):
+        session: AsyncSession = _asynchronous_module().AsyncSession(source)
+        return session
     return Session(source) if isinstance(source, Engine) else source()
 
 
@@ -91,7 +98,7 @@ def _join(session: Session | AsyncSession, transaction: TransactionSource, *, is
 
 
 def _synchronous(session: Session | AsyncSession) -> Session:
-    return session.sync_session if isinstance(session, AsyncSession) else session
+    return session.sync_session if _is_asynchronous(session) else session
 
 
 class SqlDataManager:
@@ -107,7 +114,7 @@ class SqlDataManager:
     def __init__(self, session: Session | AsyncSession, *, is_closed_at_end: bool = False) -> None:
         self._given = session
         self._session = _synchronous(session)
-        self._loop = _running_loop() if isinstance(session, AsyncSession) else None
+        self._loop = _running_loop() if _is_asynchronous(session) else None
         self._is_closed_at_end = is_closed_at_end
         self._is_ended = self._is_rolled_back = False
         event.listen(self._session, "before_commit", self._refuse_commit)
@@ -173,7 +180,7 @@ class SqlDataManager:
     def _run(self, act: Callable[[], None]) -> None:
         """Call a method of the session; of an `AsyncSession` as a coroutine on its loop."""
         loop = self._loop
-        if loop is None or loop is _running_loop() or not isinstance(self._given, AsyncSession):
+        if loop is None or loop is _running_loop() or not _is_asynchronous(self._given):
             act()
             return
         running = asyncio.run_coroutine_threadsafe(self._given.run_sync(lambda _: act()), loop)
@@ -198,6 +205,21 @@ class SqlDataManager:
         if event.contains(self._session, "before_commit", self._refuse_commit):
             event.remove(self._session, "before_commit", self._refuse_commit)
             event.remove(self._session, "after_transaction_end", self._record_end)
+
+
+def _is_asynchronous(session: Session | AsyncSession) -> TypeIs[AsyncSession]:
+    module = _asynchronous_module()
+    return module is not None and isinstance(session, module.AsyncSession)
+
+
+def _is_asynchronous_engine(source: object) -> TypeIs[AsyncEngine]:
+    module = _asynchronous_module()
+    return module is not None and isinstance(source, module.AsyncEngine)
+
+
+def _asynchronous_module() -> Any:
+    """Return the module of asynchronous sessions; None if the program has not loaded it, and so has none of them."""
+    return sys.modules.get("sqlalchemy.ext.asyncio")
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -1,0 +1,168 @@
+"""The wheel and the sdist: reproducible, complete, without what does not belong there, and installable alone."""
+
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import HeaderParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+HEAVY = ("spark", "demo", "all")  # hundreds of megabytes
+INSTALLS = re.compile(r"pip install (?:--\S+ )*\"(?:jmsjca|\.)\[([a-z,]+)\]\"")
+
+# What an extra makes possible, as a program in an environment that has nothing else.
+PROGRAMS = {
+    "": """
+import jmsjca.transactions
+from jmsjca import ConnectionFactory, Queue, ResourceAdapter
+from jmsjca.errors import ProviderNotInstalledError
+adapter = ResourceAdapter("embedded://minimal")
+@adapter.listener("quotes")
+def quote(body: str) -> str:
+    return f"{body} costs 1"
+with adapter:
+    assert adapter.request("quotes", "a pear", timeout=60).body == "a pear costs 1"
+for scheme in ("amqp", "stomp"):
+    try:
+        ConnectionFactory(f"{scheme}://127.0.0.1:1").create_connection()
+    except ProviderNotInstalledError as error:
+        assert f'pip install "jmsjca[{scheme}]"' in str(error), error
+    else:
+        raise AssertionError(scheme)
+try:
+    jmsjca.transactions.Outbox
+except ProviderNotInstalledError as error:
+    assert 'pip install "jmsjca[transactions]"' in str(error), error
+""",
+    "amqp": "from jmsjca.providers import find_provider; find_provider('amqp'); find_provider('amqps')",
+    "stomp": "from jmsjca.providers import find_provider; find_provider('stomp'); find_provider('stomp+ssl')",
+    "cli": "from jmsjca.management.cli import run; assert run(['explain', '3:25; 5:move(queue:dlq.$)']) == 0",
+    "descriptors": """
+import pathlib, jmsjca.descriptors
+pathlib.Path("ejb-jar.xml").write_text("<ejb-jar><enterprise-beans/></ejb-jar>")
+assert jmsjca.descriptors.read("ejb-jar.xml").specs == {}
+""",
+    "connector": "import defusedxml, sqlalchemy; from jmsjca.connector import Connector, ConnectorConfig",
+    "metrics": """
+from prometheus_client import CollectorRegistry
+from jmsjca.management.metrics import Metrics
+Metrics(CollectorRegistry())
+""",
+    "tracing": "from jmsjca.management.tracing import Tracing; Tracing()",
+    "console": "from jmsjca.management.console import Console; Console('embedded://x')",
+    "mcp": "import jmsjca, mcp",
+    "transactions": """
+import sqlalchemy
+from transaction import TransactionManager
+from jmsjca.transactions import JoinedTransactionManager, Outbox, Relay, SqlInbox, joined_session
+Outbox(sqlalchemy.MetaData())
+manager = TransactionManager(explicit=True)
+manager.begin()
+session = joined_session(sqlalchemy.create_engine("sqlite://"), manager)
+assert session.execute(sqlalchemy.text("SELECT 1")).scalar() == 1
+manager.commit()
+""",
+    "spark": "from jmsjca.spark import SCHEMA, register",
+    "demo": "from jmsjca.management.cli import run; assert run(['demo', '--help']) == 0; import matplotlib, psutil",
+    "all": "import jmsjca.spark, jmsjca.connector, jmsjca.management.console",
+}
+
+
+def build(source, folder):
+    """Build both distributions of a source tree; return their paths."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=240)
+    [wheel], [sdist] = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, sdist
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return build(ROOT, tmp_path_factory.mktemp("first"))
+
+
+@pytest.fixture(scope="module")
+def metadata(built):
+    with zipfile.ZipFile(built[0]) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return HeaderParser().parsestr(archive.read(name).decode())
+
+
+def test_a_second_build_has_the_same_bytes(built, tmp_path):
+    again = build(ROOT, tmp_path)
+    assert [each.name for each in again] == [each.name for each in built]
+    assert [each.read_bytes() for each in again] == [each.read_bytes() for each in built]
+
+
+def test_the_sdist_makes_the_same_wheel(built, tmp_path):
+    with tarfile.open(built[1]) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    [source] = (tmp_path / "source").iterdir()
+    (tmp_path / "wheel").mkdir()
+    wheel, _ = build(source, tmp_path / "wheel")
+    assert wheel.read_bytes() == built[0].read_bytes()
+
+
+def test_the_wheel_has_the_package_and_nothing_else(built):
+    with zipfile.ZipFile(built[0]) as archive:
+        names = archive.namelist()
+    kinds = {Path(name).suffix for name in names if ".dist-info/" not in name}
+    assert kinds <= {".py", ".typed", ".html", ".css", ".js", ".lark", ".toml", ".json"}
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"jmsjca", "pyspark_jmsjca.py"}
+    for needed in ("jmsjca/py.typed", "jmsjca/testing/contract/units.py", "jmsjca/management/console/static/live.js"):
+        assert needed in names
+
+
+def test_neither_has_artifacts_of_builds_or_tests(built):
+    with tarfile.open(built[1]) as archive:
+        names = archive.getnames()
+    assert not [name for name in names if Path(name).suffix in {".png", ".svg", ".so", ".pyc", ".jar", ".db", ".class"}]
+
+
+def test_the_documentation_installs_only_extras_that_exist(metadata):
+    named = {extra for page in PAGES for line in INSTALLS.findall(page.read_text()) for extra in line.split(",")}
+    assert len(named) > 8
+    assert named <= set(metadata.get_all("Provides-Extra"))
+
+
+def test_every_extra_has_a_program(metadata):
+    assert set(metadata.get_all("Provides-Extra")) | {""} == set(PROGRAMS)
+
+
+def test_the_readme_describes_every_extra(metadata):
+    table = (ROOT / "README.md").read_text()
+    assert [extra for extra in metadata.get_all("Provides-Extra") if f"`{extra}`" not in table] == []
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        pytest.param(each, id=each or "minimal", marks=[pytest.mark.torture] if each in HEAVY else [])
+        for each in PROGRAMS
+    ],
+)
+def test_it_works_in_an_environment_of_its_own(built, extra, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "venv"], cwd=tmp_path, check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    target = f"{built[0]}[{extra}]" if extra else str(built[0])
+    installed = subprocess.run(
+        [*pip, "install", "--quiet", target], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert installed.returncode == 0, installed.stderr
+    subprocess.run([*pip, "check"], check=True, capture_output=True)
+    done = subprocess.run(
+        [str(python), "-W", "error", "-c", PROGRAMS[extra]],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "venv" / "bin" / "jmsjca").exists()
