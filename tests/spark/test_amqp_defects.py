@@ -1,6 +1,5 @@
 """Whatever another client sends over AMQP is staged, with its raw bytes where it has no row, and ends no stream."""
 
-import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -9,7 +8,7 @@ from amqp_peer import Broker as AMQPBroker
 from amqp_peer import Peer
 
 from jmsjca.spark.staging import EpochPartition
-from tests.unit.inbound.poison import amqp_message
+from tests.unit.inbound.poison_forms import amqp_messages, drawn
 from tests.unit.inbound.test_poison import DEFECTS
 
 FIRST, NEXT = EpochPartition(1, 0), EpochPartition(2, 0)
@@ -82,9 +81,8 @@ def test_it_is_staged_and_so_is_what_is_behind_it(broker, source, defect) -> Non
 @pytest.mark.parametrize("dedup_key", ["JMSMessageID", "JMSCorrelationID", "property:JMS_AMQP_TTL", "none"])
 def test_no_message_of_any_form_ends_the_stream(source, dedup_key) -> None:
     """Those of the poison run, whatever is the key that tells a message from its redelivery."""
-    chance = random.Random(21)
     source.options["dedupKey"] = dedup_key
-    source.put(*(amqp_message(chance) for _ in range(MANY)))
+    source.put(*drawn(amqp_messages(), MANY, 21))
     rows = source.read(FIRST)
     keys = {"JMSMessageID": "message_id", "JMSCorrelationID": "correlation_id"}
     told = [row.get(keys.get(dedup_key, "")) for row in rows]

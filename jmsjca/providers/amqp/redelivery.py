@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.delivery import original_message_id
-from jmsjca.providers.amqp.codec.sections import bare_message
+from jmsjca.providers.amqp.codec.sections import bare_message, has_damaged_header
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 
 __all__ = ["FailureCounts", "ReturnOrder"]
@@ -153,8 +153,8 @@ class FailureCounts:
 
 
 def _is_identifiable(delivery: AMQPDelivery) -> bool:
-    """Return True if no other message has the same bytes; assumed for a message that cannot be decoded."""
+    """Return True if no other message has the same bytes; assumed for one that is damaged."""
     try:
-        return original_message_id(delivery.message) is not None
+        return has_damaged_header(delivery.encoded) or original_message_id(delivery.message) is not None
     except MessageFormatError:
         return True

@@ -48,18 +48,21 @@ class Kept:
     failures: int = 0
 
     def with_header(self):
-        """Its bytes, with the failures in the header if there were any. A header that is cut off stays as it is."""
+        """Its bytes, with the failures in the header if there were any. A damaged header stays as it is."""
         if not self.failures:
             return self.payload
-        fields, end = [], 0
-        if self.payload.startswith(_HEADER_SECTIONS):  # what follows it may be anything
-            try:
-                section, end = decode(self.payload)
-            except (struct.error, IndexError):
-                return self.payload
-            fields = section.value
-        fields = [*fields, None, None, None, None][:4]
-        return encode(Described(ULong(_HEADER), [*fields, UInt(self.failures)])) + self.payload[end:]
+        try:
+            fields, end = self._header()
+            fields = [*fields, None, None, None, None][:4]
+            return encode(Described(ULong(_HEADER), [*fields, UInt(self.failures)])) + self.payload[end:]
+        except (struct.error, ArithmeticError, LookupError, TypeError, ValueError):
+            return self.payload
+
+    def _header(self):
+        if not self.payload.startswith(_HEADER_SECTIONS):  # what follows it may be anything
+            return [], 0
+        section, end = decode(self.payload)
+        return section.value, end
 
 
 @dataclass

@@ -12,12 +12,14 @@ from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.delivery import ReceivedMessage
 from tests.unit.inbound import poison
 from tests.unit.inbound.poison import MODES, TIMES, Report, dead_letter_amqp, dead_letter_stomp, run
+from tests.unit.inbound.poison_forms import encoded_list, encoded_map, encoded_text, section
+from tests.unit.providers.stomp.broker_sessions import Letter
 
 SAMPLE = 500
 WHOLE = 10_000
 _YEAR_10000 = b"\x83" + struct.pack(">q", 253_402_300_800_000)
-_ID = poison._text("ID:1")
-_DATA = poison._section(0x75, b"\xa0\x01x")
+_ID = encoded_text("ID:1")
+_DATA = section(0x75, b"\xa0\x01x")
 
 
 def properties(**fields):
@@ -25,24 +27,22 @@ def properties(**fields):
     values = [b"\x40"] * 13
     for place, value in fields.items():
         values[int(place.lstrip("_"))] = value
-    return poison._section(0x73, poison._list(values))
+    return section(0x73, encoded_list(values))
 
 
 def application_properties(name, value):
-    return poison._section(0x74, poison._map({poison._text(name): value}))
+    return section(0x74, encoded_map({encoded_text(name): value}))
 
 
-MAP = poison._section(
-    0x77, poison._map({poison._text("size"): b"\x54\x03", poison._text("name"): poison._text("pear")})
-)
+MAP = section(0x77, encoded_map({encoded_text("size"): b"\x54\x03", encoded_text("name"): encoded_text("pear")}))
 TYPED = {
     "map": MAP,
-    "list": poison._section(0x77, poison._list([b"\x54\x01", poison._text("two")])),
-    "number": poison._section(0x77, b"\x54\x07"),
-    "boolean": poison._section(0x77, b"\x41"),
-    "uuid": poison._section(0x77, b"\x98" + bytes(range(16))),
-    "symbol": poison._section(0x77, b"\xa3\x01a"),
-    "character": poison._section(0x77, b"\x73\x00\x00\x00A"),
+    "list": section(0x77, encoded_list([b"\x54\x01", encoded_text("two")])),
+    "number": section(0x77, b"\x54\x07"),
+    "boolean": section(0x77, b"\x41"),
+    "uuid": section(0x77, b"\x98" + bytes(range(16))),
+    "symbol": section(0x77, b"\xa3\x01a"),
+    "character": section(0x77, b"\x73\x00\x00\x00A"),
 }
 DEFECTS = {
     **{f"object of plain data: {kind}": properties(_0=_ID) + body for kind, body in TYPED.items()},
@@ -54,13 +54,17 @@ DEFECTS = {
     "a list as message id": properties(_0=b"\x45") + _DATA,
     "no message id": properties() + _DATA,
     "JMS_AMQP_TTL that is a text": properties(_0=_ID)
-    + application_properties("JMS_AMQP_TTL", poison._text("x"))
+    + application_properties("JMS_AMQP_TTL", encoded_text("x"))
     + _DATA,
     "JMS_AMQP_TTL of another size": properties(_0=_ID)
     + application_properties("JMS_AMQP_TTL", b"\x81" + 8 * b"\xff")
     + _DATA,
     "typed encoding of a text": application_properties("JMS_AMQP_TYPED_ENCODING", b"\x41") + _DATA,
     "bytes as a property": properties(_0=_ID) + application_properties("key", b"\xa0\x01\xff") + _DATA,
+    "a header with fields of other types": section(0x70, encoded_list([encoded_map({})])) + properties() + _DATA,
+    "a header in which a broker cannot count": section(0x70, encoded_list([b"\x74" + bytes(4)])) + properties() + _DATA,
+    "a header that is long": section(0x70, encoded_list([b"\x40", b"\x40", encoded_text("x" * 90)])) + _DATA,
+    "a boolean as message id": properties(_0=b"\x42") + _DATA,
     "no sections": b"",
     "no message at all": b"\xff\xff",
 }
@@ -176,7 +180,7 @@ STOMP_DEFECTS = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("defect", STOMP_DEFECTS)
 def test_is_moved_over_stomp_when_the_ladder_says_so(defect, mode):
-    letters = [poison.Letter(f"m{number}", dict(STOMP_DEFECTS[defect]), b"text") for number in range(2)]
+    letters = [Letter(f"m{number}", dict(STOMP_DEFECTS[defect]), b"text") for number in range(2)]
     report, _ = dead_letter_stomp(letters, mode)
     assert (report.moved, report.most_calls <= TIMES) == (2, True)
 
@@ -185,7 +189,7 @@ def test_is_moved_over_stomp_when_the_ladder_says_so(defect, mode):
 def test_text_with_nul_is_moved_whole_over_stomp_and_what_is_behind_it_too(mode):
     """ActiveMQ sends the text of a Java client without a content-length."""
     bodies = [b"a\0b", b"\0\0", b"behind"]
-    letters = [poison.Letter(f"m{number}", {}, body, sized=False) for number, body in enumerate(bodies)]
+    letters = [Letter(f"m{number}", {}, body, sized=False) for number, body in enumerate(bodies)]
     report, left = dead_letter_stomp(letters, mode)
     assert (report.moved, report.most_calls <= TIMES) == (3, True)
     assert sorted(letter.body for letter in left) == sorted(bodies)

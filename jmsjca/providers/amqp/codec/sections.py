@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
-from jmsjca.providers.common.amqp_types import MALFORMED, Described, UInt, read, read_uint32
+from jmsjca.providers.common.amqp_types import MALFORMED, UByte, UInt, read, read_uint32
 
 __all__ = [
     "ANNOTATIONS",
@@ -27,6 +27,7 @@ __all__ = [
     "expect_type",
     "fields_of",
     "find_sections",
+    "has_damaged_header",
     "read_header",
     "values_of",
 ]
@@ -195,8 +196,7 @@ def _end_of_any_value(raw: bytes, at: int) -> int:
 
 
 _USUAL_HEADER = b"\x00\x53\x70\xc0"  # the encoding that all clients use: smallulong, list8
-_HEADER_NAME = "amqp:header:list"
-_MAX_HEADER_BYTES = 64  # a header holds two booleans and three small integers
+_HEADER_TYPES = (bool, UByte, UInt, bool, UInt)
 
 
 class Header(NamedTuple):
@@ -230,11 +230,26 @@ def read_header(raw: bytes) -> Header:
     try:
         if raw.startswith(_USUAL_HEADER):
             return _cached_header(raw[3 : 5 + raw[4]])
-        section, _ = read(raw[:_MAX_HEADER_BYTES])
-        is_header = isinstance(section, Described) and section.descriptor in {HEADER, _HEADER_NAME}
-        return _header_of_fields(section.value) if is_header else _NO_HEADER
+        return _header_of_fields(_header_fields(raw))
     except MALFORMED:
         return _NO_HEADER
+
+
+def has_damaged_header(raw: bytes) -> bool:
+    """Return True if the header cannot be decoded, or has a field of a wrong type: a broker may not count in it."""
+    try:
+        fields = fields_of(_header_fields(raw), len(_HEADER_TYPES))
+    except MALFORMED:
+        return True
+    return any(
+        value is not None and not isinstance(value, kind) for value, kind in zip(fields, _HEADER_TYPES, strict=False)
+    )
+
+
+def _header_fields(raw: bytes) -> Any:
+    """Return the value of the header section, of any type; no fields without a header."""
+    code, begin = _read_descriptor(raw, 0)
+    return read(raw, begin)[0] if code == HEADER else []
 
 
 def _parse_header(encoded: bytes) -> Header:
