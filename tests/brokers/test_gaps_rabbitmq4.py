@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 from gap_links import Receiver, end_over_a_sender, send
-from proton import Delivery, Endpoint, Link, Message, symbol
+from proton import Delivery, Described, Endpoint, Link, Message, symbol
 
 QUORUM = {"x-queue-type": "quorum", "x-delivery-limit": 1000}
 
@@ -183,6 +183,24 @@ def test_nothing_is_made_dynamically(connection, end):
     link.open()
     connection.connection.wait(lambda: session.state & Endpoint.REMOTE_CLOSED, msg="the end of the session")
     assert session.remote_condition.name == "amqp:not-implemented"
+
+
+@pytest.mark.parametrize(("values", "expected"), [(None, ["0", "1", "2"]), (["eu"], ["0", "2"]), ("us", ["1"])])
+def test_a_stream_has_offsets_and_filter_values_which_the_broker_sends_back(connection, values, expected):
+    """Each message here is a chunk of its own, which it sends or skips."""
+    stream = declared(connection, {"x-queue-type": "stream"})
+    for number, region in enumerate(("eu", "us", "eu")):
+        annotations = {symbol("x-stream-filter-value"): region}
+        send(connection, stream, Message(body=str(number), durable=True, annotations=annotations))
+    filters = {"rabbitmq:stream-offset-spec": "first", **({"rabbitmq:stream-filter": values} if values else {})}
+    described = {symbol(name): Described(symbol(name), value) for name, value in filters.items()}
+    receiver = Receiver(connection, stream, 10, lambda link: link.source.filter.put_object(described))
+    attached = receiver.link.remote_source.filter
+    assert attached.next()
+    assert set(attached.get_object()) == set(described)
+    messages = [receiver.take()[0] for _ in expected]
+    assert [message.body for message in messages] == expected
+    assert [str(message.annotations["x-stream-offset"]) for message in messages] == expected
 
 
 def test_the_management_counts_what_waits_and_not_what_is_held(connection, quorum):

@@ -3,8 +3,10 @@
 import uuid
 
 import pytest
+from proton import Message as AMQPMessage
+from proton import symbol
 
-from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage
+from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
 from jmsjca.errors import (
     IllegalStateError,
     InvalidDestinationError,
@@ -89,6 +91,98 @@ def test_a_stream_is_read_from_the_next_message_on_and_keeps_all(amqp, connectio
         send(connection, stream, "a", "b")
         for reader in readers:
             assert [reader.receive(timeout=PATIENCE).body for _ in "ab"] == ["a", "b"]
+
+
+def stream_of(amqp, connection):
+    """Return a new stream with messages whose filter values are those of their bodies' first words."""
+    stream = declare(amqp, f"stream.{uuid.uuid4().hex}", **STREAM)
+    for body in ("eu 0", "us 1", "eu 2", "none 3"):
+        region = body.split()[0]
+        with connection.create_session() as session:
+            message = TextMessage(body)
+            if region != "none":
+                message.properties["JMS_AMQP_STREAM_FILTER"] = region
+            session.create_producer(stream).send(message)
+    return stream
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("stream_offset=first", ["eu 0", "us 1", "eu 2", "none 3"]),
+        ("stream_offset=2", ["eu 2", "none 3"]),
+        ("stream_offset=1h", ["eu 0", "us 1", "eu 2", "none 3"]),
+        ("stream_offset=2020-01-01T00:00:00Z", ["eu 0", "us 1", "eu 2", "none 3"]),
+        ("stream_offset=first&stream_filter=eu", ["eu 0", "eu 2"]),
+        ("stream_offset=first&stream_filter=eu,us", ["eu 0", "us 1", "eu 2"]),
+        ("stream_offset=first&stream_filter=us&stream_match_unfiltered=true", ["us 1", "none 3"]),
+    ],
+)
+def test_a_stream_is_read_from_an_offset_on_and_by_filter_values(amqp, url, connection, options, expected):
+    stream = stream_of(amqp, connection)
+    with ConnectionFactory(f"{url}?{options}").create_connection() as reader:
+        got = take(reader, stream, len(expected))
+        send(connection, stream, "eu at the end")
+    assert [message.body for message in got] == expected
+    for message in got:
+        region, offset = message.body.split()
+        assert message.properties["JMS_AMQP_STREAM_OFFSET"] == int(offset)
+        assert message.properties.get("JMS_AMQP_STREAM_FILTER") == (None if region == "none" else region)
+
+
+def test_no_message_of_another_filter_value_is_delivered_although_the_broker_sends_whole_chunks(amqp, url):
+    """Messages that are written together are in one chunk, which the broker sends or skips."""
+    stream, other = declare(amqp, f"stream.{uuid.uuid4().hex}", **STREAM), amqp("rabbitmq4")
+    sender = other.connection.create_sender(f"/queues/{stream.name}")
+    regions = ["eu", "us"] * MANY
+    sent = [
+        sender.link.send(AMQPMessage(region, durable=True, annotations={symbol("x-stream-filter-value"): region}))
+        for region in regions
+    ]
+    other.connection.wait(lambda: all(delivery.settled for delivery in sent), msg="outcomes")
+    with ConnectionFactory(f"{url}?stream_offset=first&stream_filter=us").create_connection() as reader:
+        assert {message.body for message in take(reader, stream, MANY)} == {"us"}
+
+
+def test_a_listener_of_a_stream_gets_the_selected_messages_and_a_failed_one_again(amqp, url, connection):
+    stream, recorder, got = stream_of(amqp, connection), Recorder(), []
+    adapter = ResourceAdapter(f"{url}?stream_offset=first&stream_filter=eu", hooks=[recorder])
+
+    @adapter.listener(stream.name)
+    def handle(message):
+        got.append(message.body)
+        if len(got) == 1:
+            raise ValueError("refused once")
+
+    with adapter:
+        for _ in range(3):
+            recorder.outcomes.get(timeout=PATIENCE)
+    assert got == ["eu 0", "eu 0", "eu 2"]
+
+
+@pytest.mark.parametrize(("mode", "copies"), [("serial", 1), ("cc", 1), ("sync", 2)])
+def test_each_receiver_of_the_mode_sync_gets_the_whole_stream(amqp, url, connection, mode, copies):
+    stream, recorder, got = stream_of(amqp, connection), Recorder(), []
+    adapter = ResourceAdapter(f"{url}?stream_offset=first", hooks=[recorder])
+    spec = {"concurrency_mode": mode, "endpoint_pool_max_size": 2}
+    adapter.listener(stream.name, **spec)(lambda message: got.append(message.body))
+    with adapter:
+        for _ in range(copies * 4):
+            recorder.outcomes.get(timeout=PATIENCE)
+    assert sorted(got) == sorted(["eu 0", "us 1", "eu 2", "none 3"] * copies)
+
+
+def test_options_of_streams_are_refused_for_other_queues_and_for_topics(url, queue):
+    with ConnectionFactory(f"{url}?stream_filter=eu").create_connection() as reader, reader.create_session() as session:
+        for other in (queue, Topic("prices")):
+            with pytest.raises(NotSupportedError, match="is not a stream"):
+                session.create_consumer(other)
+        session.create_consumer(session.create_temporary_queue())  # for replies
+
+
+def test_options_of_streams_are_refused_by_other_brokers(broker_url):
+    with pytest.raises(NotSupportedError, match=r"stream_offset and stream_filter are for RabbitMQ 4; .* RabbitMQ 3"):
+        ConnectionFactory(f"{broker_url('rabbitmq-amqp')}?stream_offset=first").create_connection()
 
 
 def test_a_message_that_a_full_queue_refuses_is_told(amqp, connection):

@@ -178,10 +178,10 @@ class AMQPConnection:
     def _open_consumer(self, terms: ConsumerSpec, order: Order, window: int | None) -> AMQPConsumer:
         broker = self._broker
         source, counts = self._sources.for_consumer(terms), broker.counts_deliveries
-        redelivers_locally = broker.capabilities.give_back == "local"
+        redelivers_locally, selects = broker.capabilities.give_back == "local", None
         if self._topology is not None:
-            address, counts, redelivers_locally = self._topology.declare_source(terms.source)
-            source = Source(address, in_use=broker.in_use_texts)
+            address, counts, redelivers_locally, filters, selects = self._topology.declare_source(terms.source)
+            source = Source(address, in_use=broker.in_use_texts, filters=filters)
         consumer = AMQPConsumer(
             self._engine,
             source,
@@ -194,6 +194,7 @@ class AMQPConnection:
             answers_drain=broker.answers_drain,
             failure_counts=self._failure_counts,
             redelivers_locally=redelivers_locally,
+            selects=selects,
         )
         try:
             consumer.open()

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -42,6 +42,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         answers_drain: True if it answers each drain.
         failure_counts: Failures on this connection that the broker does not count.
         redelivers_locally: True if released messages stay in this consumer until it is closed.
+        selects: Returns True for messages to deliver; the others are acknowledged when they arrive. None for all.
 
     Attributes:
         origin: The source as messages name it, and properties of its broker.
@@ -61,6 +62,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         answers_drain: bool = False,
         failure_counts: FailureCounts,
         redelivers_locally: bool,
+        selects: Callable[[bytes], bool] | None = None,
     ) -> None:
         super().__init__(order)
         self._engine = engine
@@ -81,6 +83,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         self._answers_drain = answers_drain
         self._failure_counts = failure_counts
         self._redelivers_locally = redelivers_locally
+        self._selects = selects
         self._return_order: ReturnOrder | None = None
         self._newest = 0  # the number of the newest delivery
         self.origin = origin
@@ -226,8 +229,10 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         now, failures = time.time(), self._failure_counts.counts_for(messages)
         numbered = zip(itertools.count(first), messages, failures, strict=False)
         deliveries = [AMQPDelivery(encoded, sequence, self, now, failed) for sequence, encoded, failed in numbered]
+        if self._selects is not None:
+            deliveries = self._selected(deliveries, self._selects)
         with self._changed:
-            self._newest = first + len(deliveries) - 1
+            self._newest = first + len(messages) - 1
             self._buffer.append(deliveries)
             self._prefetch.on_messages(list(map(len, messages)))
             self._grant_on_arrival()
@@ -247,6 +252,13 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """Discard all deliveries that the broker requeues. On the engine thread."""
         self.on_connection_lost(error)
         self._accepted.clear()
+
+    def _selected(self, deliveries: Sequence[AMQPDelivery], selects: Callable[[bytes], bool]) -> list[AMQPDelivery]:
+        """Return the deliveries to buffer, and acknowledge the others. On the engine thread."""
+        selected = [delivery for delivery in deliveries if selects(delivery.encoded)]
+        kept = {delivery.sequence for delivery in selected}
+        self.settle([delivery for delivery in deliveries if delivery.sequence not in kept], accept)
+        return selected
 
     def _check_usable(self) -> None:
         if self._error is not None:

@@ -10,6 +10,7 @@ from proton import Connection, Transport, symbol
 
 from jmsjca.config import Clock, ConnectionURL, Credentials
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, JMSError
+from jmsjca.providers.amqp.brokers.rabbitmq_stream import StreamOptions
 from jmsjca.providers.amqp.brokers.rabbitmq_topology import QueueType
 from jmsjca.providers.amqp.brokers.registry import profile_for
 from jmsjca.providers.amqp.engine.engine import Engine
@@ -39,14 +40,26 @@ class AMQPOptions(NetworkOptions):
 
     Args:
         queue_type: The type of the queues that are declared on RabbitMQ 4: "quorum" or "classic".
+        stream_offset: Where consumers of streams of RabbitMQ 4 begin, as in `StreamOptions`.
+        stream_filter: The filter values of the messages that they receive, separated by commas.
+        stream_match_unfiltered: True to receive messages without a filter value, too.
     """
 
     queue_type: QueueType = "quorum"
+    stream_offset: str | None = None
+    stream_filter: str | None = None
+    stream_match_unfiltered: bool = False
 
     def __post_init__(self) -> None:
-        """Check the queue type."""
+        """Check the queue type and the options for streams."""
         if self.queue_type not in get_args(QueueType):
             raise InvalidOptionError(f"Option queue_type is quorum or classic, not {self.queue_type[:50]!r}.")
+        self.streams  # noqa: B018
+
+    @property
+    def streams(self) -> StreamOptions:
+        """The options for consumers of streams."""
+        return StreamOptions(self.stream_offset, self.stream_filter, self.stream_match_unfiltered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +108,13 @@ class Login:
             )
             properties = engine.call(lambda: handler.properties)  # one turn later: a close may follow the open
             offers = engine.call(lambda: _offered_capabilities(connection))
+            product, version = (str(properties.get(name, "")) for name in ("product", "version"))
+            broker = profile_for(product, version, offers, queue_type=options.queue_type, streams=options.streams)
         except BaseException as error:  # also one of a signal handler: the caller does not get this connection
             engine.abort(ConnectionLostError("The connection was abandoned while it was opened."))
             if isinstance(error, ConnectionLostError):
                 check_protocol(engine.socket_transport.greeting, "AMQP 1.0", url, port)
             raise
-        product, version = (str(properties.get(name, "")) for name in ("product", "version"))
-        broker = profile_for(product, version, offers, queue_type=options.queue_type)
         engine.sessions.keeps = broker.keeps_sessions
         return engine, LinkPool(engine, broker, options.reply_timeout)
 

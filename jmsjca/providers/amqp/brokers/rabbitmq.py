@@ -1,16 +1,15 @@
 """RabbitMQ: with the AMQP 1.0 plug-in of 3.x, and from 4.0 on by itself, with queues that the client declares."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.brokers.rabbitmq_management import ManagementNode
+from jmsjca.providers.amqp.brokers.rabbitmq_stream import StreamOptions
 from jmsjca.providers.amqp.brokers.rabbitmq_topology import QueueType, RabbitMQTopology
 from jmsjca.providers.amqp.engine.engine import Engine
-from jmsjca.providers.amqp.links.topology import Topology
 from jmsjca.spi import Capabilities
 
-__all__ = ["RABBITMQ", "RABBITMQ4", "RABBITMQ4_CLASSIC"]
+__all__ = ["RABBITMQ", "RABBITMQ4", "rabbitmq4"]
 
 _PRODUCT = "RabbitMQ"
 
@@ -25,10 +24,6 @@ RABBITMQ = AMQPBrokerProfile(
     supports_drain=False,
     counts_deliveries=False,
 )
-
-
-def _declaring(queue_type: QueueType) -> Callable[[Engine, float], Topology]:
-    return lambda engine, timeout: RabbitMQTopology(ManagementNode(engine, timeout), queue_type)
 
 
 RABBITMQ4 = AMQPBrokerProfile(
@@ -60,12 +55,22 @@ RABBITMQ4 = AMQPBrokerProfile(
     max_sender_links=0,
     answers_drain=True,
     keeps_sessions=True,
-    create_topology=_declaring("quorum"),
 )
 
-# Classic queues keep priorities, and count no failures.
-RABBITMQ4_CLASSIC = replace(
-    RABBITMQ4,
-    capabilities=replace(RABBITMQ4.capabilities, give_back="local", delivery_count=False, priority=True),
-    create_topology=_declaring("classic"),
-)
+
+def rabbitmq4(queue_type: QueueType, streams: StreamOptions) -> AMQPBrokerProfile:
+    """Return the profile of RabbitMQ 4 for a connection.
+
+    Args:
+        queue_type: The type of the queues that it declares.
+        streams: The options for consumers of streams.
+    """
+    capabilities = RABBITMQ4.capabilities
+    if queue_type == "classic":  # such queues keep priorities, and count no failures
+        capabilities = replace(capabilities, give_back="local", delivery_count=False, priority=True)
+
+    def create_topology(engine: Engine, timeout: float) -> RabbitMQTopology:
+        """Create what declares queues, with seconds to wait for each response."""
+        return RabbitMQTopology(ManagementNode(engine, timeout), queue_type, streams)
+
+    return replace(RABBITMQ4, capabilities=capabilities, create_topology=create_topology)

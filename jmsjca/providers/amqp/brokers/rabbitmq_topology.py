@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, destination
-from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
 from jmsjca.providers.amqp.admin import ResponseFields
 from jmsjca.providers.amqp.brokers.rabbitmq_admin import RabbitMQAdmin, subscription_queue
 from jmsjca.providers.amqp.brokers.rabbitmq_management import ManagementNode
+from jmsjca.providers.amqp.brokers.rabbitmq_stream import StreamOptions
 from jmsjca.providers.amqp.codec.addresses import address_of
 from jmsjca.providers.amqp.links.topology import DeclaredSource
 
@@ -18,7 +19,7 @@ __all__ = ["QueueType", "RabbitMQTopology"]
 QueueType = Literal["classic", "quorum"]
 
 _TOPICS = "amq.topic"  # the exchange of all topics, also over STOMP and MQTT
-_TYPE, _QUORUM = "x-queue-type", "quorum"
+_TYPE, _QUORUM, _STREAM = "x-queue-type", "quorum", "stream"
 _CLASSIC: Mapping[str, Any] = {_TYPE: "classic"}
 _QUEUE_ARGUMENTS: Mapping[QueueType, Mapping[str, Any]] = {
     "classic": {**_CLASSIC, "x-max-priority": 9},
@@ -40,14 +41,16 @@ class RabbitMQTopology:
     Args:
         node: The broker's management.
         queue_type: The type of the queues of this client that are not temporary.
+        streams: The options for consumers of streams.
 
     Attributes:
         admin: The administration of the virtual host.
     """
 
-    def __init__(self, node: ManagementNode, queue_type: QueueType) -> None:
+    def __init__(self, node: ManagementNode, queue_type: QueueType, streams: StreamOptions) -> None:
         self.admin = RabbitMQAdmin(node, self._declare)
         self._node = node
+        self._streams = streams
         self._counts = queue_type == _QUORUM
         self._arguments = dict(_QUEUE_ARGUMENTS[queue_type])
         self._known: set[Destination] = set()
@@ -64,12 +67,16 @@ class RabbitMQTopology:
         self._known.clear()
 
     def declare_source(self, source: Destination | Subscription) -> DeclaredSource:
-        """Declare the queue of a consumer; each subscriber without a name gets one of its own."""
+        """Declare the queue of a consumer; each subscriber without a name gets one of its own.
+
+        Raises:
+            NotSupportedError: An option for streams is set, and the source is neither a stream nor temporary.
+        """
         topic = source.topic if isinstance(source, Subscription) else source
         address_of(topic, "encoded").check()
         if isinstance(topic, Queue):
-            counts = False if topic.temporary else self._declare(topic.name)
-            return _source(topic.name, counts=counts)
+            return _source(topic.name, counts=False) if topic.temporary else self._queue_source(topic.name)
+        self._refuse_stream_options(topic)
         if isinstance(source, Subscription) and source.name is not None:
             return self._declare_subscription(source)
         name = _unique_name("subscriber")
@@ -104,14 +111,30 @@ class RabbitMQTopology:
             self._node.delete_exchange(what.name)
         self._node.delete_queue(what.name)
 
-    def _declare(self, name: str, timeout: float | None = None) -> bool:
-        """Declare a queue, or find one of any type; return True if it counts deliveries."""
+    def _queue_source(self, name: str) -> DeclaredSource:
+        """Return the source of a consumer of a queue, or of a stream with the options for streams."""
+        found = self._declare(name)
+        source = _source(name, counts=_counts(found))
+        if found.get("type") == _STREAM:
+            return source._replace(filters=self._streams.filters, selects=self._streams.selects)
+        self._refuse_stream_options(Queue(name))
+        return source
+
+    def _refuse_stream_options(self, source: Destination) -> None:
+        if self._streams and not source.temporary:
+            raise NotSupportedError(
+                f"{source} is not a stream, and the options stream_offset and stream_filter of the URL are for streams"
+                " alone: consume it over a connection without them."
+            )
+
+    def _declare(self, name: str, timeout: float | None = None) -> ResponseFields:
+        """Declare a queue, or find one of any type; return its state."""
         found = self._node.find_queue(name, timeout)
         if found is None:
             _, found = self._declare_new(name, self._arguments, timeout)
         if _is_starting(found):  # another client declares it
             self._await_leader(name, timeout)
-        return _counts(found)
+        return found
 
     def _declare_new(
         self, name: str, arguments: Mapping[str, Any], timeout: float | None = None

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Collection
 
+from jmsjca.errors import NotSupportedError
 from jmsjca.providers.amqp.brokers.activemq import ACTIVEMQ
 from jmsjca.providers.amqp.brokers.artemis import ARTEMIS
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.brokers.qpid import QPID
-from jmsjca.providers.amqp.brokers.rabbitmq import RABBITMQ, RABBITMQ4, RABBITMQ4_CLASSIC
+from jmsjca.providers.amqp.brokers.rabbitmq import RABBITMQ, RABBITMQ4, rabbitmq4
+from jmsjca.providers.amqp.brokers.rabbitmq_stream import StreamOptions
 from jmsjca.providers.amqp.brokers.rabbitmq_topology import QueueType
 from jmsjca.spi import Capabilities
 
@@ -27,7 +29,12 @@ _UNKNOWN = AMQPBrokerProfile(
 
 
 def profile_for(
-    product: str, version: str, offered: Collection[str], *, queue_type: QueueType = "quorum"
+    product: str,
+    version: str,
+    offered: Collection[str],
+    *,
+    queue_type: QueueType = "quorum",
+    streams: StreamOptions = StreamOptions(),  # noqa: B008  # immutable
 ) -> AMQPBrokerProfile:
     """Return the profile for the broker that sent an open frame.
 
@@ -40,10 +47,20 @@ def profile_for(
         version: The version; empty if the broker sent none.
         offered: The capabilities that the broker offers.
         queue_type: The type of queues that are declared on RabbitMQ 4.
+        streams: The options for consumers of streams of RabbitMQ 4.
+
+    Raises:
+        NotSupportedError: An option for streams is set, and the broker is another one.
     """
     of_product = (broker for broker in BROKERS if broker.product == product and broker.version <= _major(version))
     found = max(of_product, key=lambda broker: broker.version, default=_UNKNOWN)
-    return (RABBITMQ4_CLASSIC if found is RABBITMQ4 and queue_type == "classic" else found).negotiated(offered)
+    if found is RABBITMQ4:
+        found = rabbitmq4(queue_type, streams)
+    elif streams:
+        raise NotSupportedError(
+            f"The options stream_offset and stream_filter are for RabbitMQ 4; the broker is {product} {version}."
+        )
+    return found.negotiated(offered)
 
 
 def _major(version: str) -> int:

@@ -45,6 +45,7 @@ from jmsjca.providers.amqp.codec.sections import (
     read_header,
     values_of,
 )
+from jmsjca.providers.amqp.codec.stream_annotations import stream_properties
 from jmsjca.providers.common.amqp_types import MALFORMED, read, read_uint32
 from jmsjca.providers.common.lazy_headers import LazyHeaders, to_datetime
 from jmsjca.providers.common.modified_utf8 import decode_string
@@ -94,7 +95,8 @@ def _properties(encoded: EncodedMessage) -> Any:
     values = encoded.map_of_section(APPLICATION_PROPERTIES)
     if _ORIGIN_ADDRESS in encoded.annotations:
         values = {**values, **_broker_origin(encoded.annotations)}
-    return received_properties(values, encoded.fields, typed=encoded.is_typed)
+    annotated = stream_properties(encoded.annotations) if encoded.context.naming == "encoded" else {}
+    return received_properties(values, encoded.fields, annotated, typed=encoded.is_typed)
 
 
 def _broker_origin(annotations: Mapping[Any, Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from jmsjca.providers.amqp.codec.jms_mapping import (
     to_amqp_id,
     usual_header_and_annotations,
 )
+from jmsjca.providers.amqp.codec.stream_annotations import stream_annotations
 from jmsjca.providers.common.amqp_types import (
     NULL,
     amqp_value_string_section,
@@ -82,8 +83,10 @@ def encode_message(message: Message, to: Destination, now: float, naming: Addres
     if not body and naming == "encoded":
         body = _VALUE_DESCRIPTOR + NULL  # RabbitMQ 4 ends the session over a message without a body
     never_expires = properties is None and message.expiration is None  # the usual case
+    more = stream_annotations(properties) if properties and naming == "encoded" else ()
+    ttl = None if never_expires else time_to_live(message, properties, now)
     parts = (
-        header_and_annotations(message, kind, to, None if never_expires else time_to_live(message, properties, now)),
+        header_and_annotations(message, kind, to, ttl, more),
         _properties_section(message, properties, to, content_type, naming),
         application_properties_section(properties) if properties else b"",
         body,

@@ -4,7 +4,7 @@ import binascii
 import codecs
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
@@ -113,7 +113,7 @@ def to_jms_correlation_id(value: Any) -> str | None:
     if isinstance(value, bytes):
         return _BINARY + value.hex().upper()
     if isinstance(value, int | float):  # AMQP has no such ids, but some senders have
-        return f"{_ULONG}{value}" if isinstance(value, int) and 0 <= value < _ULONG_LIMIT else str(value)
+        return f"{_ULONG}{int(value)}" if isinstance(value, int) and 0 <= value < _ULONG_LIMIT else str(value)
     raise MessageFormatError(f"an id is a string, a UUID, a ulong or bytes, not {type(value).__name__}")
 
 
@@ -323,15 +323,19 @@ def _time_to_live_property(properties: Properties) -> int | None:
     return milliseconds
 
 
-def received_properties(values: Mapping[Any, Any], fields: list[Any], *, typed: bool) -> Properties:
+def received_properties(
+    values: Mapping[Any, Any], fields: list[Any], annotated: Mapping[str, PropertyValue], *, typed: bool
+) -> Properties:
     """Return the JMS properties of a received message.
 
     Args:
         values: The application properties.
         fields: The fields of the properties section.
+        annotated: Properties that arrived as annotations.
         typed: True if the body is an object of AMQP types.
     """
     found: dict[str, PropertyValue] = {str(name): to_jms_property(value) for name, value in values.items()}
+    found |= annotated
     user, group, sequence, reply_group = fields[1], *fields[10:13]
     if user is not None:
         found[USER] = user.decode(errors="replace") if isinstance(user, bytes) else str(user)
@@ -376,18 +380,27 @@ def time_to_live(message: Message, properties: Properties | None, now: float) ->
     return left if left < _TTL_LIMIT else None
 
 
-def header_and_annotations(message: Message, kind: int, to: Destination, ttl: int | None) -> bytes:
-    """Encode the header and message annotations sections."""
+def header_and_annotations(
+    message: Message, kind: int, to: Destination, ttl: int | None, more: Sequence[bytes] = ()
+) -> bytes:
+    """Encode the header and message annotations sections.
+
+    Args:
+        message: The message.
+        kind: The number of its type.
+        to: The destination.
+        ttl: The time to live in milliseconds; None without one.
+        more: Further annotations, encoded: names and values.
+    """
     reply_to, due = message.reply_to, message.delivery_time
     header = message.delivery_mode is _PERSISTENT, message.priority, ttl
     kinds = kind, destination_type_of(to), None if reply_to is None else destination_type_of(reply_to)
-    if due is None:
+    if due is None and not more:
         return usual_header_and_annotations(header, kinds)
-    return (
-        _header_section(*header)
-        + _ANNOTATIONS_DESCRIPTOR
-        + map_of([*_type_annotations(*kinds), _DELIVERY_TIME, write(Long(milliseconds(due)))])
-    )
+    annotations = [*_type_annotations(*kinds), *more]
+    if due is not None:
+        annotations += [_DELIVERY_TIME, write(Long(milliseconds(due)))]
+    return _header_section(*header) + _ANNOTATIONS_DESCRIPTOR + map_of(annotations)
 
 
 @lru_cache(256)  # most messages have one of a few

@@ -1,6 +1,7 @@
 """The source terminus of a receiver link, and the link names of subscriptions, as in Java's JMS clients."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from proton import Described, symbol
@@ -53,6 +54,7 @@ class Source:
         in_use: Texts by which the broker says that a subscription has a consumer, if its error condition does not.
         other_kind: Texts by which the broker says that an address is a queue where a topic was requested, or vice
             versa.
+        filters: Further filters by their descriptors.
     """
 
     address: Address
@@ -62,6 +64,7 @@ class Source:
     subscription: SubscriptionLink | None = None
     in_use: tuple[str, ...] = ()
     other_kind: tuple[str, ...] = ()
+    filters: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def check(self) -> None:
         """Refuse texts that cannot be encoded, before a link is attached.
@@ -123,7 +126,7 @@ class Source:
         return None
 
     def _filters(self) -> dict[Any, Any]:
-        filters: dict[Any, Any] = {}
+        filters: dict[Any, Any] = {symbol(name): Described(symbol(name), value) for name, value in self.filters.items()}
         if self.selector:
             filters[_SELECTOR[0]] = Described(_SELECTOR[1], self.selector)
         if self.no_local:

@@ -1,6 +1,8 @@
 """Queues that a client declares, for brokers that create no node when a link attaches."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from jmsjca.destinations import Destination, DestinationKind, Subscription
 from jmsjca.providers.amqp.codec.addresses import Address
@@ -15,6 +17,8 @@ class DeclaredSource(NamedTuple):
     address: Address
     counts_deliveries: bool  #: True if failed deliveries are counted
     redelivers_locally: bool  #: True if the consumer keeps released messages until it is closed
+    filters: Mapping[str, Any] = MappingProxyType({})  #: further filters of the source, by their descriptors
+    selects: Callable[[bytes], bool] | None = None  #: returns True for messages to receive; None for all
 
 
 class Topology(Protocol):
