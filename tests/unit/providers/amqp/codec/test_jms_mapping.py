@@ -57,7 +57,7 @@ ENTRIES = [
 
 
 def through(message):
-    return decode(encode(message, QUEUE, NOW), QUEUE, NOW)
+    return decode(encode(message, QUEUE, NOW), ReceiveContext(QUEUE), NOW)
 
 
 def kinds(values):
