@@ -51,6 +51,7 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/python -m tests.benchmarks.inbound
 	$(BIN)/python -m tests.benchmarks.transactions
 	$(BIN)/python -m tests.benchmarks.hooks
+	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.workers
 	$(BIN)/python -m tests.benchmarks.console
 	$(BIN)/python -m tests.benchmarks.amqp_codec
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.amqp_engine

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.management.insight import Insight
-from tests.benchmarks.tables import table
+from jmsjca.management.presentation import print_rows
 
 MESSAGES, PROCESSES, KILLS, PATIENCE = 4000, (1, 2, 4), 6, 240.0
 
@@ -114,20 +114,21 @@ def _children(pid: int) -> list[int]:
 
 def main(urls: list[str]) -> int:
     """Print the rates and the account of the kills; 0 if no message was lost or answered twice."""
-    seed, wrong, rows, accounts = random.randrange(1 << 16), 0, [["broker", *map(str, PROCESSES)]], []
+    seed, wrong, rows, accounts = random.randrange(1 << 16), 0, [], []
     with tempfile.TemporaryDirectory(prefix="jmsjca-workers-") as name:
         folder = Path(name)
         for place in [f"embedded://{folder}/broker.db", *urls]:
             rates = [rate(folder, place, processes) for processes in PROCESSES]
             label = place.partition(":")[0]
-            rows.append([label, *(f"{each:.0f} ({each / rates[0]:.2f})" for each in rates)])
+            shown = {f"{n}": f"{each:.0f} ({each / rates[0]:.2f})" for n, each in zip(PROCESSES, rates, strict=True)}
+            rows.append({"broker": label, **shown})
             answered, killed, restarted = kills(folder, place, seed)
             lost, doubled = MESSAGES - len(answered), sum(count - 1 for count in answered.values())
             wrong += lost + doubled
             facts = {"lost": lost, "doubled": doubled, "killed": killed, "started_again": restarted, "seed": seed}
             accounts.append(f"{label}: {json.dumps(facts)}")
     print(f"messages a second with so many processes, on {os.cpu_count()} cores (and the ratio to one process)")
-    print(table(rows))
+    print_rows(rows, as_json=False)
     print(*accounts, sep="\n")
     return int(wrong > 0)
 
