@@ -181,6 +181,14 @@ def test_the_bean_of_an_adapter(adapter, server):
     assert found.invoke("getJMSServerType") == "embedded"
 
 
+def test_the_bean_of_an_adapter_lists_its_activations(adapter, server, bean):
+    bean()
+    adapter.listener("invoices", concurrency_mode="serial")(print)  # it has no bean of its own, and is listed as well
+    listed = server.lookup("jmsjca:name=ra").get_attribute("Activations")
+    assert listed == [each.name for each in adapter.activations]
+    assert [name.partition(" ")[0] for name in listed] == ["cc-QueueReceiver(orders)", "serial-QueueReceiver(invoices)"]
+
+
 def test_all_attributes_can_be_read_and_others_are_refused(server, bean):
     bean()
     for name in server.names():
