@@ -76,3 +76,13 @@ def test_a_name_that_the_site_lacks_is_found(tmp_path):
     missing = reference.missing_in(tmp_path)
     assert "jmsjca.hooks.HookChain" in missing
     assert "jmsjca.hooks.DeadLetter" not in missing
+
+
+def test_a_dead_link_of_the_site_is_found(tmp_path):
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide" / "index.html").write_text('<a href="../#top"><h2 id="here"><img src="../picture.png">')
+    (tmp_path / "index.html").write_text(
+        '<a href="guide/"><a href="guide/#here"><a href=guide/#gone>'
+        '<a href="https://elsewhere"><h1 id=top><a href="#top">'
+    )
+    assert reference.dead_links_in(tmp_path) == ["guide/index.html: ../picture.png", "index.html: guide/#gone"]

@@ -1,7 +1,7 @@
 """Writes docs/reference from the docstrings and the data of the code: ``python -m tests.support.reference``.
 
 The pages name each public object; the site fills them with its docstring. Settings and commands are tables. The
-argument ``check`` looks for each public name in the site that was built.
+argument ``check`` looks for each public name in the site that was built, and for dead links.
 """
 
 import inspect
@@ -176,7 +176,25 @@ def missing_in(site):
     return [f"{m}.{name}" for m in MODULES for name in public_names(m) if f'id="{m}.{name}"' not in found[m]]
 
 
+def dead_links_in(site):
+    """Return the links of a built site that lead to no file of it, or to no section of a page."""
+    texts = {path: path.read_text() for path in site.rglob("*.html")}
+    found = []
+    for path, text in texts.items():
+        for link in set(re.findall(r"(?:href|src)=[\"']?([^\"'\s>]+)", text)):
+            if re.match(r"[a-z]+:|//", link):
+                continue  # of another site, or data
+            place, _, section = link.partition("#")
+            file = (site / place.lstrip("/") if place.startswith("/") else path.parent / place).resolve()
+            file = path if not place else file / "index.html" if file.is_dir() else file
+            has_section = not section or re.search(rf"id=[\"']?{re.escape(section)}[\"'\s>]", texts.get(file, ""))
+            if not file.exists() or (file in texts and not has_section):
+                found.append(f"{path.relative_to(site)}: {link}")
+    return sorted(found)
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["check"]:
-        sys.exit("\n".join(missing_in(FOLDER.parent / ".site")) or 0)
+        site = (FOLDER.parent / ".site").resolve()
+        sys.exit("\n".join(missing_in(site) + dead_links_in(site)) or 0)
     write(FOLDER)
