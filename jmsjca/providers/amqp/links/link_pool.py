@@ -21,6 +21,8 @@ __all__ = ["MAX_SENDER_LINKS", "LinkPool", "Outgoing"]
 
 Outgoing = Mapping[Destination, Sequence[bytes]]  #: encoded messages by destination
 
+_AWAITED = "the messages of a unit, or its end; it may give no credit, as during an alarm for memory or disk space"
+
 
 class LinkPool:
     """The sender links and the coordinator link of a connection. Use it while holding `commit_lock`.
@@ -188,7 +190,7 @@ class LinkPool:
 
     def _await(self, batch: SendBatch, timeout: float) -> Any:
         try:
-            return self.engine.wait(batch.done, timeout, "the messages of a unit, or its end", lambda: batch.latest)
+            return self.engine.wait(batch.done, timeout, _AWAITED, lambda: batch.latest)
         except JMSError:
             if self.topology is not None:
                 self.topology.forget_targets()  # a queue may have been deleted
