@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from types import NoneType
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from weakref import WeakSet
 
 from jmsjca.arguments import check_instance, check_text_or_none, check_timeout
@@ -287,6 +287,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         client_id: str | None = None,
         producer_pooling: bool = False,
         idle_timeout: float = 30.0,
+        transaction_locator: Callable[[], Any] | None = None,
     ) -> ConnectionFactory:
         """Create a factory of connections, with this adapter's values as defaults, its hooks and its naming context.
 
@@ -300,6 +301,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             client_id: Client id of the connections.
             producer_pooling: As for `ConnectionFactory`.
             idle_timeout: As for `ConnectionFactory`.
+            transaction_locator: As for `ConnectionFactory`.
 
         Raises:
             InvalidActivationSpecError: Neither the adapter nor the factory has a connection URL.
@@ -322,6 +324,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             idle_timeout=idle_timeout,
             naming=self._naming,
             converters=self._converters,
+            transaction_locator=transaction_locator,
         )
 
     @property

@@ -45,12 +45,14 @@ def resolve_spec(
     """
     url = spec.connection_url or adapter_url
     options = merge_options(read_options(adapter_options), spec.options, url=url)
-    InboundOptions.of(options)  # raises on invalid values
-    changes = {
+    inbound = InboundOptions.of(options)  # raises on invalid values
+    changes: dict[str, object] = {
         "options": options,
         "connection_url": add_options(url, provider_options(options)) if url else None,
         "selector": _selector(spec, options),
     }
+    if inbound.bean_managed and spec.transaction == "required":
+        changes["transaction"] = "bean"
     return _with_changes(spec, changes, {name: options[name] for name in _REPLACING if _is_set(options, name)})
 
 

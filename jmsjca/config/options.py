@@ -203,12 +203,18 @@ class InboundOptions:
             forever in JMS, becomes a day.
         minimal_reconnect_logging: True to log a broken connection once, not at each attempt.
         minimal_reconnect_logging_ds: True to do the same while another node holds the durable subscription.
+        bean_managed: True if units are not container-managed, whatever the spec asks for: ``JMSJCA.NoXA`` or
+            ``JMSJCA.ForceBMT``.
+        locator: The name of the locator of the thread's transaction manager (``JMSJCA.LocatorClass``); None for that of
+            the `transaction` package.
     """
 
     redelivery_redirect: bool = False
     receive_timeout: float = 10.0
     minimal_reconnect_logging: bool = False
     minimal_reconnect_logging_ds: bool = False
+    bean_managed: bool = False
+    locator: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Self:
@@ -227,6 +233,8 @@ class InboundOptions:
             ),
             minimal_reconnect_logging=_parse_boolean("JMSJCA.minimalreconnectlogging", options, "1", "0"),
             minimal_reconnect_logging_ds=_parse_boolean("JMSJCA.minimalreconnectloggingds", options, "1", "0"),
+            bean_managed=_parse_boolean("JMSJCA.NoXA", options) | _parse_boolean("JMSJCA.ForceBMT", options),
+            locator=options.get("JMSJCA.LocatorClass", "").strip() or None,
         )
 
 
@@ -236,7 +244,7 @@ class OutboundOptions:
 
     Attributes:
         ignore_transacted: True if each session is transacted, whatever ``create_session`` asks for
-            (``JMSJCA.IgnoreTx``). The default is False; in the manual it is the opposite of ``JMSJCA.ACC``.
+            (``JMSJCA.IgnoreTx``). The default is the opposite of ``JMSJCA.ACC``, that is ``managed``.
         producer_pooling: True if a closed producer is kept for reuse; None for the value of the factory.
         idle_timeout: Seconds without a successful use after which a pooled connection is checked; None for the value
             of the factory.
@@ -244,6 +252,12 @@ class OutboundOptions:
         pool_max_size: The maximum number of connections of a pool; None for the value of the pool.
         pool_timeout: Seconds to wait for a connection of an exhausted pool: below 0 fails at once, inf waits forever
             (0 in the option); None for the value of the pool.
+        managed: True if the sessions are under a transaction manager: the opposite of ``JMSJCA.ACC``. Without that
+            option it is True exactly if the factory has a locator. ``JMSJCA.BypassRA`` makes it False.
+        locator: The name of the locator of the transaction manager (``JMSJCA.LocatorClass``); None without one.
+        no_xa: True if the sessions take part only in the second phase of a commit (``JMSJCA.NoXA``). The default is
+            ``JMSJCA.ACC``, that is the opposite of ``managed``.
+        strict: True to refuse what Jakarta EE forbids in its containers (``JMSJCA.Strict``).
     """
 
     ignore_transacted: bool = False
@@ -252,25 +266,37 @@ class OutboundOptions:
     pool_min_size: int | None = None
     pool_max_size: int | None = None
     pool_timeout: float | None = None
+    managed: bool = False
+    locator: str | None = None
+    no_xa: bool = True
+    strict: bool = False
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> Self:
+    def of(cls, options: Mapping[str, str], *, has_locator: bool = False) -> Self:
         """Return the options parsed from text.
 
-        The values of the other outbound options are checked as well; they have no effect (docs/compatibility.md).
+        The value of ``JMSJCA.nocfcache`` is checked as well; it has no effect (docs/compatibility.md).
 
         Args:
             options: All effective options, those of JMSJCA in their canonical spelling.
+            has_locator: True if the factory has a locator of the transaction manager already.
 
         Raises:
             InvalidOptionError: A value is invalid.
         """
-        for name in ("JMSJCA.ACC", "JMSJCA.BypassRA", "JMSJCA.NoXA", "JMSJCA.Strict", "JMSJCA.nocfcache"):
-            _parse_boolean(name, options)
+        _parse_boolean("JMSJCA.nocfcache", options)
+        locator = options.get("JMSJCA.LocatorClass", "").strip() or None
+        is_client = _parse_boolean("JMSJCA.ACC", options, default=not (has_locator or locator))
+        is_bypassed = _parse_boolean("JMSJCA.BypassRA", options)
+        managed = not is_client and not is_bypassed
         pooling, idle = options.get("JMSJCA.producerpooling"), options.get("JMSJCA.idletimeout")
         smallest, largest = options.get("JMSJCA.poolminsize"), options.get("JMSJCA.poolmaxsize")
         return cls(
-            ignore_transacted=_parse_boolean("JMSJCA.IgnoreTx", options),
+            managed=managed,
+            locator=locator,
+            no_xa=_parse_boolean("JMSJCA.NoXA", options, default=is_client),
+            ignore_transacted=_parse_boolean("JMSJCA.IgnoreTx", options, default=not is_client) and not is_bypassed,
+            strict=_parse_boolean("JMSJCA.Strict", options),
             producer_pooling=_parse_boolean("JMSJCA.producerpooling", options) if pooling else None,
             idle_timeout=_parse_milliseconds("JMSJCA.idletimeout", idle) if idle else None,
             pool_min_size=_parse_size("JMSJCA.poolminsize", smallest, 0) if smallest else None,
@@ -294,16 +320,17 @@ def _jmsjca_variables() -> Iterator[tuple[str, str]]:
     return ((name, text) for name, text in os.environ.items() if name.startswith("JMSJCA_"))
 
 
-def _parse_boolean(name: str, options: Mapping[str, str], *numbers: str) -> bool:
-    """Return the value of a boolean option; False if it is absent or empty.
+def _parse_boolean(name: str, options: Mapping[str, str], *numbers: str, default: bool = False) -> bool:
+    """Return the value of a boolean option.
 
     Args:
         name: The name of the option.
         options: The options.
         numbers: The numbers for true and false that the manual gives this option, if any.
+        default: The value if the option is absent or empty.
     """
     text = options.get(name, "")
-    words = {"true": True, "false": False, "": False, **dict(zip(numbers, (True, False), strict=False))}
+    words = {"true": True, "false": False, "": default, **dict(zip(numbers, (True, False), strict=False))}
     if text.strip().lower() not in words:
         known = " or ".join(word for word in words if word)
         raise InvalidOptionError(f"{name} must be {known}, not {_shown(text)}.")

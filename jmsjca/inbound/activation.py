@@ -89,7 +89,7 @@ class Activation:
     ) -> None:
         self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit, naming=naming)
         if spec.transaction == "required":
-            require_container_transactions()
+            require_container_transactions(self._endpoint_settings.locator)
         if inbox is not None:
             _check_inbox(spec)
             inbox.prepare()

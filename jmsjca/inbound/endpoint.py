@@ -68,6 +68,7 @@ class EndpointSettings:
         requires_atomic_unit: True if the handler sends in the unit of every message, so that a broker without that
             capability is refused.
         joined: True if the unit is a part of a container-managed transaction.
+        locator: The name of the locator of the thread's transaction manager; None for that of the package.
         confirm_commits: False if the broker's confirmation of an acknowledgement is not waited for.
         redelivery: The redelivery policy.
         redirect_moved: True if a moved message carries no properties about its origin.
@@ -93,6 +94,7 @@ class EndpointSettings:
     transacted: bool = True
     requires_atomic_unit: bool = False
     joined: bool = False
+    locator: str | None = None
     confirm_commits: bool = True
     redelivery: RedeliveryPolicy = _NO_POLICY
     redirect_moved: bool = False
@@ -144,6 +146,7 @@ class EndpointSettings:
             transacted=spec.transaction in ("local", "required"),
             requires_atomic_unit=requires_atomic_unit,
             joined=spec.transaction == "required",
+            locator=options.locator,
             confirm_commits=spec.transaction != "none" or spec.acknowledge_mode is not AcknowledgeMode.DUPS_OK,
             redelivery=spec.redelivery_policy.resolving(resolve),
             naming=naming,
@@ -241,7 +244,9 @@ class Endpoint:
             UnitOfWork.begin if inbox is None else InboxUnit.begin, sends=settings.transacted
         )
         self.begin_transaction: BeginTransaction = (
-            begin_container_transaction if settings.joined else partial(LocalTransaction, settings.confirm_commits)
+            partial(begin_container_transaction, settings.locator)
+            if settings.joined
+            else partial(LocalTransaction, settings.confirm_commits)
         )
         self._lock = Lock()
         self._still_running: dict[str, int] = {}

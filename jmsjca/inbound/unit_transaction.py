@@ -88,21 +88,30 @@ class LocalTransaction:
         """Do nothing: the caller marks the unit as lost."""
 
 
-def require_container_transactions() -> None:
-    """Raise an error if the packages for container-managed transactions are missing.
+def require_container_transactions(locator: str | None) -> None:
+    """Raise an error if container-managed transactions cannot be.
+
+    Args:
+        locator: The name of the locator of the thread's transaction manager; None for that of the package.
 
     Raises:
         ProviderNotInstalledError: The `transaction` package or SQLAlchemy is not installed.
+        InvalidOptionError: There is no locator of that name, or it finds no manager of threads.
     """
-    import_module("jmsjca.transactions.container_transaction")
+    import_module("jmsjca.transactions.locators").threads_manager(locator)
 
 
-def begin_container_transaction(unit: UnitOfWork, connection: spi.Connection) -> UnitTransaction:
+def begin_container_transaction(locator: str | None, unit: UnitOfWork, connection: spi.Connection) -> UnitTransaction:
     """Begin the container-managed transaction of a unit.
+
+    Args:
+        locator: The name of the locator of the thread's transaction manager; None for that of the package.
+        unit: The unit of work.
+        connection: The unit's connection.
 
     Raises:
         NotSupportedError: The broker does not commit units atomically.
     """
     from jmsjca.transactions.container_transaction import ContainerTransaction  # noqa: PLC0415  # an optional package
 
-    return ContainerTransaction(unit, connection)
+    return ContainerTransaction(unit, connection, locator)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import ClassVar
 
 from jmsjca import spi
 from jmsjca.config.settings import AcknowledgeMode
@@ -83,7 +82,7 @@ def session_mode_of(mode: AcknowledgeMode, connection: spi.Connection) -> Sessio
 class AutoAcknowledge(SessionMode):
     """Acknowledges each message before `receive` returns it."""
 
-    automatic: ClassVar[bool] = True
+    automatic = True
 
     def __init__(self, connection: spi.Connection) -> None:
         super().__init__(connection)
@@ -166,6 +165,10 @@ class DupsOkAcknowledge(AutoAcknowledge):
         """Acknowledge all returned messages."""
         self._current.commit(confirmed=False)
 
+    def check_idle(self) -> None:
+        """Acknowledge all returned messages, so that nothing waits."""
+        self._current.commit(confirmed=False)
+
     def recover(self) -> None:
         """Request redelivery of all messages that are not acknowledged; they are counted."""
         super().recover()
@@ -195,6 +198,11 @@ class ClientAcknowledge(SessionMode):
         """Acknowledge all received messages."""
         self._current.commit()
 
+    def check_idle(self) -> None:
+        """Raise an error if received messages are not acknowledged."""
+        if self._current.unit is not None:
+            raise _not_acknowledged()
+
     def recover(self) -> None:
         """Request redelivery of all messages that are not acknowledged; they are counted."""
         self._current.rollback()
@@ -207,7 +215,7 @@ class ClientAcknowledge(SessionMode):
 class IndividualAcknowledge(SessionMode):
     """`Message.acknowledge` acknowledges that one message."""
 
-    order: ClassVar[spi.Order] = spi.Order.MIXED
+    order = spi.Order.MIXED
 
     def __init__(self, connection: spi.Connection) -> None:
         super().__init__(connection)
@@ -230,6 +238,11 @@ class IndividualAcknowledge(SessionMode):
             _, current = self._pending.popitem()
             current.rollback()
 
+    def check_idle(self) -> None:
+        """Raise an error if received messages are not acknowledged."""
+        if self._pending:
+            raise _not_acknowledged()
+
     def close(self) -> None:
         """Request redelivery of pending messages: closing does not acknowledge."""
         self.recover()
@@ -241,6 +254,13 @@ class IndividualAcknowledge(SessionMode):
     def _settle(self, unit: UnitOfWork) -> None:
         if current := self._pending.pop(unit, None):
             current.commit()
+
+
+def _not_acknowledged() -> IllegalStateError:
+    return IllegalStateError(
+        "Messages that the session has received are not acknowledged: acknowledge() or recover() before the session "
+        "is used in a transaction of the transaction manager."
+    )
 
 
 def _acknowledged_later() -> None:

@@ -19,6 +19,7 @@ from jmsjca.hooks import HookChain
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
 from jmsjca.outbound.session import BaseSession, Session
 from jmsjca.outbound.session_checks import checked_acknowledge_mode
+from jmsjca.outbound.unit_of_work import Enlistment
 from jmsjca.reconnection import ConnectionSettings, connect
 
 __all__ = ["Connection", "ConnectionMetaData", "ExceptionListener", "SharedConnection"]
@@ -104,6 +105,9 @@ class Connection(Closeable):
         domain: "queue" or "topic" for a connection of one messaging domain; None for both.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
         ignore_transacted: True if each session is transacted (option ``JMSJCA.IgnoreTx``).
+        enlist: Makes the enlistment in the transactions of a transaction manager; None without a manager.
+        strict: True to refuse what Jakarta EE forbids in its containers (option ``JMSJCA.Strict``).
+        kept: A connection of the same settings that a transaction has kept, to go on with; None to open one.
 
     Raises:
         JMSError: The broker cannot be reached, or refuses the connection.
@@ -117,13 +121,23 @@ class Connection(Closeable):
         domain: DestinationKind | None = None,
         naming: NamingContext | None = None,
         ignore_transacted: bool = False,
+        enlist: Callable[[spi.Connection], Enlistment] | None = None,
+        strict: bool = False,
+        kept: "Connection | None" = None,
     ) -> None:
         self._fork_guard = ForkGuard()
-        self._notifier = ExceptionNotifier()
+        self._settings = settings
         self._protocol = ConnectionURL.parse(settings.url).protocol
-        self._provider_connection = connect(settings, self._notifier.notify_loss)
+        if kept is None:
+            self._notifier = ExceptionNotifier()
+            self._provider_connection = connect(settings, self._notifier.notify_loss)
+            enlistment: Enlistment | None = None if enlist is None else enlist(self._provider_connection)
+        else:
+            self._notifier, self._provider_connection = kept._notifier, kept._provider_connection  # noqa: SLF001
+            self._notifier.listener = None
+            enlistment = kept._context.enlistment  # noqa: SLF001
         self._state = ConnectionState()
-        self._context = ConnectionContext(
+        self._context: ConnectionContext = ConnectionContext(
             self._provider_connection,
             settings.limits,
             self._state,
@@ -133,6 +147,8 @@ class Connection(Closeable):
             domain=domain,
             naming=naming or NamingContext.default(),
             ignore_transacted=ignore_transacted,
+            enlistment=enlistment,
+            strict=strict,
         )
         self._lock = threading.Lock()
         self._sessions: list[BaseSession] = []
@@ -186,6 +202,8 @@ class Connection(Closeable):
     def exception_listener(self, listener: ExceptionListener | None) -> None:
         """Set or remove the exception listener."""
         self._check_open()
+        if listener is not None:
+            self._context.check_allowed("An exception listener")
         if listener is not None and not callable(listener):
             raise wrong_argument("exception_listener", listener, "a function that takes the error, or None")
         self._notifier.listener = listener
@@ -208,10 +226,8 @@ class Connection(Closeable):
         Raises:
             IllegalStateError: The connection is closed, or one of its message listeners calls this.
         """
-        self._check_open()
-        for session in self._open_sessions():
-            session._listeners.check_allowed("stop()")  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        self._state.stop()
+        self._context.check_allowed("stop()")
+        self._pause()
 
     def create_session(
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode | str = AcknowledgeMode.AUTO
@@ -233,7 +249,9 @@ class Connection(Closeable):
     def close(self) -> None:
         """Close all sessions, which roll back, and the connection to the broker (JMS 3.1, section 6.1.8). Idempotent.
 
-        A waiting receive returns None; calls of other threads are waited for. Temporary destinations are deleted.
+        A waiting receive returns None; calls of other threads are waited for. Temporary destinations are deleted. Under
+        a transaction manager, the connection to the broker is kept until the transactions that it has joined are over,
+        with its temporary destinations.
 
         Raises:
             IllegalStateError: A completion listener or message listener of one of the sessions calls it.
@@ -247,9 +265,27 @@ class Connection(Closeable):
                 return
             self._closed = True
         with ExitStack() as stack:  # if one fails, the others are closed; the last one releases all deliveries
-            stack.callback(self._provider_connection.close)
+            stack.callback(self._keep, self._settings, self, self._end)
             for session in self._sessions:
                 stack.callback(session.close)
+
+    def _keep(self, key: object, kept: object, release: Callable[[], None]) -> None:
+        """Call ``release`` when the transactions that the connection has joined are over; see `Enlistment.keep`."""
+        enlistment = self._context.enlistment
+        if enlistment is None:
+            release()
+        else:
+            enlistment.keep(key, kept, release)
+
+    def _end(self) -> None:
+        self._provider_connection.close()
+
+    def _pause(self) -> None:
+        """Pause the delivery of messages, as `stop`, also where that is forbidden to the application."""
+        self._check_open()
+        for session in self._open_sessions():
+            session._listeners.check_allowed("stop()")  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        self._state.stop()
 
     def _delete_temporaries(self) -> None:
         """Delete the temporary destinations that the sessions have created and not deleted."""
@@ -260,8 +296,11 @@ class Connection(Closeable):
         self._fork_guard.check()
         with self._lock:
             self._check_open()
+            self._sessions = [s for s in self._sessions if not s.closed]
+            if self._sessions:
+                self._context.check_allowed("A second session of a connection")
             session = create(self._context)
-            self._sessions = [s for s in self._sessions if not s.closed] + [session]
+            self._sessions.append(session)
         return session
 
     def _open_sessions(self) -> list[BaseSession]:

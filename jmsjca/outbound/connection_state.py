@@ -14,6 +14,7 @@ from jmsjca.config.settings import Limits
 from jmsjca.destinations import Destination, DestinationKind
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.hooks import HookChain
+from jmsjca.outbound.unit_of_work import Enlistment
 
 __all__ = ["Closeable", "ConnectionContext", "ConnectionState", "Pausable"]
 
@@ -111,6 +112,8 @@ class ConnectionContext:
         domain: "queue" or "topic" for connections of one messaging domain; None for both.
         naming: Where the destinations of ``lookup://`` names are looked up.
         ignore_transacted: True if each session is transacted, whatever its creation asks for.
+        enlistment: Joins the sessions to the transactions of a transaction manager; None without one.
+        strict: True to refuse what Jakarta EE forbids in its containers.
         temporaries: The temporary destinations that the sessions have created and not deleted.
     """
 
@@ -122,6 +125,8 @@ class ConnectionContext:
     domain: DestinationKind | None = None
     naming: NamingContext = field(default_factory=NamingContext.default)
     ignore_transacted: bool = False
+    enlistment: Enlistment | None = None
+    strict: bool = False
     temporaries: set[Destination] = field(default_factory=set[Destination])
     report: Callable[[JMSError], None] = field(default=lambda _: None)
 
@@ -136,6 +141,20 @@ class ConnectionContext:
         """Return the context of a listener's sessions: started, and without a client id."""
         state = ConnectionState(started=True)
         return cls(connection, limits, state, hooks=hooks or HookChain(), naming=naming or NamingContext.default())
+
+    def check_allowed(self, call: str) -> None:
+        """Raise an error for a call that Jakarta EE forbids in its containers, if the connection is strict.
+
+        Args:
+            call: The call, for the error message.
+
+        Raises:
+            IllegalStateError: The connection is strict.
+        """
+        if self.strict:
+            raise IllegalStateError(
+                f"{call} is forbidden in a container of Jakarta EE, which the option JMSJCA.Strict keeps to."
+            )
 
     def create_temporary(self, kind: DestinationKind) -> str:
         """Create a temporary destination, and return its name."""

@@ -1,11 +1,19 @@
 """The connection factory, the entry point for sending and receiving."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import NoneType
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from jmsjca.arguments import GuardedAttributes, check_flag, check_instance, check_text_or_none, check_timeout
+from jmsjca.arguments import (
+    GuardedAttributes,
+    check_callable,
+    check_flag,
+    check_instance,
+    check_text_or_none,
+    check_timeout,
+)
 from jmsjca.config.connection_url import ConnectionURL, add_options
 from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
 from jmsjca.config.naming import LOOKUP, NamingContext
@@ -57,6 +65,9 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             ``JMSJCA.idletimeout`` overrides it.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`. It is not pickled.
         converters: Converts the bodies that `send` and its siblings take; None for `Converters.default`.
+        transaction_locator: Returns the transaction manager of the caller, such as ``lambda: transaction.manager``, or
+            None: sessions take part in the caller's transaction. None leaves that to ``JMSJCA.LocatorClass`` and
+            ``JMSJCA.ACC``. It is pickled with the factory. Messages of `send` and its siblings are never part of it.
 
     Raises:
         InvalidURLError: The URL is no text, or cannot be parsed.
@@ -84,6 +95,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         idle_timeout: float = 30.0,
         naming: NamingContext | None = None,
         converters: Converters | None = None,
+        transaction_locator: Callable[[], Any] | None = None,
     ) -> None:
         wanted = "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'"
         check_instance("connection_url", connection_url, str, wanted, InvalidURLError, secret=True)
@@ -112,7 +124,10 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._client_id = client_id
         self._hooks = HookChain(hooks)
         effective = {**jmsjca_options(self._own_options), **jmsjca_options(self._url.query)}
-        self._options = OutboundOptions.of(effective)
+        if transaction_locator is not None:
+            check_callable("transaction_locator", transaction_locator)
+        self._options = OutboundOptions.of(effective, has_locator=transaction_locator is not None)
+        self._locator = _locator(transaction_locator, self._options) if self._options.managed else None
         pooling, idle = self._options.producer_pooling, self._options.idle_timeout
         self._producer_pooling = producer_pooling if pooling is None else pooling
         self._idle_timeout = idle_timeout if idle is None else idle
@@ -174,7 +189,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         """
         with _creating:
             if self._sender is None:
-                self._pool = ConnectionPool(self, max_size=_SENDERS, timeout=_PATIENCE)
+                self._pool = ConnectionPool(_WithoutTransactions(self), max_size=_SENDERS, timeout=_PATIENCE)
                 self._sender = Sender(self._pool, converters=self._converters)
             return self._sender
 
@@ -210,7 +225,34 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         connection = self._connect(SharedConnection, self._settings_for(user_name, password))
         return create_context(connection, mode, transacted=transacted)
 
+    def take_kept(self, key: object) -> object | None:
+        """Return the connection that the caller's transaction keeps under a key, or None; for a pool."""
+        if self._locator is None:
+            return None
+        from jmsjca.outbound.enlistment import kept_in_transaction  # noqa: PLC0415  # an optional package
+
+        return kept_in_transaction(self._locator, key)
+
     def _connect(self, kind: type[C], settings: ConnectionSettings) -> C:
+        """Open a connection, under the transaction manager if there is one."""
+        if self._locator is None:
+            return self._open(kind, settings)
+        from jmsjca.outbound.enlistment import ConnectionEnlistment  # noqa: PLC0415  # an optional package
+
+        kept = self.take_kept(settings)
+        no_xa = self._options.no_xa
+        return kind(
+            settings,
+            self._hooks,
+            domain=self._domain,
+            naming=self._naming,
+            ignore_transacted=self._options.ignore_transacted and no_xa,
+            enlist=partial(ConnectionEnlistment, locator=self._locator, emulates=no_xa),
+            strict=self._options.strict,
+            kept=kept if isinstance(kept, Connection) else None,
+        )
+
+    def _open(self, kind: type[C], settings: ConnectionSettings) -> C:
         return kind(
             settings,
             self._hooks,
@@ -265,6 +307,28 @@ class TopicConnectionFactory(ConnectionFactory):
         return self.create_connection(user_name, password)
 
 
+class _WithoutTransactions:
+    """A factory as its sender uses it: what it sends is never part of a transaction of a transaction manager.
+
+    Args:
+        factory: The factory.
+    """
+
+    def __init__(self, factory: ConnectionFactory) -> None:
+        self._factory = factory
+        self.client_id = factory.client_id
+        self.options = factory.options
+        self.idle_timeout = factory.idle_timeout
+
+    def create_connection(self, user_name: str | None = None, password: str | None = None, /) -> Connection:
+        """Open a connection that is not under a transaction manager."""
+        settings = self._factory._settings_for(user_name, password)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return self._factory._open(Connection, settings)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    def __repr__(self) -> str:
+        return repr(self._factory)
+
+
 FACTORIES: "Mapping[FactoryKind, type[ConnectionFactory]]" = {
     "unified": ConnectionFactory,
     "queue": QueueConnectionFactory,
@@ -288,6 +352,18 @@ def look_up_factory(url: str, naming: NamingContext | None) -> ConnectionFactory
     if not isinstance(found, ConnectionFactory):
         raise ConfigurationError(f"{excerpt(url)!r} is a {type(found).__name__}: a ConnectionFactory is needed.")
     return found
+
+
+def _locator(given: Callable[[], Any] | None, options: OutboundOptions) -> Callable[[], Any]:
+    """Return the locator of a factory under a transaction manager.
+
+    Raises:
+        InvalidOptionError: ``JMSJCA.LocatorClass`` names none.
+        ProviderNotInstalledError: The `transaction` package is not installed.
+    """
+    from jmsjca.outbound.enlistment import resolve_locator  # noqa: PLC0415  # an optional package
+
+    return resolve_locator(given or options.locator or "thread")
 
 
 def _check_login(user_name: object, password: object) -> None:

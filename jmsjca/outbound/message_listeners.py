@@ -81,8 +81,11 @@ class ListenerDispatcher:
             listener: The listener; None to receive synchronously again.
 
         Raises:
-            IllegalStateError: The session or the consumer is closed, or another thread uses the session.
+            IllegalStateError: The session or the consumer is closed, or another thread uses the session; or the session
+                can have no listeners.
         """
+        if listener is not None:
+            self._mode.check_listens()
         self._lock.check_open()
         receiver.check_open()
         with nullcontext() if self._thread else self._lock:  # no other thread may be receiving synchronously

@@ -12,7 +12,7 @@ from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode, Clock, Deadlin
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, PoolTimeoutError, ResourceAllocationError
 from jmsjca.forking import reset_in_child
 from jmsjca.outbound.connection import Connection
-from jmsjca.outbound.pooled_connection import PoolableFactory, PooledConnection
+from jmsjca.outbound.pooled_connection import PoolableFactory, PooledConnection, kept_connection
 from jmsjca.outbound.session import Session
 
 __all__ = ["ConnectionPool"]
@@ -153,11 +153,12 @@ class ConnectionPool:
         Raises:
             JMSError: As `connection`.
         """
-        began = self._clock.monotonic()
+        key, began = (user_name, password), self._clock.monotonic()
         deadline = Deadline(self._timeout if timeout == -1.0 else timeout, self._clock)
-        key = (user_name, password)
         self._count("requests_num")
         try:
+            if (kept := kept_connection(self._factory, (self._return, key))) is not None:
+                return kept.borrow(self._clock.monotonic())
             while (taken := self._take(key, deadline)) is not None:
                 if taken.key != key:  # the pool is full: an idle connection of other credentials makes room
                     self._discard(taken)
@@ -270,8 +271,7 @@ class ConnectionPool:
         self._changed = threading.Condition(self._lock)
         self._idle = deque()
         self._waiting: deque[threading.Condition] = deque()
-        self._size = 0
-        self._generation = 0
+        self._size = self._generation = 0
         self._failed_at = float("-inf")
         self._timer = None
         self._counters = dict.fromkeys(_COUNTERS, 0)

@@ -13,7 +13,7 @@ from jmsjca.outbound.connection import Connection, ConnectionMetaData, Exception
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session import Session
 
-__all__ = ["PoolableFactory", "PooledConnection"]
+__all__ = ["PoolableFactory", "PooledConnection", "kept_connection"]
 
 logger = logging.getLogger("jmsjca.outbound")
 
@@ -39,6 +39,18 @@ class PoolableFactory(Protocol):
     def create_connection(self, user_name: str | None = None, password: str | None = None, /) -> Connection:
         """Open a connection."""
         ...
+
+
+def kept_connection(factory: PoolableFactory, key: object) -> "PooledConnection | None":
+    """Return the connection that the caller's transaction keeps under a key, or None.
+
+    Args:
+        factory: The factory of a pool. One that knows no transaction manager has no method ``take_kept``.
+        key: The key under which the connection is kept.
+    """
+    take_kept: Callable[[object], object] | None = getattr(factory, "take_kept", None)
+    kept = None if take_kept is None else take_kept(key)
+    return kept if isinstance(kept, PooledConnection) else None
 
 
 class PooledConnection(Closeable):
@@ -156,6 +168,8 @@ class PooledConnection(Closeable):
         """Return the connection to its pool. Idempotent.
 
         Its consumers, and all temporary destinations that it created, are removed; open transactions are rolled back.
+        Under a transaction manager, it returns when the transactions that it has joined are over. Until then another
+        borrower in the same transaction gets it.
 
         Raises:
             IllegalStateError: A completion listener or message listener of one of the sessions calls it.
@@ -166,23 +180,32 @@ class PooledConnection(Closeable):
             session._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
         self._closed = True
         try:
-            self._clean_up()
+            self._clean_up(self._close_sessions)
         finally:
-            self._take_back(self)
+            self.connection._keep((self._take_back, self.key), self, self._return)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     def end(self) -> None:
         """Close the connection to the broker."""
         self.connection.close()
 
-    def _clean_up(self) -> None:
+    def _return(self) -> None:
+        try:
+            if not self._clean_up_failed:
+                self._clean_up(self.connection._delete_temporaries)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        finally:
+            self._take_back(self)
+
+    def _close_sessions(self) -> None:
         sessions, self._sessions = self._sessions, []
+        self.connection.exception_listener = None
+        self.connection._pause()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+        for session in sessions:
+            session.close()
+
+    def _clean_up(self, act: Callable[[], None]) -> None:
         self._clean_up_failed = True  # until it has succeeded: an interruption leaves it so
         try:
-            self.connection.exception_listener = None
-            self.connection.stop()
-            for session in sessions:
-                session.close()
-            self.connection._delete_temporaries()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+            act()
             self._clean_up_failed = False
         except JMSError as error:
             logger.info("A pooled connection is closed, because it could not be cleaned up: %s", error)

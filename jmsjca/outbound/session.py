@@ -26,6 +26,7 @@ from jmsjca.outbound.asynchronous_sends import AsynchronousSends
 from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext
 from jmsjca.outbound.consumer import MessageConsumer, PrefetchingReceiver
+from jmsjca.outbound.managed_mode import ManagedMode
 from jmsjca.outbound.message_factory import MessageFactory
 from jmsjca.outbound.message_listeners import ListenerDispatcher
 from jmsjca.outbound.producer import MessageProducer
@@ -61,6 +62,9 @@ class BaseSession(MessageFactory, Closeable):
         transacted = transacted or context.ignore_transacted
         if mode is None:
             mode = SessionTransacted(connection) if transacted else session_mode_of(acknowledge_mode, connection)
+            enlistment = context.enlistment
+            if enlistment is not None and (transacted or not enlistment.emulates):
+                mode = ManagedMode(connection, mode, enlistment, strict=context.strict)
         self._context = context
         self._mode = mode
         self._lock = mode.lock

@@ -39,8 +39,8 @@ class SessionMode(ABC):
     """
 
     transacted: ClassVar[bool] = False
-    automatic: ClassVar[bool] = False
-    order: ClassVar[spi.Order] = spi.Order.PREFIX
+    automatic: bool = False
+    order: spi.Order = spi.Order.PREFIX
 
     def __init__(self, connection: spi.Connection) -> None:
         self._connection = connection
@@ -84,6 +84,12 @@ class SessionMode(ABC):
 
     def check_receives(self) -> None:  # noqa: B027  # most modes have nothing to do
         """Raise an error if the session cannot have consumers."""
+
+    def check_listens(self) -> None:  # noqa: B027  # most modes have nothing to do
+        """Raise an error if consumers of the session cannot have message listeners."""
+
+    def check_idle(self) -> None:  # noqa: B027  # most modes have nothing to do
+        """Raise an error if something waits for its commit or acknowledgement, and so keeps out of a transaction."""
 
     def check_commits(self) -> None:
         """Raise an error if the session cannot commit or roll back.
@@ -148,6 +154,18 @@ class SessionTransacted(SessionMode):
 
     def check_commits(self) -> None:
         """Do nothing: the session can commit."""
+
+    def check_idle(self) -> None:
+        """Raise an error in an open transaction.
+
+        Raises:
+            IllegalStateError: Something belongs to it.
+        """
+        if self._current.unit is not None:
+            raise IllegalStateError(
+                "The session has received or sent in a transaction of its own, which is open: commit() or rollback() "
+                "it before a transaction of the transaction manager begins."
+            )
 
     def commit(self) -> None:
         """Acknowledge and send together.

@@ -12,7 +12,7 @@ from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
 from jmsjca.outbound.session_lock import SessionLock
 
-__all__ = ["CurrentUnit", "PrefetchOwner", "TransactionBlock", "UnitOfWork"]
+__all__ = ["CurrentUnit", "Enlistment", "JoinedUnit", "PrefetchOwner", "TransactionBlock", "UnitOfWork"]
 
 
 class UnitOfWork:
@@ -254,9 +254,9 @@ class CurrentUnit:
         """Commit the open unit, if any. ``confirmed`` is that of `UnitOfWork.commit`."""
         self._end(lambda unit: unit.commit(confirmed=confirmed))
 
-    def rollback(self) -> None:
-        """Roll the open unit back, if any."""
-        self._end(UnitOfWork.rollback)
+    def rollback(self, *, delay: float = 0.0) -> None:
+        """Roll the open unit back, if any. ``delay`` is that of `UnitOfWork.rollback`."""
+        self._end(lambda unit: unit.rollback(delay=delay))
 
     def _end(self, end: Callable[[UnitOfWork], None]) -> None:
         unit, self.unit, self._bound_to = self.unit, None, None  # the ended unit must not be kept alive from here
@@ -271,3 +271,54 @@ class CurrentUnit:
                     source.discard_prefetched()
                 elif unit.outcome is Outcome.IN_DOUBT:  # its deliveries may be released, and all prefetched after them
                     source.return_prefetched()
+
+
+class JoinedUnit(Protocol):
+    """The unit with which the sessions of a connection take part in a transaction of a transaction manager."""
+
+    @property
+    def is_over(self) -> bool:
+        """True once the transaction has ended."""
+        ...
+
+    @property
+    def current(self) -> CurrentUnit:
+        """The receipts and sends, which the end of the transaction ends."""
+        ...
+
+
+class Enlistment(Protocol):
+    """Joins the sessions of one connection to the transactions of a transaction manager."""
+
+    @property
+    def emulates(self) -> bool:
+        """True if the sessions may end their unit before the transaction does (``JMSJCA.NoXA``)."""
+        ...
+
+    @property
+    def is_inside(self) -> bool:
+        """True if the caller is in a transaction."""
+        ...
+
+    def unit(self) -> JoinedUnit | None:
+        """Return the unit in the caller's transaction, which it joins if it has not; None outside of one.
+
+        Raises:
+            IllegalStateError: Another connection has joined the transaction.
+            NotSupportedError: The broker does not commit units atomically.
+        """
+        ...
+
+    def keep(self, key: object, kept: object, release: Callable[[], None]) -> None:
+        """Call a function when all joined transactions of the connection are over; at once if no one is open.
+
+        Args:
+            key: Identifies the users of the connection that may go on with it in the same transaction.
+            kept: The connection for them, which `take_kept` returns; then ``release`` is not called.
+            release: The function.
+        """
+        ...
+
+    def take_kept(self, key: object) -> object | None:
+        """Return what is kept under a key, for further use; None if nothing is."""
+        ...

@@ -6,7 +6,7 @@ from jmsjca.errors import ConnectionLostError, IllegalStateError, NotSupportedEr
 from jmsjca.spi import Connection
 from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, mark_in_doubt, transaction_of
 
-__all__ = ["BrokerDataManager", "EndableUnit", "join_data_manager", "join_unit"]
+__all__ = ["BrokerDataManager", "EndableUnit", "join_data_manager", "join_unit", "joined_data_manager"]
 
 _KEY = object()
 
@@ -56,16 +56,22 @@ def join_data_manager(manager: "BrokerDataManager", connection: Connection, tran
             "cannot join a transaction. Use local units."
         )
     joined = transaction_of(transaction)
-    try:
-        joined.data(_KEY)
-    except KeyError:
-        joined.join(manager)
-        joined.set_data(_KEY, manager)
-    else:
+    if joined_data_manager(joined) is not None:
         raise IllegalStateError(
             "A unit of a broker has joined the transaction already. A transaction takes one broker connection: use one "
             "broker unit for each transaction. In a listener, send with the session of the handler."
         )
+    joined.join(manager)
+    joined.set_data(_KEY, manager)
+
+
+def joined_data_manager(transaction: JoinedTransaction) -> "BrokerDataManager | None":
+    """Return the data manager of the unit that has joined a transaction; None if none has."""
+    try:
+        found: BrokerDataManager = transaction.data(_KEY)
+    except KeyError:
+        return None
+    return found
 
 
 class BrokerDataManager:

@@ -10,6 +10,7 @@ from jmsjca.errors import TransactionRolledBackError as RolledBackError
 from jmsjca.spi import Connection
 from jmsjca.transactions.broker_data_manager import BrokerDataManager, EndableUnit, join_data_manager
 from jmsjca.transactions.joined_transaction import JoinedTransaction
+from jmsjca.transactions.locators import threads_manager
 
 try:
     import transaction as package  # type: ignore[import-untyped]  # it has no annotations
@@ -41,6 +42,7 @@ class ContainerTransaction:
     Args:
         unit: The unit of work.
         connection: The unit's connection.
+        locator: The name of the locator of the thread's manager; None for ``transaction.manager``.
 
     Attributes:
         manager: The transaction manager of the unit.
@@ -49,8 +51,9 @@ class ContainerTransaction:
         NotSupportedError: The broker does not commit units atomically.
     """
 
-    def __init__(self, unit: ListenerUnit, connection: Connection) -> None:
+    def __init__(self, unit: ListenerUnit, connection: Connection, locator: str | None = None) -> None:
         self.manager: Any = package.TransactionManager(explicit=True)
+        self._thread_local: Any = package.manager if locator is None else threads_manager(locator)
         self._data_manager = _ListenerDataManager(unit)
         join_data_manager(self._data_manager, connection, self.manager.begin())
 
@@ -65,7 +68,7 @@ class ContainerTransaction:
     @contextmanager
     def current(self) -> Generator[None]:
         """Make the manager that of the current thread during the block, for ``transaction.get()``."""
-        thread_local = package.manager
+        thread_local = self._thread_local
         before, thread_local.manager = thread_local.manager, self.manager
         try:
             yield

@@ -196,3 +196,11 @@ def test_conformance(row):
 @pytest.mark.parametrize("row", rows_of("substitution", "url"))
 def test_conformance_of_urls(row):
     assert ConnectionURL.parse(row["url"]).query == row["expect"]
+
+
+@pytest.mark.parametrize(("given", "effective"), [("required", "bean"), ("local", "local"), ("none", "none")])
+@pytest.mark.parametrize("option", ["JMSJCA.NoXA", "JMSJCA.ForceBMT"])
+def test_options_take_container_managed_transactions_away(option, given, effective):
+    written = spec(transaction=given)
+    assert resolve_spec(written, {option: "true"}).transaction == effective
+    assert resolve_spec(written, {option: "false"}).transaction == given

@@ -163,6 +163,33 @@ def test_another_boolean_is_refused(name, value):
         (InboundOptions if name == "redeliveryredirect" else OutboundOptions).of({f"JMSJCA.{name}": value})
 
 
+@pytest.mark.parametrize(
+    ("options", "has_locator", "expected"),
+    [
+        ({}, False, False),
+        ({}, True, True),
+        ({"JMSJCA.LocatorClass": "thread"}, False, True),
+        ({"JMSJCA.ACC": "false"}, False, True),
+        ({"JMSJCA.ACC": "true"}, True, False),
+        ({"JMSJCA.ACC": "true", "JMSJCA.IgnoreTx": "true"}, True, True),
+        ({"JMSJCA.ACC": "false", "JMSJCA.IgnoreTx": "false"}, True, False),
+    ],
+)
+def test_ignore_tx_is_by_default_the_opposite_of_acc(options, has_locator, expected):
+    assert OutboundOptions.of(options, has_locator=has_locator).ignore_transacted is expected
+
+
+def test_bypass_takes_the_adapter_away():
+    found = OutboundOptions.of({"JMSJCA.BypassRA": "true", "JMSJCA.ACC": "false", "JMSJCA.IgnoreTx": "true"})
+    assert (found.managed, found.ignore_transacted) == (False, False)
+
+
+@pytest.mark.parametrize(("acc", "expected"), [("true", True), ("false", False)])
+def test_no_xa_is_by_default_acc(acc, expected):
+    assert OutboundOptions.of({"JMSJCA.ACC": acc}).no_xa is expected
+    assert OutboundOptions.of({"JMSJCA.ACC": acc, "JMSJCA.NoXA": str(not expected)}).no_xa is not expected
+
+
 def test_outbound_options_are_parsed():
     sizes = {"poolminsize": "1", "poolmaxsize": "4", "pooltimeout": "250"}
     text = {**sizes, "idletimeout": "1500", "producerpooling": "TRUE"}

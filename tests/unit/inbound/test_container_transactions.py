@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session as SqlSession
 from zope.sqlalchemy import register
 
 from jmsjca import Hooks, Outcome, Queue, Reject, ResourceAdapter, Retry
-from jmsjca.errors import IllegalStateError, NotSupportedError
-from jmsjca.transactions import container_transaction, join, join_unit, joined_session
+from jmsjca.errors import IllegalStateError, InvalidOptionError, NotSupportedError
+from jmsjca.transactions import container_transaction, join, join_unit, joined_session, locators
 from jmsjca.transactions.container_transaction import ContainerTransaction
 from tests.unit.inbound.listeners import PATIENCE, in_thread, send, waiting
 
@@ -241,6 +241,26 @@ class TestTheThreadsManager:
         assert len({id(manager) for _, manager in seen}) == 1
         assert not {id(given) for given, _ in own} & {id(manager) for _, manager in seen}
 
+    def test_a_locator_names_it(self, adapter, recorder, monkeypatch):
+        own, seen = transaction.ThreadTransactionManager(), []
+        monkeypatch.setattr(locators, "find_locator", {"shop": lambda: own}.__getitem__)
+        send(adapter, "a")
+
+        def handler(message, transaction):
+            seen.append((own.manager is transaction, thread_manager() is transaction))
+
+        listen(adapter, handler, options={"JMSJCA.LocatorClass": "shop"})
+        assert outcome(recorder) is Outcome.COMMITTED
+        assert seen == [(True, False)]
+
+    def test_a_locator_without_managers_of_threads_is_refused(self, adapter, monkeypatch):
+        monkeypatch.setattr(locators, "find_locator", {"one": transaction.TransactionManager}.__getitem__)
+        with pytest.raises(InvalidOptionError, match="ThreadTransactionManager"):
+            listen(adapter, lambda message: None, options={"JMSJCA.LocatorClass": "one"})
+        monkeypatch.undo()
+        with pytest.raises(InvalidOptionError, match="'nowhere'"):
+            listen(adapter, lambda message: None, options={"JMSJCA.LocatorClass": "nowhere"})
+
     def test_zope_sqlalchemy_finds_it(self, adapter, recorder, engine):
         send(adapter, "a")
 
@@ -285,6 +305,21 @@ class TestOtherTransactions:
                 raise failures.pop()
 
         listen(adapter, handler, transaction="bean")
+        assert [outcome(recorder), outcome(recorder)] == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        adapter.stop()
+        assert left(adapter) == [[], ["sent", "sent"]]
+
+    @pytest.mark.parametrize("option", ["JMSJCA.NoXA", "JMSJCA.ForceBMT"])
+    def test_options_make_it_bean_managed(self, adapter, recorder, option):
+        send(adapter, "a")
+        failures = [KeyError("once")]
+
+        def handler(message, session):
+            session.create_producer(Queue("out")).send(session.create_text_message("sent"))
+            if failures:
+                raise failures.pop()
+
+        listen(adapter, handler, options={option: "true"})
         assert [outcome(recorder), outcome(recorder)] == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
         adapter.stop()
         assert left(adapter) == [[], ["sent", "sent"]]
@@ -405,8 +440,8 @@ class OneManagerForAll(ContainerTransaction):
 
     shared = transaction.TransactionManager()
 
-    def __init__(self, unit, connection):
-        super().__init__(unit, connection)
+    def __init__(self, unit, connection, locator):
+        super().__init__(unit, connection, locator)
         self.own, self.manager = self.manager, self.shared
 
     def commit(self):

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transaction import TransactionManager  # type: ignore[import-untyped]  # it has no annotations
 
-from jmsjca import Connection, ConnectionFactory, JMSContext, MessageConsumer
+from jmsjca import Connection, ConnectionFactory, JMSContext, MessageConsumer, Queue, TextMessage
+from jmsjca.destinations import Destination
+from jmsjca.errors import InvalidDestinationError
 from jmsjca.outbound.connection_state import ConnectionState
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.store.store import drop_memory_store
+from tests.unit.outbound.managed_sessions import IN, OUT
 from tests.unit.outbound.queues import PATIENCE
 
 
@@ -130,3 +134,58 @@ def receiving(monkeypatch: pytest.MonkeyPatch, in_thread: Callable[..., Call]) -
         return call
 
     return start
+
+
+@pytest.fixture
+def manager() -> Any:
+    """A transaction manager in explicit mode: in no transaction before ``begin()``."""
+    return TransactionManager(explicit=True)
+
+
+@pytest.fixture
+def managed(jms_broker_url: str, manager: Any) -> Callable[..., ConnectionFactory]:
+    """Makes a factory under the transaction manager."""
+
+    def make(options: str = "") -> ConnectionFactory:
+        return ConnectionFactory(jms_broker_url, options=options, transaction_locator=lambda: manager)
+
+    return make
+
+
+@pytest.fixture
+def put(jms_connection_factory: ConnectionFactory) -> Callable[..., None]:
+    """Sends texts to a queue, as another client."""
+
+    def put(*bodies: str) -> None:
+        with jms_connection_factory.create_connection() as connection:
+            producer = connection.create_session().create_producer(IN)
+            for body in bodies:
+                producer.send(TextMessage(body))
+
+    return put
+
+
+@pytest.fixture
+def bodies(jms_connection_factory: ConnectionFactory) -> Callable[..., list[Any]]:
+    """Reads the bodies of the messages in a queue, as another client sees them."""
+
+    def read(queue: Queue = OUT) -> list[Any]:
+        with jms_connection_factory.create_connection() as connection:
+            return [message.body for message in connection.create_session().create_browser(queue)]
+
+    return read
+
+
+@pytest.fixture
+def exists(jms_connection_factory: ConnectionFactory) -> Callable[[Destination], bool]:
+    """Tells whether a temporary destination is there: another client can send to it."""
+
+    def check(temporary: Destination) -> bool:
+        with jms_connection_factory.create_connection() as connection:
+            try:
+                connection.create_session().create_producer(temporary).send(TextMessage("is it there?"))
+            except InvalidDestinationError:
+                return False
+            return True
+
+    return check
