@@ -2,6 +2,7 @@
 
 import threading
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, cycle
 from time import perf_counter, time
@@ -20,6 +21,7 @@ __all__ = ["Metrics"]
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _OTHER, _TEMPORARY = "other", "temporary"
 _LISTENER = ["listener"]
+_MAX_PENDING = 256  # durations of handlers that wait to be counted
 _SAMPLED = 16
 
 
@@ -59,15 +61,18 @@ class Metrics(Hooks):
     def around_delivery(self, endpoint: str, message: Message, call_next: Callable[[], object]) -> object:
         """Measure the handler, and the age of every sixteenth message."""
         figures = self._listeners.get(endpoint) or self._listener(endpoint)
-        if figures.is_sample():
+        if next(figures.samples):
             figures.record_lag(message)
-        failed, began = True, perf_counter()
+        began = perf_counter()
         try:
-            result = call_next()
-            failed = False
+            return call_next()
+        except BaseException:
+            figures.record_failure()
+            raise
         finally:
-            figures.record_call(perf_counter() - began, failed=failed)
-        return result
+            figures.pending.append(perf_counter() - began)
+            if len(figures.pending) >= _MAX_PENDING:
+                figures.count_pending()
 
     def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
         """Measure and count a send."""
@@ -92,6 +97,8 @@ class Metrics(Hooks):
         """Yield the metric families. The registry calls it at each scrape."""
         with self._lock:
             listeners, sends, adapters = dict(self._listeners), dict(self._sends), list(self._adapters)
+        for figures in listeners.values():
+            figures.count_pending()
         yield from _listener_families(self._families, listeners)
         yield from _send_families(self._families, sends)
         yield from _activation_families(self._families, adapters)
@@ -141,11 +148,10 @@ class _ListenerFigures:
         self._lock = threading.Lock()
         self.failures = self.moved = self.deleted = self.connections = 0
         self.handler, self.lag = _Histogram(), _Histogram()
-        self._next_samples = cycle([True, *[False] * (_SAMPLED - 1)])
-
-    def is_sample(self) -> bool:
-        """Return True for one of sixteen messages, beginning with the first: a timestamp takes time to decode."""
-        return next(self._next_samples)
+        # True for one of sixteen messages, beginning with the first: a timestamp takes time to decode.
+        self.samples = cycle([True, *[False] * (_SAMPLED - 1)])
+        # Durations that are not in the histogram yet. Appending needs no lock, and counting many at a time is cheaper.
+        self.pending: deque[float] = deque()
 
     def record_lag(self, message: Message) -> None:
         """Record the age of a message, if it has a timestamp."""
@@ -157,11 +163,16 @@ class _ListenerFigures:
             with self._lock:
                 self.lag.observe(max(time() - sent.timestamp(), 0.0))
 
-    def record_call(self, seconds: float, *, failed: bool) -> None:
-        """Count a call of the handler."""
+    def record_failure(self) -> None:
+        """Count a call of the handler that raised an exception."""
         with self._lock:
-            self.failures += failed
-            self.handler.observe(seconds)
+            self.failures += 1
+
+    def count_pending(self) -> None:
+        """Add the pending durations to the histogram."""
+        with self._lock:
+            for _ in range(len(self.pending)):  # other threads append meanwhile; only the holder of the lock removes
+                self.handler.observe(self.pending.popleft())
 
     def record_dead_letter(self, *, moved: bool) -> None:
         """Count a message that was moved or deleted."""

@@ -74,6 +74,8 @@ def test_queues_are_created_listed_counted_and_removed(url, name, read):
         consumer = session.create_consumer(Queue(name), "n = 4")  # selects nothing
         [row] = [each for each in read("queues") if each["name"] == name]
         assert (row["ready"], row["consumers"]) == (2, 1)
+        [found], total = Insight(url).find_destinations(name.upper())  # the page of the console
+        assert (found.destination, found.activity.consumers, total) == (Queue(name), 1, 1)
         consumer.close()
     read("purge", name, "--all")
     assert Insight(url).queue_info(name).depth.total == 0

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -139,3 +140,30 @@ def test_the_page_lists_all_metrics(measured, metrics, registry, pytestconfig):
 
 def test_a_pickled_factory_leaves_them_behind(metrics):
     assert type(pickle.loads(pickle.dumps(metrics))) is Hooks  # noqa: S301  # our own
+
+
+def test_each_call_is_counted_once_whatever_threads_and_scrapes_do(registry, metrics):
+    def fail():
+        raise ValueError
+
+    def call(_):
+        for number in range(1000):
+            if number % 10:
+                metrics.around_delivery("q", TextMessage("a"), lambda: None)
+            else:
+                with pytest.raises(ValueError, match=r"^$"):
+                    metrics.around_delivery("q", TextMessage("a"), fail)
+            if number % 100 == 0:
+                generate_latest(registry)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(call, range(4)))
+    assert registry.get_sample_value("jmsjca_handler_seconds_count", {"listener": "q"}) == 4000
+    assert registry.get_sample_value("jmsjca_handler_failures_total", {"listener": "q"}) == 400
+    assert registry.get_sample_value("jmsjca_handler_seconds_sum", {"listener": "q"}) > 0
+
+
+def test_durations_that_wait_to_be_counted_are_few(metrics):
+    for _ in range(1000):
+        metrics.around_delivery("q", TextMessage("a"), lambda: None)
+    assert len(metrics._listener("q").pending) < 256
