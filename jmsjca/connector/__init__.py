@@ -14,6 +14,7 @@ from jmsjca.connector.data_handlers.handler import DataHandler
 from jmsjca.connector.duplicate_elimination import EventStatus
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus
 from jmsjca.connector.folder_event_store import FolderEventStore
+from jmsjca.connector.mailbox_event_store import MailboxEventStore
 from jmsjca.connector.responses import ListenResponse, PollResponse
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
 
@@ -35,6 +36,7 @@ __all__ = [
     "FolderEventStore",
     "InDoubtEvents",
     "ListenResponse",
+    "MailboxEventStore",
     "PollResponse",
     "RecordStatus",
     "ReturnCode",

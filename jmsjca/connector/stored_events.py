@@ -9,7 +9,7 @@ from jmsjca.connector.duplicate_elimination import DuplicateElimination, Monitor
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, keys_only
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
-from jmsjca.errors import JMSError
+from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.outbound.session import Session
 
 __all__ = ["StoredEvents"]
@@ -71,6 +71,8 @@ class StoredEvents:
     ) -> DeliveryOutcome:
         try:
             found = self._business_object(record)
+        except ConnectionLostError:  # the next start reads the record again
+            raise
         except Exception as error:  # noqa: BLE001  # the store belongs to the application
             self._finish(record, RecordStatus.ERROR_PROCESSING_EVENT, str(error))
             return DeliveryOutcome.FAIL

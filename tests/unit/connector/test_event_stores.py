@@ -1,10 +1,15 @@
-"""Events of a table and of a folder: statuses, the archive, recovery, deletes, and duplicates."""
+"""Events of a table, a folder and a mailbox: statuses, the archive, recovery, deletes, and duplicates."""
 
+import imaplib
 import os
+import re
+from contextlib import closing
 from datetime import UTC, datetime
+from email.message import EmailMessage
 
 import pytest
 import sqlalchemy as sa
+from imap_server import ImapServer
 
 from jmsjca import Queue
 from jmsjca.connector import (
@@ -15,15 +20,16 @@ from jmsjca.connector import (
     DeliveryOutcome,
     EventRecord,
     FolderEventStore,
+    MailboxEventStore,
     RecordStatus,
     ReturnCode,
 )
 from jmsjca.connector.data_handlers import data_handler
 from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.connector.sql_event_store import SqlEventStore
-from jmsjca.errors import ConfigurationError
+from jmsjca.errors import ConfigurationError, ConnectionLostError, NotSupportedError, StoreError
 
-ACTIVE, GONE = "active", "gone"
+ACTIVE, GONE, READY = "active", "gone", "READY_FOR_POLL"
 DEFINITIONS = BusinessObjectDefinitions(
     {
         "Customer": {
@@ -88,12 +94,61 @@ class Folder:
         return {file.name: file.parent.name.upper() for file in files}
 
 
-@pytest.fixture(params=[Database, Folder])
+class Mailbox:
+    """An application that sends mails."""
+
+    def __init__(self, **script):
+        self.server = ImapServer(**script)
+        self.store = MailboxEventStore(self.connect, data_handler("application/json"))
+
+    def connect(self):
+        client = imaplib.IMAP4("127.0.0.1", self.server.port)
+        client.login("hub", "secret")
+        return client
+
+    def mail(self, body, subtype="plain", message_id=None, attachment=None):
+        mail = EmailMessage()
+        mail["Subject"] = "An event"
+        if message_id:
+            mail["Message-ID"] = f"<{message_id}>"
+        mail.set_content(body, subtype=subtype)
+        if attachment:
+            mail.add_attachment(attachment, subtype="xml", filename="a.xml")
+        self.server.deliver("INBOX", bytes(mail))
+
+    def add(self, *numbers):
+        for number in numbers:
+            self.mail(f'{{"_type": "Customer", "ID": {number}}}', message_id=f"event-{number}@shop")
+
+    def statuses(self):
+        return {
+            re.search(rb"event-(\d+)@", mail)[1].decode(): name.removeprefix("events.").upper().replace("INBOX", READY)
+            for name, mails in self.server.mailboxes.items()
+            for mail in mails.values()
+        }
+
+    def close(self):
+        self.store.close()
+        self.server.close()
+
+
+@pytest.fixture(params=["table", "folder", "mailbox", "mailbox without MOVE"])
 def application(request, tmp_path):
-    made = request.param(tmp_path / "db" if request.param is Database else tmp_path)
-    yield made
-    if request.param is Database:
+    if request.param == "table":
+        made = Database(tmp_path / "db")
+        yield made
         made.engine.dispose()
+    elif request.param == "folder":
+        yield Folder(tmp_path)
+    else:
+        with closing(Mailbox(extensions="UIDPLUS" if "without" in request.param else "UIDPLUS MOVE")) as made:
+            yield made
+
+
+@pytest.fixture
+def mailbox():
+    with closing(Mailbox()) as made:
+        yield made
 
 
 @pytest.fixture
@@ -195,7 +250,7 @@ def test_a_queue_gets_the_events_with_their_ids(application, polling, messages, 
     fields = {"duplicate_event_elimination": eliminate, "monitor_queue": "monitor"}
     polling(application.store, Queue("out"), **fields).poll_for_events()
     ids = [message.properties["ObjectEventId"] for message in messages("out")]
-    assert [each.split("@")[0].removeprefix("event-") for each in ids] == ["1", "2"]
+    assert [re.sub("@.*|event-|<", "", each) for each in ids] == ["1", "2"]
 
 
 def test_an_event_that_was_delivered_before_the_crash_is_a_duplicate(application, polling, messages):
@@ -308,3 +363,72 @@ class TestFolder:
             ids.add(record.event_id)
             application.store.finish(record, RecordStatus.SUCCESS)
         assert len(ids) == 2
+
+
+class TestMailbox:
+    def test_mails_are_taken_in_the_order_of_their_arrival(self, mailbox, polling):
+        mailbox.add(3, 1, 2)
+        seen = []
+        polling(mailbox.store, lambda found: seen.append(found.get("ID")), poll_quantity=2).poll_for_events()
+        assert seen == [3, 1]
+        assert mailbox.statuses() == {"3": "SUCCESS", "1": "SUCCESS", "2": "READY_FOR_POLL"}
+
+    def test_the_event_id_is_that_of_the_mail_and_stays_when_it_is_recovered(self, mailbox):
+        mailbox.add(1)
+        mailbox.mail("{}")
+        first = [record.event_id for record in mailbox.store.claim(9)]
+        assert mailbox.store.recover() == 2
+        assert [record.event_id for record in mailbox.store.claim(9)] == first
+        assert first[0] == "<event-1@shop>"
+        assert first[1].startswith("sha256:")
+
+    def test_an_attachment_takes_precedence_and_names_its_data_handler(self, mailbox):
+        store = MailboxEventStore(mailbox.connect)
+        mailbox.mail("Dear hub,", attachment="<Customer verb='Update'><ID>7</ID></Customer>")
+        (record,) = store.claim(1)
+        assert store.business_object(record) == BusinessObject("Customer", "Update", {"ID": "7"})
+        store.close()
+
+    @pytest.mark.parametrize(
+        ("subtype", "reason"), [("plain", "No data handler for MIME type 'text/plain'"), ("xml", "is not valid XML")]
+    )
+    def test_a_mail_that_cannot_be_converted(self, mailbox, polling, caplog, subtype, reason):
+        mailbox.mail("Dear hub,", subtype, message_id="event-1@shop")
+        with closing(MailboxEventStore(mailbox.connect)) as store:
+            polling(store, print).poll_for_events()
+        assert mailbox.statuses() == {"1": "ERROR_PROCESSING_EVENT"}
+        assert reason in caplog.text
+
+    @pytest.mark.parametrize("command", ["SELECT", "SEARCH", "HEADER", "PEEK[])", "MOVE", "MOVE 3"])
+    @pytest.mark.parametrize("moment", ["before", "after"])
+    def test_a_lost_connection_is_a_restart_and_loses_no_event(self, mailbox, polling, messages, command, moment):
+        mailbox.add(1, 2)
+        mailbox.server.cut = (moment, command)
+        fields = {"duplicate_event_elimination": True, "monitor_queue": "monitor"}
+        connector = polling(mailbox.store, Queue("out"), **fields)
+        assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        assert connector.poll_for_events() is ReturnCode.SUCCEED
+        assert mailbox.statuses() == {"1": "SUCCESS", "2": "SUCCESS"}
+        assert len(messages("out")) == 2
+
+    def test_a_command_that_is_refused_is_an_error_with_its_reason(self, mailbox):
+        mailbox.store.in_progress()
+        del mailbox.server.mailboxes["events.in_progress"]
+        with pytest.raises(StoreError, match=r"select events\.in_progress: NO .*no such mailbox"):
+            mailbox.store.in_progress()
+
+    def test_a_server_without_uidplus_is_refused(self):
+        with closing(Mailbox(extensions="MOVE")) as application, pytest.raises(NotSupportedError, match="UIDPLUS"):
+            application.store.claim(1)
+
+    def test_a_server_that_is_away_is_a_lost_connection(self, mailbox):
+        mailbox.server.close()
+        with pytest.raises(ConnectionLostError, match="mail server"):
+            mailbox.store.claim(1)
+
+    def test_a_mail_that_another_client_removed(self, mailbox):
+        mailbox.add(1)
+        (record,) = mailbox.store.claim(1)
+        mailbox.server.mailboxes["events.in_progress"].clear()
+        assert mailbox.store.business_object(record) is None
+        mailbox.store.finish(record, RecordStatus.ERROR_OBJECT_NOT_FOUND)
