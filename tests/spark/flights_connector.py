@@ -24,7 +24,7 @@ CARRIERS = ("AA", "AS", "CO", "DL", "HP", "UA", "WN")
 SUBSCRIBED = ("AA", "CO", "DL", "UA", "WN")
 POISON, SEED, CHUNK = 0.01, 2001, 500
 SAMPLE = None if os.environ.get("JMSJCA_ALL_STEPS") else 4000
-ROUTES = {
+ROUTES: dict[str, Any] = {
     "archive_destination": "archive",
     "error_destination": "errors",
     "unsubscribed_destination": "unsubscribed",

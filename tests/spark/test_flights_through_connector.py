@@ -69,7 +69,9 @@ def on_spark(folder: Path, file: Path, spark: SparkSession) -> tuple[str, dict[s
     return url, {row["number"]: [row.pop("_verb"), row] for row in rows}
 
 
-def test_both_have_the_same_result(tmp_path: Path, file: Path, spark: SparkSession, capsys) -> None:
+def test_both_have_the_same_result(
+    tmp_path: Path, file: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     one_url, one, count = in_one_process(tmp_path / "one", file)
     spark_url, other = on_spark(tmp_path / "spark", file, spark)
     expected, found = flights.routed(one_url), flights.routed(spark_url)
