@@ -14,6 +14,7 @@ from jmsjca.management.file_commands import file_app
 from jmsjca.management.mcp_command import mcp_app
 from jmsjca.management.queue_commands import queue_app, selector_app
 from jmsjca.management.relay_command import relay_app
+from jmsjca.management.spark_commands import spark_app
 from jmsjca.management.worker_commands import worker_app
 
 __all__ = ["app"]
@@ -28,6 +29,7 @@ app.add_typer(bench_app)
 app.add_typer(file_app, name="file")
 app.add_typer(dead_letter_app, name="dlq")
 app.add_typer(selector_app, name="selector")
+app.add_typer(spark_app, name="spark")
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,6 +7,8 @@ redeliver the message to each attempt.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import blake2b
+from itertools import compress
 from typing import Any
 
 from jmsjca import spi
@@ -26,20 +28,21 @@ from jmsjca.messages.message import headers_of
 from jmsjca.spark.part_file import Counts, StagedPart
 from jmsjca.spark.schema import ARROW_SCHEMA, arrow_columns, pa
 
-__all__ = ["ColumnBuilder", "key_reader"]
+__all__ = ["ColumnBuilder", "content_key", "key_reader"]
 
 _HEADERS = ("message_id", "correlation_id", "destination", "reply_to", "type", "priority", "timestamp", "expiration")
+_CONTENT = ("correlation_id", "destination", "reply_to", "type", "priority", "timestamp", "expiration")
 _FROM_HEADERS = (*_HEADERS, "properties")
 _PLACES = ("_epoch", "_partition", "_seq")
 _MAX_INT = 2**31 - 1
 _CHUNK_ROWS = 10_000
 _CHUNK_BYTES = 1 << 26  # far below the 2 GiB that one Arrow array of texts holds
 
-KeyReader = Callable[[Mapping[str, Any]], str | None]
+KeyReader = Callable[[spi.Delivery], str | None]
 
 
 def key_reader(dedup_key: str) -> KeyReader | None:
-    """Return a function from the headers of a message to the key that identifies its redeliveries.
+    """Return a function from a delivery to the key that identifies its redeliveries.
 
     Args:
         dedup_key: The option ``dedupKey``.
@@ -49,11 +52,27 @@ def key_reader(dedup_key: str) -> KeyReader | None:
     """
     if dedup_key == "none":
         return None
+    if dedup_key == "content":
+        return content_key
     if dedup_key.startswith("property:"):
         name = dedup_key.removeprefix("property:")
-        return lambda headers: _storable(_property_text(headers["properties"].get(name)))
+        return lambda delivery: _storable(_property_text(headers_of(delivery.message)["properties"].get(name)))
     header = {"JMSMessageID": "message_id", "JMSCorrelationID": "correlation_id"}[dedup_key]
-    return lambda headers: _storable(headers[header])
+    return lambda delivery: _storable(headers_of(delivery.message)[header])
+
+
+def content_key(delivery: spi.Delivery) -> str:
+    """Return a digest of what a message is, without its id and the traces of its deliveries."""
+    digest = blake2b(digest_size=16)
+    try:
+        message = delivery.message
+        headers, body = headers_of(message), repr(message.body)
+        properties = sorted((n, repr(v)) for n, v in headers["properties"].items() if not n.startswith("JMSX"))
+        digest.update(repr([str(headers[name]) for name in _CONTENT]).encode("utf-8", "backslashreplace"))
+        digest.update(f"{properties!r}{body}".encode("utf-8", "backslashreplace"))
+    except Exception:  # noqa: BLE001  # the raw bytes identify a message that cannot be decoded
+        digest.update(delivery.raw)
+    return digest.hexdigest()
 
 
 def _storable(key: str | None) -> str | None:
@@ -68,7 +87,10 @@ class ColumnBuilder:
 
     Args:
         names: The names of the columns, in order.
-        read_key: Returns the key of a message from its headers; None for messages without keys.
+        read_key: Returns the key of a message; None for messages without keys.
+
+    Attributes:
+        size: The size of the bodies that were added.
     """
 
     def __init__(self, names: Sequence[str], read_key: KeyReader | None) -> None:
@@ -83,6 +105,7 @@ class ColumnBuilder:
         self._deliveries: list[spi.Delivery] = []
         self._errors: dict[int, str] = {}
         self._bytes = 0
+        self._flushed_bytes = 0
         self._keys: list[str | None] = []
         self._redelivered: list[bool | None] = []
         self._batches: list[Any] = []
@@ -98,30 +121,40 @@ class ColumnBuilder:
             if len(self._chunk) >= _CHUNK_ROWS or self._bytes >= _CHUNK_BYTES:
                 self._flush()
 
-    def staged(self, epoch: int, partition: int, known: set[str], first: int = 0) -> StagedPart:
+    @property
+    def size(self) -> int:
+        """The size of the bodies that were added: bytes, and characters of texts."""
+        return self._flushed_bytes + self._bytes
+
+    def staged(self, epoch: int, partition: int, known: set[str], positions: Sequence[int] | None = None) -> StagedPart:
         """Return all rows except those of duplicates, with their places.
 
         Args:
             epoch: The number of the epoch.
             partition: The number of the partition.
             known: The keys of messages that other partitions have staged.
-            first: The position of the first row.
+            positions: The positions of the rows; None counts them from 0.
         """
         self._flush()
         table = pa.Table.from_batches(self._batches, self._unplaced)
         keys, redelivered, received = self._keys, self._redelivered, len(self._keys)
         kept = _first_of_each(keys, known)
-        if len(kept) < received:
-            table = table.take(pa.array(kept, pa.int64()))
-            keys, redelivered = [keys[n] for n in kept], [redelivered[n] for n in kept]
-        counts = Counts(received, len(keys), sum(map(bool, redelivered)), self._latest)
-        return StagedPart(self._placed(table, epoch, partition, first), keys, counts)
+        if not all(kept):
+            table = table.filter(pa.array(kept, pa.bool_()))  # in its chunks: `take` would join them beyond 2 GiB
+            keys, redelivered = list(compress(keys, kept)), list(compress(redelivered, kept))
+        known_again = sum(key in known for key in self._keys)
+        same_key = received - len(keys) - known_again
+        without_key = 0 if self._read_key is None else keys.count(None)
+        counts = Counts(
+            received, len(keys), sum(map(bool, redelivered)), self._latest, same_key=same_key, without_key=without_key
+        )
+        return StagedPart(self._placed(table, epoch, partition, positions), keys, counts)
 
     def _add(self, delivery: spi.Delivery) -> None:
         message = delivery.message
         headers = headers_of(message)
         values = [headers[name] for name in self._headers]
-        key = None if self._read_key is None else self._read_key(headers)
+        key = None if self._read_key is None else self._read_key(delivery)
         text, body = self._bodies(message, delivery)
         redelivered, count = self._history(delivery)
         self._append(delivery, key, redelivered, (*values, redelivered, count, text, body))
@@ -151,7 +184,7 @@ class ColumnBuilder:
 
     def _key_of_damaged(self, delivery: spi.Delivery) -> str | None:
         read_key = self._read_key
-        return None if read_key is None else _attempt(lambda: read_key(headers_of(delivery.message)))
+        return None if read_key is None else _attempt(lambda: read_key(delivery))
 
     def _blank(self, delivery: spi.Delivery, redelivered: bool | None, count: int | None) -> tuple[Any, ...]:
         raw = _attempt(lambda: delivery.raw)
@@ -170,6 +203,7 @@ class ColumnBuilder:
         """Convert the rows that were added since the last call to an Arrow batch."""
         if self._chunk:
             self._batches.append(self._batch())
+        self._flushed_bytes += self._bytes
         self._chunk, self._deliveries, self._errors, self._bytes = [], [], {}, 0
 
     def _batch(self) -> Any:
@@ -207,12 +241,12 @@ class ColumnBuilder:
             self._chunk[n] = self._blank(self._deliveries[n], redelivered, count)
             self._errors[n] = f"The message does not fit the columns: its {name} is {values[n]!r:.200}"
 
-    def _placed(self, table: Any, epoch: int, partition: int, first: int) -> Any:
+    def _placed(self, table: Any, epoch: int, partition: int, positions: Sequence[int] | None) -> Any:
         rows = table.num_rows
         places = {
             "_epoch": pa.repeat(pa.scalar(epoch, pa.int64()), rows),
             "_partition": pa.repeat(pa.scalar(partition, pa.int32()), rows),
-            "_seq": pa.array(range(first, first + rows), pa.int64()),
+            "_seq": pa.array(range(rows) if positions is None else positions, pa.int64()),
         }
         columns = [places[field.name] if field.name in places else table.column(field.name) for field in self._schema]
         return pa.Table.from_arrays(columns, schema=self._schema)
@@ -226,14 +260,13 @@ def _attempt(read: Callable[[], Any]) -> Any:
         return None
 
 
-def _first_of_each(keys: Sequence[str | None], known: set[str]) -> Sequence[int]:
-    """Return the positions of the first message of each key that is not known, and of all without a key."""
+def _first_of_each(keys: Sequence[str | None], known: set[str]) -> Sequence[bool]:
+    """Return for each message whether it is kept: the first of each key that is not known, and all without a key."""
     if known.isdisjoint(keys) and len(set(keys)) == len(keys):
-        return range(len(keys))
-    seen, kept = set(known), list[int]()
-    for n, key in enumerate(keys):
-        if key is None or key not in seen:
-            kept.append(n)
+        return [True] * len(keys)
+    seen, kept = set(known), list[bool]()
+    for key in keys:
+        kept.append(key is None or key not in seen)
         if key is not None:
             seen.add(key)
     return kept

@@ -13,8 +13,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jmsjca.errors import InvalidOptionError
+from jmsjca.spark.batch_reader import JmsBatchReader
 from jmsjca.spark.options import SparkOptions, check_role
-from jmsjca.spark.reader import JmsBatchReader, JmsStreamReader
+from jmsjca.spark.reader import JmsStreamReader
 from jmsjca.spark.schema import spark_columns
 from jmsjca.spark.writer import JmsBatchWriter, JmsStreamWriter
 
@@ -53,7 +54,8 @@ class JmsDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader, which browses the queue and consumes nothing."""
         self._check_source(schema)
-        return JmsBatchReader(self._parsed)
+        given = any(name.lower() == "partitions" for name in self._given)
+        return JmsBatchReader(self._parsed, self._parsed.partitions if given else 1)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the streaming reader, which consumes the messages."""

@@ -2,15 +2,37 @@
 
 import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 from jmsjca.spark.part_file import Counts
 
-__all__ = ["AvailableNowLimit", "EmptyEpochBackoff", "Offset", "Progress"]
+__all__ = ["AvailableNowLimit", "EmptyEpochBackoff", "Offset", "Progress", "Share", "plan_shares"]
 
 _MAX_SKIPPED = 31
+_EMPTY_EPOCHS = 2
+
+
+class Share(NamedTuple):
+    """The share of one queue in an epoch.
+
+    Attributes:
+        parts: The number of partitions that read the queue.
+        rows: The maximum number of messages.
+        counted: 1 if so many messages were waiting when the epoch was planned, 0 if their number was unknown.
+        queue: The name of the queue or subscription; empty in the offsets of a stream of one.
+    """
+
+    parts: int
+    rows: int
+    counted: int = 0
+    queue: str = ""
+
+    def quota(self, partition: int) -> int:
+        """Return the maximum number of messages of a partition."""
+        share, rest = divmod(self.rows, self.parts)
+        return share + (partition < rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,49 +42,64 @@ class Offset:
     Attributes:
         epoch: The number of the epoch that ends here; 0 before the first.
         gen: The generation: one checkpoint's name for its staged files; None before the first epoch.
-        parts: The number of partitions of the epoch.
-        rows: The maximum number of messages of the epoch.
-        counted: 1 if so many messages were waiting when the epoch was planned, 0 if their number was unknown.
+        plan: The shares of the queues in the epoch.
     """
 
     epoch: int = 0
     gen: str | None = None
-    parts: int = 0
-    rows: int = 0
-    counted: int = 0
+    plan: tuple[Share, ...] = ()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Return the offset of a dictionary from `to_json`."""
-        numbers = (value.get(name, 0) for name in ("parts", "rows", "counted"))
-        return cls(value["epoch"], value.get("gen"), *numbers)
+        shares: list[dict[str, Any]] = value.get("plan") or ([value] if value.get("parts") else [])
+        plan = tuple(Share(s["parts"], s["rows"], s.get("counted", 0), s.get("queue", "")) for s in shares)
+        return cls(value["epoch"], value.get("gen"), plan)
 
     def to_json(self) -> dict[str, Any]:
         """Return the form for Spark's log. It has no secrets, because the log is plain text."""
-        return {"v": 1, **{name: value for name, value in asdict(self).items() if value or name == "epoch"}}
+        shares = [{name: value for name, value in share._asdict().items() if value} for share in self.plan]
+        one = len(shares) == 1 and "queue" not in shares[0]
+        plan = shares[0] if one else {"plan": shares} if shares else {}
+        return {"v": 1, "epoch": self.epoch, **({"gen": self.gen} if self.gen else {}), **plan}
 
-    def next(self, parts: int, rows: int, *, waiting: int | None = None) -> "Offset":
-        """Return the offset at the end of the next epoch; the first epoch begins a generation.
+    def next(self, plan: Sequence[Share]) -> "Offset":
+        """Return the offset at the end of the next epoch; the first epoch begins a generation."""
+        return Offset(self.epoch + 1, self.gen or uuid.uuid4().hex, tuple(plan))
 
-        Args:
-            parts: The maximum number of partitions; each has at least one message.
-            rows: The maximum number of messages.
-            waiting: The number of messages that wait; None or 0 if it is unknown.
-        """
-        rows = min(rows, waiting or rows)
-        return Offset(self.epoch + 1, self.gen or uuid.uuid4().hex, min(parts, rows), rows, int(bool(waiting)))
 
-    def quota(self, partition: int) -> int:
-        """Return the maximum number of messages of a partition."""
-        share, rest = divmod(self.rows, self.parts)
-        return share + (partition < rest)
+def plan_shares(waiting: Mapping[str, int | None], parts: int, rows: int) -> list[Share]:
+    """Divide an epoch between the queues that have messages, and each share between partitions.
+
+    Args:
+        waiting: The number of messages that wait in each queue; None or 0 if it is unknown.
+        parts: The maximum number of partitions; each queue has at least one, and each partition at least one message.
+        rows: The maximum number of messages, at least one for each queue.
+    """
+    wanted = {queue: min(number or rows, rows) for queue, number in waiting.items()}
+    rest, parts_left, shares = sum(wanted.values()), max(parts, len(wanted)), list[Share]()
+    rows_left = max(min(rows, rest), len(wanted))
+    # From the shortest queue on, so that what a queue does not need is divided between the longer ones.
+    for place, (queue, number) in enumerate(sorted(wanted.items(), key=_by_need), 1):
+        later = len(wanted) - place
+        taken = min(number, max(rows_left * number // rest, 1), rows_left - later) if later else min(number, rows_left)
+        used = min(taken, max(parts_left * number // rest, 1), parts_left - later) if later else min(taken, parts_left)
+        shares.append(Share(used, taken, int(bool(waiting[queue])), queue))
+        rest, rows_left, parts_left = rest - number, rows_left - taken, parts_left - used
+    return shares
+
+
+def _by_need(wanted: tuple[str, int]) -> tuple[int, str]:
+    queue, number = wanted
+    return number, queue
 
 
 class AvailableNowLimit:
-    """The end of a query with trigger AvailableNow: the messages that the queue had when the query began.
+    """The end of a query with trigger AvailableNow: the messages that the queues had when the query began.
 
-    If the broker does not report the queue depth, the query ends with the first epoch that is empty or has a message
-    that was sent after the query began.
+    If the broker does not report the queue depth, the query ends when two epochs in turn are empty, or with the first
+    epoch that has a message that was sent after the query began. One empty epoch does not end it: the attempt of a
+    speculative task that was killed may hold messages until the broker notices.
 
     Args:
         depth: The queue depth when the query began; None if unknown.
@@ -71,7 +108,13 @@ class AvailableNowLimit:
     def __init__(self, depth: int | None) -> None:
         self._remaining = depth
         self._started = time.time_ns() // 1_000_000  # the unit of JMSTimestamp
+        self._empty = 0
         self.reached = depth == 0
+
+    @property
+    def is_counted(self) -> bool:
+        """True if the broker reported the queue depth."""
+        return self._remaining is not None
 
     def next_limit(self, limit: int) -> int:
         """Return the maximum number of messages of the next epoch."""
@@ -80,11 +123,12 @@ class AvailableNowLimit:
     def record_epoch(self, counts: Sequence[Counts]) -> None:
         """Record the messages of an epoch."""
         taken = sum(part.received for part in counts)
+        self._empty = 0 if taken else self._empty + 1
         if self._remaining is None:
-            self.reached = not taken or any(self._is_late(part) for part in counts)
+            self.reached = self._empty >= _EMPTY_EPOCHS or any(self._is_late(part) for part in counts)
         else:
             self._remaining -= taken
-            self.reached = not taken or self._remaining <= 0
+            self.reached = self._remaining <= 0
 
     def _is_late(self, counts: Counts) -> bool:
         return counts.latest is not None and counts.latest >= self._started
@@ -121,14 +165,20 @@ class Progress:
         received: The number of messages received.
         redelivered: The number of rows whose message was delivered before.
         duplicates: The number of redelivered messages that were recognised and dropped.
+        sameKey: The number of messages that were dropped because an earlier one of the same batch had the same key.
+        withoutKey: The number of rows whose message has no key: they are read at least once.
     """
 
     received: int = 0
     redelivered: int = 0
     duplicates: int = 0
+    sameKey: int = 0
+    withoutKey: int = 0
 
     def record_epoch(self, counts: Sequence[Counts]) -> None:
         """Record the messages of an epoch."""
         self.received += sum(part.received for part in counts)
         self.redelivered += sum(part.redelivered for part in counts)
         self.duplicates += sum(part.duplicates for part in counts)
+        self.sameKey += sum(part.same_key for part in counts)
+        self.withoutKey += sum(part.without_key for part in counts)

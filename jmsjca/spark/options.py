@@ -20,6 +20,7 @@ _SPARK_OPTIONS = {"checkpointlocation", "queryname"}  # passed to every streamin
 _COMMON = {"url", "destination", "destinationType", "userName", "password"}
 _SINK = {"timeToLive"}
 _VARIABLE = "selector."
+_DEDUP_KEYS = ("JMSMessageID", "JMSCorrelationID", "content", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class SparkOptions:
     Attributes:
         url: The URL of the broker. An in-memory broker is refused, because Spark's workers are other processes.
         destination: The name of the queue or topic; also the path of ``.load("orders")`` and ``.save("orders")``.
+        destinations: The names of several queues that one stream or table reads, separated by commas.
         destinationType: "queue" or "topic"; a topic is read through a ``subscription``.
         userName: The user name; None uses that of the URL.
         password: The password of ``userName``.
@@ -39,22 +41,30 @@ class SparkOptions:
         selector: Only messages that match are read. ``${name}`` stands for the value of the option ``selector.name``.
         columns: The columns to read, separated by commas; no others are decoded and staged. Default: all.
         stagingLocation: A folder that driver and executors share; required for reading a stream.
-        partitions: The number of consumers that share the queue in each batch.
+        stagingName: The name of the query in a staging location that several queries of one queue share.
+        sourceChange: "fail" or "allow": the reaction to a checkpoint that belongs to another destination or broker.
+        partitions: The number of consumers that share the queue in each batch. A table that is not a stream is browsed
+            in one partition unless this is given.
         maxMessagesPerBatch: The maximum number of messages in a batch, over all partitions.
+        maxBytesPerBatch: The maximum size of the bodies in a batch, as ``64 MiB``; a partition may exceed its share by
+            one message, and by its first hundred.
         receiveIdleTimeout: A partition ends after this time without a message.
         maxBatchLatency: After this time since its first message, a partition waits for no later messages.
         batchTimeout: A partition ends after this time in any case.
         pollInterval: The interval at which the driver checks for new messages.
         driverRetryTimeout: The time for which the driver tolerates an unreachable broker.
-        dedupKey: The key that identifies duplicates: "JMSMessageID", "JMSCorrelationID", "property:NAME" or "none".
+        dedupKey: The key that identifies duplicates: "JMSMessageID", "JMSCorrelationID", "property:NAME", "content"
+            (messages with equal headers, properties and bodies are one) or "none".
         retainEpochs: The number of committed epochs that remain staged.
-        inDoubtRetention: The retention of the keys of messages whose settlement was never confirmed.
+        inDoubtRetention: The running time of the query for which the keys of messages are kept whose settlement was
+            never confirmed.
         orphans: "fail" or "ignore": the reaction to staged messages of another checkpoint that may be unprocessed.
         timeToLive: The time to live of written messages; 0 means unlimited.
     """
 
     url: str = field(repr=False)  # may hold a password
     destination: str = ""
+    destinations: tuple[str, ...] = ()
     destinationType: str = "queue"
     userName: str | None = None
     password: str | None = field(default=None, repr=False)
@@ -62,8 +72,11 @@ class SparkOptions:
     selector: str | None = None
     columns: tuple[str, ...] = tuple(SCHEMA.names)
     stagingLocation: str | None = None
+    stagingName: str = ""
+    sourceChange: str = "fail"
     partitions: int = 2
     maxMessagesPerBatch: int = 10_000
+    maxBytesPerBatch: int = 1 << 28
     receiveIdleTimeout: float = 0.2
     maxBatchLatency: float = 0.5
     batchTimeout: float = 10.0
@@ -99,13 +112,24 @@ class SparkOptions:
         return options
 
     @property
-    def source(self) -> Destination | Subscription:
-        """The queue or the subscription that a stream reads.
+    def sources(self) -> dict[str, Destination | Subscription]:
+        """The queues that a stream reads, by name; the only queue or subscription under the empty name.
 
         Raises:
             InvalidOptionError: The destination is missing, or a topic has no subscription, or a queue has one.
         """
-        target = self.target
+        if self.destinations:
+            return {name: destination(name, "queue") for name in self.destinations}
+        return {"": self._source(self.target)}
+
+    @property
+    def described(self) -> str:
+        """The destinations and the broker, without credentials and options."""
+        url = ConnectionURL.parse(self.url)
+        hosts = ",".join(map(str, url.addresses))
+        return f"{', '.join(map(str, self.sources.values()))} at {url.protocol}://{hosts}{url.path}"
+
+    def _source(self, target: Destination) -> Destination | Subscription:
         if isinstance(target, Topic) != bool(self.subscription):
             raise InvalidOptionError(
                 f'A stream reads a topic through a subscription: {target} needs .option("subscription", …).'
@@ -148,17 +172,23 @@ class SparkOptions:
         if url.protocol == "embedded" and not url.path.strip("/"):
             raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
         _ = destination(self.destination or "none", self.destinationType)
-        for name in ("partitions", "maxMessagesPerBatch"):
+        for name in ("partitions", "maxMessagesPerBatch", "maxBytesPerBatch"):
             if getattr(self, name) < 1:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
-        if self.orphans not in ("fail", "ignore"):
-            raise InvalidOptionError(f"The option 'orphans' must be 'fail' or 'ignore', not {self.orphans!r}.")
-        if self.dedupKey not in ("JMSMessageID", "JMSCorrelationID", "none") and not self.dedupKey.startswith(
-            "property:"
-        ):
+        for name, known in (("orphans", ("fail", "ignore")), ("sourceChange", ("fail", "allow"))):
+            if getattr(self, name) not in known:
+                raise InvalidOptionError(
+                    f"The option {name!r} must be {' or '.join(map(repr, known))}, not {getattr(self, name)!r}."
+                )
+        if self.dedupKey not in _DEDUP_KEYS and not self.dedupKey.startswith("property:"):
             raise InvalidOptionError(
-                "The option 'dedupKey' must be JMSMessageID, JMSCorrelationID, property:NAME or none, "
+                "The option 'dedupKey' must be JMSMessageID, JMSCorrelationID, property:NAME, content or none, "
                 f"not {self.dedupKey!r}."
+            )
+        if self.destinations and (self.destination or self.destinationType != "queue"):
+            raise InvalidOptionError(
+                "The option 'destinations' names several queues: leave out 'destination' and the path, and read a topic"
+                " by a stream of its own."
             )
 
 
@@ -222,6 +252,13 @@ def _value(text: str) -> str | int | float:
     return float(text) if "." in text else int(text)
 
 
+def _parse_names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        raise InvalidOptionError(f"The option 'destinations' must name different queues, not {text!r}.")
+    return names
+
+
 def _parse_columns(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     known = {column: column for column in SCHEMA.names}
@@ -239,6 +276,17 @@ _UNITS = {"ms": 0.001, "s": 1.0} | {
     for plural in ("", "s")
 }
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
+
+
+_SIZES = {"": 0, "b": 0, **{f"{letter}{rest}": n for n, letter in enumerate("kmgt", 1) for rest in ("", "b", "ib")}}
+_SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+
+
+def _parse_size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2].lower() not in _SIZES:
+        raise ValueError(text)
+    return int(match[1]) << 10 * _SIZES[match[2].lower()]
 
 
 def _parse_duration(text: str) -> float:
@@ -269,6 +317,8 @@ def _parse_folder(text: str) -> str:
 
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
     "columns": _parse_columns,
+    "destinations": _parse_names,
+    "maxBytesPerBatch": _parse_size,
     "stagingLocation": _parse_folder,
     "partitions": _parse_count,
     "maxMessagesPerBatch": _parse_count,

@@ -45,17 +45,21 @@ class Counts:
         rows: The number of rows.
         redelivered: The number of rows whose message was delivered before.
         latest: The latest JMSTimestamp in milliseconds since the epoch; None if none was read.
+        same_key: The number of messages that were dropped because an earlier one of this partition had the same key.
+        without_key: The number of rows whose message has no key, so that its redelivery is not recognised.
     """
 
     received: int
     rows: int
     redelivered: int = 0
     latest: int | None = None
+    same_key: int = 0
+    without_key: int = 0
 
     @property
     def duplicates(self) -> int:
-        """The number of dropped duplicates."""
-        return self.received - self.rows
+        """The number of redelivered messages that were dropped, because they were staged before."""
+        return self.received - self.rows - self.same_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +145,8 @@ def _reading(path: Path, read: Callable[[BinaryIO], T], read_version_1: Callable
         except _DAMAGE as error:
             raise StoreError(
                 f"The staged messages in {path} are damaged: {error}. They were taken off the queue, and this is their"
-                " only copy: restore the file from a backup. To accept their loss, go on with a new checkpoint and"
-                " a new stagingLocation."
+                " only copy: restore the file from a backup. To accept their loss, remove the file and see"
+                " `jmsjca spark repair --help`."
             ) from error
 
 
@@ -162,7 +166,8 @@ def _head(file: BinaryIO) -> dict[str, Any]:
 
 
 def _counts(head: dict[str, Any]) -> Counts:
-    return Counts(head["received"], head["rows"], head["redelivered"], head["latest"])
+    later = (head.get(name, 0) for name in ("same_key", "without_key"))  # which the first files of version 2 lack
+    return Counts(head["received"], head["rows"], head["redelivered"], head["latest"], *later)
 
 
 def _read_sections(file: BinaryIO) -> StagedPart:

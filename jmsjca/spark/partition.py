@@ -9,6 +9,7 @@ The order of the steps is essential:
 """
 
 import gc
+import logging
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,17 +20,22 @@ from pyspark.sql.datasource import InputPartition
 
 from jmsjca import spi
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
-from jmsjca.errors import JMSError, StoreError
-from jmsjca.reconnection import connect
+from jmsjca.destinations import Destination, Subscription
+from jmsjca.errors import InvalidOptionError, JMSError, StoreError
 from jmsjca.spark.columns import ColumnBuilder, key_reader
+from jmsjca.spark.connections import Lease, leased
+from jmsjca.spark.decisions import resolve_duplicates
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.part_file import StagedPart
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError, resolve_duplicates
+from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
 __all__ = ["JmsPartition", "PartitionReader"]
 
+logger = logging.getLogger("jmsjca.spark")
+
 _GRACE = 0.1  # of maxBatchLatency
+_FIRST = 100  # messages: their average size limits the number of the next ones
 
 
 class JmsPartition(InputPartition):
@@ -39,13 +45,26 @@ class JmsPartition(InputPartition):
         gen: The generation of staged files.
         part: The epoch, and the number of the partition in it.
         quota: The maximum number of messages.
+        queue: The name of the queue; empty for the only one of the stream.
         counted: True if so many messages were waiting when the epoch was planned.
+        max_bytes: The maximum size of the bodies.
     """
 
-    def __init__(self, gen: str, part: EpochPartition, quota: int, *, counted: bool = False) -> None:
+    def __init__(
+        self,
+        gen: str,
+        part: EpochPartition,
+        quota: int,
+        *,
+        queue: str = "",
+        counted: bool = False,
+        max_bytes: int = 1 << 28,
+    ) -> None:
         super().__init__(part.number)
+        self.queue = queue
         self.counted = counted
         self.gen = gen
+        self.max_bytes = max_bytes
         self.part = part
         self.quota = quota
 
@@ -63,6 +82,8 @@ class PartitionReader:
         self._options = options
         self._clock = clock
         self._counted = partition.counted
+        self._queue = partition.queue
+        self._max_bytes = partition.max_bytes
         self._part = partition.part
         self._quota = partition.quota
         self._staging = Staging(options.staging(), partition.gen)
@@ -73,14 +94,18 @@ class PartitionReader:
 
         Raises:
             StaleEpochError: The batch is committed already.
+            StoreError: A staged file is damaged or missing, or this executor does not see the staging location.
             JMSError: The broker failed before messages were staged.
         """
         staged = None
         if not self._staging.is_published(self._part):
             self._staging.check_live(self._part)
             self._claim()
-            with _without_garbage_collection():
-                staged = self._receive_and_stage()
+            if self._staging.is_lost(self._part):
+                self._staging.publish(self._part, self._columns.staged(*self._part, set()))
+            else:
+                with _without_garbage_collection():
+                    staged = self._receive_and_stage()
         # The attempt that staged the rows has them in memory; all others read them from the file.
         known = None if staged is None else {key for key in staged.keys if key is not None}
         foreign = resolve_duplicates(self._staging, self._part, known)
@@ -113,17 +138,38 @@ class PartitionReader:
 
     def _receive_and_stage(self) -> StagedPart | None:
         """Return the rows that this attempt staged; None if another attempt was first."""
-        connection = connect(self._options.settings)
-        try:
+        with leased(self._options.settings) as lease:
             # With exact credit, unreceived messages stay available for the other partitions. Without, the broker
             # prefetches up to the quota here, and requeues the rest when the connection closes.
-            window = 0 if connection.capabilities.exact_credit else self._quota
-            consumer = connection.consumer(
-                self._options.source, selector=self._options.selector, order=spi.Order.PREFIX, window=window
+            exact = lease.connection.capabilities.exact_credit
+            consumer = lease.connection.consumer(
+                self._source(),
+                selector=self._options.selector,
+                order=spi.Order.PREFIX,
+                window=0 if exact else self._quota,
             )
-            return self._stage_and_settle(connection, consumer, self._receive(consumer))
-        finally:
-            connection.close()
+            if not exact:
+                lease.drop()
+            try:
+                return self._stage_and_settle(lease, consumer, self._receive(lease, consumer))
+            finally:
+                self._close(lease, consumer)
+
+    def _close(self, lease: Lease, consumer: spi.Consumer) -> None:
+        try:
+            consumer.close()
+        except JMSError:  # the connection is lost, and with it the consumer
+            lease.drop()
+
+    def _source(self) -> Destination | Subscription:
+        sources = self._options.sources
+        if self._queue not in sources:
+            raise InvalidOptionError(
+                f"Epoch {self._part.epoch} was planned for {self._queue or 'a single destination'}, which the options"
+                f" do not name: {self._options.described}. Start the query with its earlier options until this batch is"
+                " committed, and change them then."
+            )
+        return sources[self._queue]
 
     def _patience(self, first: float | None) -> float:
         """Return how long to wait for the next message, in seconds.
@@ -143,19 +189,25 @@ class PartitionReader:
         return min(idle, max(left, grace))
 
     def _stage_and_settle(
-        self, connection: spi.Connection, consumer: spi.Consumer, received: Sequence[spi.Delivery]
+        self, lease: Lease, consumer: spi.Consumer, received: Sequence[spi.Delivery]
     ) -> StagedPart | None:
         staged = self._stage(consumer, received)
-        if staged is not None:
-            self._settle(connection, received)
+        if staged is None:
+            lease.drop()
+        else:
+            self._settle(lease, received)
+            self._log(staged)
         return staged
 
-    def _receive(self, consumer: spi.Consumer) -> list[spi.Delivery]:
+    def _receive(self, lease: Lease, consumer: spi.Consumer) -> list[spi.Delivery]:
         """Receive until the quota is reached, no message comes for a time, or the partition was open long enough."""
         received: list[spi.Delivery] = []
         begin, first = self._clock.monotonic(), None
-        while len(received) < self._quota and self._clock.monotonic() - begin < self._options.batchTimeout:
-            chunk = consumer.receive(self._quota - len(received), self._patience(first))
+        while self._clock.monotonic() - begin < self._options.batchTimeout:
+            limit = self._next_limit(len(received))
+            if not limit:
+                break
+            chunk = consumer.receive(limit, self._patience(first))
             if not chunk:
                 break
             first = self._clock.monotonic() if first is None else first
@@ -167,7 +219,15 @@ class PartitionReader:
         received += late[:room]
         if surplus := late[room:]:
             consumer.release(surplus)
+            lease.drop()
         return received
+
+    def _next_limit(self, received: int) -> int:
+        """Return how many messages to ask for; 0 if the quota or the size is reached."""
+        left, size = self._quota - received, self._columns.size
+        if not received:
+            return min(left, _FIRST)
+        return 0 if size >= self._max_bytes else min(left, 1 + (self._max_bytes - size) * received // max(size, 1))
 
     def _stage(self, consumer: spi.Consumer, received: Sequence[spi.Delivery]) -> StagedPart | None:
         """Publish the received messages. If another attempt was first, release them and return None."""
@@ -192,15 +252,43 @@ class PartitionReader:
             self._staging.withdraw(self._part)
             raise
 
-    def _settle(self, connection: spi.Connection, received: Sequence[spi.Delivery]) -> None:
+    def _settle(self, lease: Lease, received: Sequence[spi.Delivery]) -> None:
         """Settle all messages, duplicates too. If that fails, their redelivery is detected."""
-        unit = connection.unit(atomic=False)  # the unit sends nothing
+        unit = lease.connection.unit(atomic=False)  # the unit sends nothing
         unit.take(received)
         try:
             unit.commit(confirmed=True)
-        except JMSError:
+        except JMSError as error:
+            lease.drop()
+            logger.warning(
+                "Epoch %d, partition %d: the settlement of %d messages is in doubt. Redelivered ones are recognised by"
+                " their keys: %s",
+                *self._part,
+                len(received),
+                error,
+            )
             return  # not confirmed: the messages remain in doubt
         self._staging.confirm(self._part)
+
+    def _log(self, staged: StagedPart) -> None:
+        """Log what a user must know about the rows: Spark shows it in the log of its workers."""
+        counts = staged.counts
+        logger.info(
+            "Epoch %d, partition %d: %d messages received, %d rows, %d of them redelivered, %d duplicates dropped",
+            *(*self._part, counts.received, counts.rows, counts.redelivered, counts.duplicates),
+        )
+        if counts.same_key:
+            logger.warning(
+                "Epoch %d, partition %d: %d messages were dropped, because each has the same %s as an earlier message"
+                " of the batch. If they are different messages, choose another dedupKey.",
+                *(*self._part, counts.same_key, self._options.dedupKey),
+            )
+        if counts.without_key and self._options.dedupKey != "none":
+            logger.warning(
+                "Epoch %d, partition %d: %d messages have no %s. They are read at least once: if their settlement"
+                " fails, a redelivery is not recognised. The option dedupKey names another key.",
+                *(*self._part, counts.without_key, self._options.dedupKey),
+            )
 
 
 def _without(staged: StagedPart, foreign: set[str]) -> Iterator[Any]:

@@ -1,72 +1,28 @@
-"""The driver's side of reading: the batch source, and the epochs of the streaming source."""
+"""The driver's side of the streaming source: its epochs."""
 
-import itertools
 import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from jmsjca import spi
-from jmsjca.destinations import Subscription
-from jmsjca.errors import (
-    ConfigurationError,
-    InvalidDestinationError,
-    JMSError,
-    MessageFormatError,
-    NotSupportedError,
-    StoreError,
-)
-from jmsjca.reconnection import connect
-from jmsjca.spark.columns import ColumnBuilder
-from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, Offset, Progress
+from jmsjca.errors import StoreError
+from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, Offset, Progress, plan_shares
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.staging import EpochPartition, Staging, orphans
+from jmsjca.spark.queue_monitor import QueueMonitor
+from jmsjca.spark.staging import EpochPartition, Origin, Staging, orphans
 
-__all__ = ["JmsBatchReader", "JmsStreamReader", "QueueMonitor"]
+__all__ = ["JmsStreamReader"]
 
 logger = logging.getLogger("jmsjca.spark")
 
-_CHUNK_ROWS = 1000
-
-
-class JmsBatchReader(DataSourceReader):
-    """Browses the queue in order, in one partition. Each action on the table browses again.
-
-    Args:
-        options: The options of the source.
-
-    Raises:
-        InvalidOptionError: The destination is missing.
-        InvalidDestinationError: The destination is a topic, which keeps no messages.
-    """
-
-    def __init__(self, options: SparkOptions) -> None:
-        if options.target.kind != "queue":
-            raise InvalidDestinationError(f"{options.target} cannot be browsed: only a queue keeps its messages.")
-        self._options = options
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the messages of the queue as Arrow batches, on an executor."""
-        del partition
-        connection = connect(self._options.settings)
-        try:
-            chunks = connection.browse(self._options.target, selector=self._options.selector)
-            browsed = itertools.chain.from_iterable(chunks)
-            for first in itertools.count(0, _CHUNK_ROWS):
-                columns = ColumnBuilder(self._options.columns, None)
-                columns.extend(itertools.islice(browsed, _CHUNK_ROWS))
-                batches = columns.staged(0, 0, set(), first).table.to_batches()
-                if not batches:
-                    break
-                yield from batches
-        finally:
-            connection.close()
+_HELD_PATIENCE = 60.0  # seconds: most brokers notice within them that a consumer is gone
+_LOOKS = 3  # at a queue without a known depth, before AvailableNow takes it for empty
 
 
 class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -82,16 +38,18 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, options: SparkOptions) -> None:
-        _ = options.source
+        self._origin = Origin(options.described, options.stagingName)
         self._options = options
         self._location = options.staging()
         self._monitor = QueueMonitor(options)
         self._backoff = EmptyEpochBackoff()
         self._available_now: AvailableNowLimit | None = None  # with trigger AvailableNow: the end of this run
+        self._held_since: float | None = None  # with trigger AvailableNow: when only held messages were left
         self._last_epoch: Offset | None = None  # the last epoch of this run
         self._progress = Progress()
-        self._gen: str | None = None  # the generation, once an epoch of this run has ended
-        self._depth: spi.Depth | None = None  # when the last epoch was planned
+        self._staging: Staging | None = None  # once the generation is known
+        self._completed: int | None = None
+        self._depths: dict[str, spi.Depth] | None = None  # when the last epoch was planned
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first epoch, which is constant."""
@@ -106,56 +64,79 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             JMSError: The broker could not be reached for longer than the option ``driverRetryTimeout``.
-            StoreError: A staged file is damaged.
+            StoreError: A staged file or folder is damaged or missing, or the staging location cannot be used.
+            InvalidOptionError: The checkpoint belongs to another source.
         """
         offset = Offset.from_json(start)
         self._record_last_epoch(offset)
-        if self._is_idle() or not self._has_messages():
+        if self._is_idle():
+            return start
+        waiting = self._find_waiting()
+        if not waiting:
             return start
         if offset.gen is None:
             self._check_orphans()
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else self._options.maxMessagesPerBatch
         if self._available_now is not None:
             rows = self._available_now.next_limit(rows)
-        self._depth = self._monitor.depth_or_none()
-        waiting = None if self._depth is None else self._depth.ready
-        self._last_epoch = offset.next(self._options.partitions, rows, waiting=waiting)
-        return self._last_epoch.to_json()
+        self._depths = self._monitor.depths_or_none()
+        ready = {name: self._depths[name].ready if self._depths else None for name in waiting}
+        end = offset.next(plan_shares(ready, self._options.partitions, rows))
+        # Before the offset is in Spark's log: when a batch is processed, the folder of its epoch exists, or was lost.
+        self._staged(end, is_new=offset.gen is None).create_epoch(end.epoch)
+        self._last_epoch = end
+        return end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return figures for the progress of a query, see `Progress`; those that the broker does not know are missing.
 
-        ``depth`` is the number of messages in the queue, ``oldest`` the JMSTimestamp of the first one when the driver
+        ``depth`` is the number of messages in the queues, ``oldest`` the JMSTimestamp of the first one when the driver
         last looked, ``inDoubt`` the number of staged messages whose settlement the broker has not confirmed.
         """
-        depth, self._depth = self._depth or self._monitor.depth_or_none(), None
-        known = {"depth": depth and depth.total, "oldest": self._monitor.oldest}
+        depths, self._depths = self._depths or self._monitor.depths_or_none(), None
+        known = {"depth": depths and sum(d.total for d in depths.values()), "oldest": self._monitor.oldest}
         figures = {name: value for name, value in known.items() if value is not None}
         return figures | asdict(self._progress) | {"inDoubt": self._count_in_doubt()}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Limit this run to the messages that the queue has now: see `AvailableNowLimit`.
+        """Limit this run to the messages that the queues have now: see `AvailableNowLimit`.
 
         Raises:
             JMSError: The broker cannot be reached.
         """
-        depth = self._monitor.depth()
-        self._available_now = AvailableNowLimit(None if depth is None else depth.total)
+        depths = self._monitor.depths()
+        self._available_now = AvailableNowLimit(None if depths is None else sum(d.total for d in depths.values()))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the partitions of the epochs between two offsets. Only this method creates the folders of epochs."""
+        """Return the partitions of the epochs between two offsets.
+
+        Raises:
+            StoreError: The folder of an epoch is missing.
+            InvalidOptionError: The checkpoint belongs to another source.
+        """
         first, last = Offset.from_json(start), Offset.from_json(end)
         if last.gen is None:
             return []
-        staging = Staging(self._location, last.gen)
         planned: list[InputPartition] = []
         for epoch in range(first.epoch + 1, last.epoch + 1):
-            staging.create_epoch(epoch)
-            planned += [
-                JmsPartition(last.gen, EpochPartition(epoch, i), last.quota(i), counted=bool(last.counted))
-                for i in range(last.parts)
-            ]
+            self._staged(last).check_present(epoch)
+            planned += self._planned(last, epoch)
         return planned
+
+    def _planned(self, offset: Offset, epoch: int) -> list[InputPartition]:
+        size = self._options.maxBytesPerBatch // sum(share.parts for share in offset.plan)
+        shares = [(share, n) for share in offset.plan for n in range(share.parts)]
+        return [
+            JmsPartition(
+                str(offset.gen),
+                EpochPartition(epoch, number),
+                share.quota(n),
+                queue=share.queue,
+                counted=bool(share.counted),
+                max_bytes=size,
+            )
+            for number, (share, n) in enumerate(shares)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of a partition as Arrow batches, on an executor."""
@@ -168,7 +149,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if offset.gen is None:
             return
         try:
-            Staging(self._location, offset.gen).commit(
+            self._staged(offset).commit(
                 offset.epoch, retain=self._options.retainEpochs, doubt_retention=self._options.inDoubtRetention
             )
         except OSError as error:
@@ -178,15 +159,38 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Close the driver's connection."""
         self._monitor.close()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_staging": None}
+
+    def _staged(self, offset: Offset, *, is_new: bool = False) -> Staging:
+        """Return the staged files of the generation of an offset, checked at the first use in this run.
+
+        Raises:
+            StoreError: The folder of an earlier run is missing, or cannot be used.
+            InvalidOptionError: The checkpoint belongs to another source.
+        """
+        if self._staging is None or self._staging.folder.name != offset.gen:
+            staging = Staging(self._location, str(offset.gen))
+            if not is_new:
+                staging.check_present(offset.epoch, swept=True)
+            staging.begin(self._origin, allow_change=self._options.sourceChange == "allow")
+            self._staging = staging
+        return self._staging
+
     def _record_last_epoch(self, start: Offset) -> None:
-        """Record the messages of the last epoch, if Spark executed it."""
-        opened, self._last_epoch = self._last_epoch, None
-        if opened is None or opened != start or start.gen is None:
+        """Record the messages of the last epoch, if Spark executed it, and that Spark has committed it."""
+        if start.gen is None or start.epoch == self._completed:
             return
-        counts = Staging(self._location, start.gen).counts_of(start.epoch)
+        staging = self._staged(start)
+        # Spark asks for the next offset after it has committed the batch. So the last epoch of a run is no orphan.
+        staging.complete(start.epoch)
+        self._completed = start.epoch
+        opened, self._last_epoch = self._last_epoch, None
+        if opened != start:
+            return
+        counts = staging.counts_of(start.epoch)
         self._backoff.record_epoch(sum(part.received for part in counts))
         self._progress.record_epoch(counts)
-        self._gen = start.gen
         if self._available_now is not None:
             self._available_now.record_epoch(counts)
 
@@ -199,22 +203,46 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._monitor.throttle()
         return True
 
-    def _has_messages(self) -> bool:
-        """Return True if messages are available.
+    def _find_waiting(self) -> list[str]:
+        """Return the names of the queues with messages.
 
-        With trigger AvailableNow, wait while the broker cannot be reached: Spark takes False for the end of the work,
-        and the run would succeed although messages are left.
+        With trigger AvailableNow, wait while the broker cannot be reached, or while a consumer holds messages that this
+        run must read: Spark takes an empty result for the end of the work, and the run would succeed although messages
+        are left.
         """
-        found = self._monitor.has_messages()
-        while self._available_now is not None and self._monitor.is_failing:
-            found = self._monitor.has_messages()
+        found = self._monitor.find_waiting()
+        looks = 1
+        while not found and self._available_now is not None and self._may_come(self._available_now, looks):
+            found = self._monitor.find_waiting()
+            looks += 1
+        if found:
+            self._held_since = None
         return found
+
+    def _may_come(self, limit: AvailableNowLimit, looks: int) -> bool:
+        """Return True if messages of this run may still come: those that a killed attempt at a task received."""
+        if self._monitor.is_failing:
+            return True
+        if not limit.is_counted:
+            return looks < _LOOKS
+        held = sum(depth.held + depth.ready for depth in (self._monitor.depths_or_none() or {}).values())
+        now = time.monotonic()
+        self._held_since = self._held_since or now
+        if held and now - self._held_since < _HELD_PATIENCE:
+            return True
+        if held:
+            logger.warning(
+                "The run ends although other consumers hold %d messages, for more than %d seconds.",
+                held,
+                int(_HELD_PATIENCE),
+            )
+        return False
 
     def _count_in_doubt(self) -> int:
         """Return the number of staged messages that may be redelivered; 0 if a file is being removed."""
-        if self._gen is None:
+        if self._staging is None:
             return 0
-        staging = Staging(self._location, self._gen)
+        staging = self._staging
         try:
             return sum(staging.counts(part).received for part, sure in staging.published().items() if not sure)
         except OSError:  # this is only for display
@@ -223,146 +251,11 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_orphans(self) -> None:
         if self._options.orphans == "ignore":
             return
-        found = [str(path) for path in orphans(self._location)]
+        found = [str(path) for path in orphans(self._location, self._origin)]
         if found:
             raise StoreError(
                 "The staging location holds messages of another checkpoint that were perhaps never processed: "
                 f"{', '.join(found[:5])}{' …' if len(found) > 5 else ''}. Go on with that checkpoint, "  # noqa: PLR2004
-                "or name another stagingLocation, or set orphans=ignore."
+                "or name another stagingLocation, or set orphans=ignore. If another query reads the same queue with"
+                " this stagingLocation, give each a stagingName."
             )
-
-
-class QueueMonitor:
-    """Checks the queue for messages. Connects on first use; the connection is not pickled with the reader.
-
-    Args:
-        options: The options of the source.
-
-    Attributes:
-        oldest: The JMSTimestamp of the first message at the last look, as text; None if unknown.
-    """
-
-    def __init__(self, options: SparkOptions) -> None:
-        self._options = options
-        self._connection: spi.Connection | None = None
-        self._lost = False
-        self._next = 0.0
-        self._failing_since: float | None = None
-        self.oldest: str | None = None
-
-    def has_messages(self) -> bool:
-        """Return True if messages are available, or if the broker does not support browsing.
-
-        Returns False while the broker cannot be reached, up to ``driverRetryTimeout``.
-
-        Raises:
-            JMSError: The broker could not be reached for longer than the option ``driverRetryTimeout``.
-        """
-        self.throttle()
-        try:
-            found = self._can_receive(self._open())
-        except (ConfigurationError, InvalidDestinationError, NotSupportedError):
-            raise
-        except JMSError as error:
-            self._tolerate(error)
-            return False
-        self._failing_since = None
-        return found
-
-    @property
-    def is_failing(self) -> bool:
-        """True if the broker could not be reached at the last look."""
-        return self._failing_since is not None
-
-    def depth(self) -> spi.Depth | None:
-        """Return the numbers of messages in the queue; None if the broker does not report them.
-
-        Raises:
-            JMSError: The broker cannot be reached.
-        """
-        connection = self._open()
-        # The broker counts all messages, and a selector reads some.
-        admin = None if self._options.selector else connection.admin()
-        return None if admin is None else admin.depth(self._options.source)
-
-    def depth_or_none(self) -> spi.Depth | None:
-        """Return the numbers of messages in the queue; None if they cannot be found out."""
-        try:
-            return self.depth()
-        except JMSError:
-            return None
-
-    def throttle(self) -> None:
-        """Wait for the next interval: Spark polls without pause, the broker is polled once per ``pollInterval``."""
-        time.sleep(max(self._next - time.monotonic(), 0))
-        self._next = time.monotonic() + self._options.pollInterval
-
-    def close(self) -> None:
-        """Close the connection, if it is open."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_connection": None}
-
-    def _open(self) -> spi.Connection:
-        if self._lost:
-            self.close()
-        if self._connection is None:
-            self._lost = False
-            connection = connect(self._options.settings, self._on_lost)
-            self._subscribe(connection)
-            self._connection = connection
-        return self._connection
-
-    def _subscribe(self, connection: spi.Connection) -> None:
-        """Create the subscription, if the source is one: only then does the broker keep messages for it.
-
-        Raises:
-            NotSupportedError: The broker lacks shared durable subscriptions.
-        """
-        source = self._options.source
-        if isinstance(source, Subscription):
-            if not (connection.capabilities.shared and connection.capabilities.durable):
-                connection.close()
-                raise NotSupportedError(
-                    f"{source.topic} cannot be read: this broker has no shared durable subscriptions, which the"
-                    " partitions of a stream compete on."
-                )
-            connection.consumer(source, selector=self._options.selector, window=0).close()
-
-    def _on_lost(self, error: JMSError) -> None:
-        """Record the loss of the connection. Without browsing there is no other sign of it."""
-        del error
-        self._lost = True
-
-    def _can_receive(self, connection: spi.Connection) -> bool:
-        source = self._options.source
-        if isinstance(source, Subscription):
-            depth = self.depth()
-            return depth is None or depth.ready > 0
-        if not connection.capabilities.browse:
-            return True
-        chunks = connection.browse(source, selector=self._options.selector, limit=1)
-        first = next(itertools.chain.from_iterable(chunks), None)
-        self.oldest = None if first is None else _sent(first)
-        return first is not None
-
-    def _tolerate(self, error: JMSError) -> None:
-        self.close()
-        now = time.monotonic()
-        if self._failing_since is None:
-            self._failing_since = now
-            logger.warning("The broker cannot be reached, looking again until it can: %s", error)
-        if now - self._failing_since > self._options.driverRetryTimeout:
-            raise error
-
-
-def _sent(delivery: spi.Delivery) -> str | None:
-    """Return the time when a message was sent; None if it has none, or cannot be decoded."""
-    try:
-        sent: datetime | None = delivery.message.timestamp
-    except MessageFormatError:
-        return None
-    return None if sent is None else sent.isoformat()

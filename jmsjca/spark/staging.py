@@ -2,43 +2,55 @@
 
 ::
 
+    <location>/v1/<gen>/SOURCE                       the destination and the broker, and the name of the query
     <location>/v1/<gen>/OWNER                        the query that reads this generation
     <location>/v1/<gen>/LOW                          the highest epoch that is committed; only grows
     <location>/v1/<gen>/e-0000000017/                created by the driver only: its absence fences late attempts
     …/p-00003.arrow                                  the rows of the partition; appears once, never changes
     …/p-00003.acked                                  the broker confirmed the settlement
     …/p-00003.ok                                     keys of messages that other partitions keep; must precede use
-    <location>/v1/<gen>/doubt/0000000017-00003.ids   keys of messages whose settlement was never confirmed
+    …/LOST                                           the loss of files of this epoch was accepted: it has no more rows
+    <location>/v1/<gen>/doubt/                       keys of messages whose settlement was never confirmed
 
-Each partition decides after it is published, and a written decision is final. A partition leaves a message to a smaller
-partition that has it, and to a larger one that has decided to keep it. No partition waits: if the larger one has not
-decided, for instance because its attempt crashed, its decision is made here, from the same files.
-
-At least one keeps the message: the smallest partition that has it leaves it only to one that keeps it. At most one
-keeps it: of two, the one published later sees the other, and either leaves the message to it or records that the other
-left it.
+The driver creates the folder of an epoch before Spark writes the offset of the epoch to its log. So a folder that is
+missing when a batch is processed was lost, and is an error: messages received instead would get the number of others.
 """
 
 import json
-import os
 import shutil
-import time
+import socket
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from jmsjca.errors import IllegalStateError, JMSError, StoreError
-from jmsjca.spark.part_file import Counts, StagedPart, encode, read_counts, read_keys, read_part, seal, unseal
+from jmsjca.config.settings import SYSTEM_CLOCK, Clock
+from jmsjca.errors import IllegalStateError, InvalidOptionError, JMSError, StoreError
+from jmsjca.spark.doubt import KeysInDoubt, read_keys_file
+from jmsjca.spark.durable_files import (
+    create,
+    create_sealed,
+    damaged,
+    list_names,
+    probe,
+    read_sealed,
+    replace,
+    replace_sealed,
+    sweep,
+    sync_folder,
+)
+from jmsjca.spark.part_file import Counts, StagedPart, encode, read_counts, read_keys, read_part
 
 __all__ = [
     "EpochPartition",
+    "Origin",
     "Staging",
     "StaleEpochError",
+    "generations",
     "orphans",
     "replace",
-    "resolve_duplicates",
     "sync_folder",
 ]
 
@@ -48,6 +60,32 @@ _SYNCED_PARENTS = 4  # above an epoch: the generation, the version, the location
 
 class StaleEpochError(JMSError):
     """A late attempt at a batch that is committed already. It consumed nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source of the staged messages of a generation.
+
+    Attributes:
+        source: The destination and the broker, without credentials.
+        name: The name that the query has in a shared staging location; empty if it has none.
+    """
+
+    source: str
+    name: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the origin that `str` wrote.
+
+        Raises:
+            ValueError: The text is no such one.
+        """
+        found = json.loads(text)
+        return cls(str(found["source"]), str(found["name"]))
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self))
 
 
 class EpochPartition(NamedTuple):
@@ -68,18 +106,85 @@ class Staging:
     Args:
         location: The folder that driver and executors share.
         gen: The generation: the name of one checkpoint's staged files.
+        clock: The clock for the age of the keys of messages in doubt.
     """
 
-    def __init__(self, location: Path, gen: str) -> None:
+    def __init__(self, location: Path, gen: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self.folder = location / _VERSION / gen
+        self._doubt = KeysInDoubt(self.folder / "doubt", clock)
 
     def create_epoch(self, epoch: int) -> None:
-        """Create the folder of an epoch. Only the driver calls this, before it plans the partitions of the epoch."""
+        """Create the folder of an epoch. Only the driver calls this, before Spark logs the offset of the epoch."""
         folder = self._epoch_folder(epoch)
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
             for parent in list(folder.parents)[:_SYNCED_PARENTS]:
                 sync_folder(parent)
+
+    def begin(self, origin: Origin, *, allow_change: bool = False) -> None:
+        """Create the folder of a new generation, or check that of an earlier run, on the driver.
+
+        Raises:
+            StoreError: The folder cannot be used for exactly-once reading; see `probe`.
+            InvalidOptionError: Another source was read into this generation, and that is not allowed.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        probe(self.folder)
+        sweep(self.folder, "SOURCE")
+        sweep(self.folder, "probe")
+        known = self.origin()
+        if known is None:
+            create_sealed(self.folder / "SOURCE", str(origin))
+        elif known != origin and not allow_change:
+            raise InvalidOptionError(
+                f"This checkpoint belongs to {_described(known)}, and the options name {_described(origin)}. Use a new"
+                " checkpoint for another source. If it is the same source at a new address or with a new name, set"
+                " sourceChange=allow for one run."
+            )
+        elif known != origin:
+            replace_sealed(self.folder / "SOURCE", str(origin))
+
+    def check_present(self, epoch: int, *, swept: bool = False) -> None:
+        """Raise an error if the folder of an epoch is missing that Spark processes now or again.
+
+        Args:
+            epoch: The epoch.
+            swept: True if the epoch may have been removed as it was committed, and only the generation must be there.
+
+        Raises:
+            StoreError: The folder is missing; the message has the remedy.
+        """
+        needed = [self.folder] if swept else [self.folder, self._epoch_folder(epoch)]
+        lost = next((folder for folder in needed if not folder.is_dir()), None)
+        if lost is not None:
+            raise StoreError(
+                f"The staging folder {lost} is missing, with the messages of epoch {epoch}, which Spark processes now"
+                " or again: they were perhaps taken off the queue, and this was their only copy. Restore the folder, or"
+                " name the stagingLocation of the earlier run. To accept their loss, run:"
+                f" jmsjca spark repair {self.folder.parent.parent} --accept-loss {self.folder.name}/{epoch}"
+            )
+
+    def accept_loss(self, epoch: int) -> None:
+        """End an epoch without the messages of its missing files. An administrator decides this."""
+        self.create_epoch(epoch)
+        create_sealed(self._epoch_folder(epoch) / "LOST", "")
+
+    def is_lost(self, part: EpochPartition) -> bool:
+        """Return True if the loss of the missing files of an epoch was accepted.
+
+        Raises:
+            StoreError: The rows of the partition were staged and are missing, and nobody has accepted their loss.
+        """
+        names = list_names(self._epoch_folder(part.epoch))
+        if "LOST" in names:
+            return True
+        if f"{part.name}.arrow" not in names and {f"{part.name}.acked", f"{part.name}.ok"} & names:
+            raise StoreError(
+                f"The file {self._path(part, 'arrow')} is missing. Its messages were taken off the queue, and this was"
+                " their only copy: restore the file from a backup. To accept their loss, run:"
+                f" jmsjca spark repair {self.folder.parent.parent} --accept-loss {self.folder.name}/{part.epoch}"
+            )
+        return False
 
     def claim(self, query: str) -> None:
         """Make a query the owner of this generation.
@@ -89,9 +194,9 @@ class Staging:
             StoreError: The file that names the owner is damaged.
         """
         path = self.folder / "OWNER"
-        owner = _read_sealed(path)
-        if owner is None and not _write_exclusively(path, [seal(query.encode())]):
-            owner = _read_sealed(path)
+        owner = read_sealed(path)
+        if owner is None and not create_sealed(path, query):
+            owner = read_sealed(path)
         if owner not in (None, query):
             raise IllegalStateError(
                 f"{self.folder} is being read by query {owner}; each query needs a checkpoint of its own."
@@ -105,9 +210,9 @@ class Staging:
             StoreError: The file that has the number is damaged.
         """
         path = self.folder / "LOW"
-        low = _read_sealed(path)
+        low = read_sealed(path)
         if low is not None and not low.isdecimal():
-            raise _damaged(path, f"it should be a number, not {low!r:.50}")
+            raise damaged(path, f"it should be a number, not {low!r:.50}")
         return int(low or 0)
 
     def check_live(self, part: EpochPartition) -> None:
@@ -115,7 +220,14 @@ class Staging:
 
         Raises:
             StaleEpochError: The epoch was committed or removed.
+            StoreError: This machine does not see the folder that the driver created.
         """
+        if not self.folder.is_dir():
+            raise StoreError(
+                f"The staging folder {self.folder} does not exist on {socket.gethostname()}: the driver has created it,"
+                " so this executor sees another file system. The option stagingLocation must name a folder that the"
+                " driver and all executors share, for instance on NFS."
+            )
         if part.epoch <= self.low or not self._epoch_folder(part.epoch).is_dir():
             raise StaleEpochError(
                 f"Epoch {part.epoch} is over; this attempt of partition {part.number} comes too late."
@@ -131,7 +243,7 @@ class Staging:
             StaleEpochError: The epoch is over.
         """
         try:
-            return _write_exclusively(self._path(part, "arrow"), encode(staged))
+            return create(self._path(part, "arrow"), encode(staged))
         except FileNotFoundError:
             raise StaleEpochError(
                 f"Epoch {part.epoch} was removed while partition {part.number} was at work."
@@ -174,7 +286,7 @@ class Staging:
     def record_decision(self, part: EpochPartition, foreign: Iterable[str]) -> set[str]:
         """Record which messages other partitions keep, and return the first decision, which is final."""
         decision = set(foreign)
-        if _write_exclusively(self._path(part, "ok"), [seal(json.dumps(sorted(decision)).encode())]):
+        if create_sealed(self._path(part, "ok"), json.dumps(sorted(decision))):
             return decision
         return self.decision(part) or set()
 
@@ -184,7 +296,7 @@ class Staging:
         Raises:
             StoreError: The file is damaged.
         """
-        return _read_keys(self._path(part, "ok"))
+        return read_keys_file(self._path(part, "ok"))
 
     def published(self, epoch: int | None = None) -> dict[EpochPartition, bool]:
         """Return all published partitions, in order, and whether the broker confirmed the settlement of each.
@@ -198,7 +310,7 @@ class Staging:
         folders = sorted(self.folder.glob("e-*")) if epoch is None else [self._epoch_folder(epoch)]
         found: dict[EpochPartition, bool] = {}
         for folder in folders:
-            names = _names_in(folder)
+            names = list_names(folder)
             numbers = sorted(int(name[2:7]) for name in names if name.startswith("p-") and name.endswith(".arrow"))
             for part in (EpochPartition(_epoch_of(folder), number) for number in numbers):
                 found[part] = f"{part.name}.acked" in names
@@ -217,10 +329,17 @@ class Staging:
         keys: set[str] = set()
         for part, confirmed in self.published().items():
             if not confirmed:
-                keys |= self.keys(part)
-        for path in self.folder.glob("doubt/*.ids"):
-            keys |= _read_keys(path) or set()
-        return keys
+                with suppress(FileNotFoundError):  # the epoch was removed meanwhile: its keys are parked
+                    keys |= self.keys(part)
+        return keys | self.keys_in_doubt_parked()
+
+    def keys_in_doubt_parked(self) -> set[str]:
+        """Return the keys in doubt of epochs that were removed.
+
+        Raises:
+            StoreError: A file is damaged.
+        """
+        return self._doubt.read()
 
     def counts(self, part: EpochPartition) -> Counts:
         """Return the counts of a published partition, without reading its rows.
@@ -238,37 +357,59 @@ class Staging:
         """
         return [self.counts(part) for part in self.published(epoch)]
 
+    def complete(self, epoch: int) -> None:
+        """Record that Spark has committed all epochs up to one, durably."""
+        if epoch > self.low:
+            replace_sealed(self.folder / "LOW", str(epoch))
+
     def commit(self, epoch: int, *, retain: int, doubt_retention: float) -> None:
         """Record that all epochs up to one are committed, and remove files that are not needed any more.
 
         Args:
             epoch: The committed epoch.
             retain: The number of committed epochs that remain staged.
-            doubt_retention: The retention of the keys of messages that may be redelivered, in seconds.
+            doubt_retention: The running time of the query, in seconds, for which the keys of messages that may be
+                redelivered are kept.
         """
-        if epoch > self.low:
-            replace(self.folder / "LOW", seal(str(epoch).encode()))
+        self.complete(epoch)
         for folder in sorted(self.folder.glob("e-*")):
             if _epoch_of(folder) <= epoch - retain:
                 self._remove(folder)
+            elif _epoch_of(folder) <= epoch:
+                sweep(folder)  # an attempt that comes too late loses its file, and releases its messages
         for folder in self.folder.glob("trash-*"):
             shutil.rmtree(folder, ignore_errors=True)
-        limit = time.time() - doubt_retention
-        for path in self.folder.glob("doubt/*.ids"):
-            if path.stat().st_mtime < limit:
-                path.unlink(missing_ok=True)
+        sweep(self.folder, "LOW")
+        if self._doubt_exists():
+            self._doubt.merge(doubt_retention)
+
+    def _doubt_exists(self) -> bool:
+        return (self.folder / "doubt").is_dir()
 
     def _remove(self, folder: Path) -> None:
         """Rename a folder for its removal, atomically, so that a late attempt never finds a partial folder."""
-        for path in folder.glob("p-*.arrow"):
-            part = _partition_of(path)
-            if not self.is_confirmed(part):
-                doubt = self.folder / "doubt"
-                doubt.mkdir(exist_ok=True)
-                sync_folder(self.folder)
-                keys = seal(json.dumps(sorted(self.keys(part))).encode())
-                _write_exclusively(doubt / f"{part.epoch:010d}-{part.number:05d}.ids", [keys])
+        for part, confirmed in self.published(_epoch_of(folder)).items():
+            if not confirmed:
+                self._doubt.park(f"{part.epoch:010d}-{part.number:05d}", self.keys(part))
         folder.rename(self.folder / f"trash-{uuid.uuid4().hex}")
+
+    def origin(self) -> Origin | None:
+        """Return the source of this generation; None if it was begun by an earlier release.
+
+        Raises:
+            StoreError: The file that names it is damaged.
+        """
+        path = self.folder / "SOURCE"
+        text = read_sealed(path)
+        try:
+            return None if text is None else Origin.parse(text)
+        except (ValueError, KeyError, TypeError) as error:
+            raise damaged(path, str(error)) from error
+
+    def may_concern(self, origin: Origin) -> bool:
+        """Return True if the messages of this generation may be those that a query with this origin would read."""
+        known = self.origin()
+        return known is None or known == origin
 
     def _epoch_folder(self, epoch: int) -> Path:
         return self.folder / f"e-{epoch:010d}"
@@ -277,122 +418,29 @@ class Staging:
         return self._epoch_folder(part.epoch) / f"{part.name}.{ending}"
 
 
-def orphans(location: Path) -> Iterator[Path]:
-    """Yield the published files of all generations that may be unprocessed."""
-    for folder in (location / _VERSION).glob("*"):
-        staging = Staging(location, folder.name)
-        low = staging.low
-        for part in staging.parts():
-            if part.epoch > low and staging.counts(part).rows:
-                yield folder / f"e-{part.epoch:010d}" / f"{part.name}.arrow"
+def _described(origin: Origin) -> str:
+    return f"{origin.source} (stagingName {origin.name!r})" if origin.name else origin.source
 
 
-def _partition_of(path: Path) -> EpochPartition:
-    return EpochPartition(_epoch_of(path.parent), int(path.name[2:7]))
+def generations(location: Path) -> list[Staging]:
+    """Return all generations of a staging location."""
+    return [Staging(location, folder.name) for folder in sorted((location / _VERSION).glob("*")) if folder.is_dir()]
+
+
+def orphans(location: Path, origin: Origin | None = None) -> Iterator[Path]:
+    """Yield the published files that may be unprocessed.
+
+    Args:
+        location: The staging location.
+        origin: The source whose generations are searched; None for all.
+    """
+    for staging in generations(location):
+        if origin is None or staging.may_concern(origin):
+            low = staging.low
+            for part in staging.parts():
+                if part.epoch > low and staging.counts(part).rows:
+                    yield staging.folder / f"e-{part.epoch:010d}" / f"{part.name}.arrow"
 
 
 def _epoch_of(folder: Path) -> int:
     return int(folder.name.removeprefix("e-"))
-
-
-def _names_in(folder: Path) -> set[str]:
-    try:
-        return set(os.listdir(folder))  # noqa: PTH208  # names are enough
-    except FileNotFoundError:
-        return set()
-
-
-def _read_sealed(path: Path) -> str | None:
-    """Return a text that has a checksum; None if there is no file. The texts of version 1 have no checksum."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    if data.startswith(b"[") or (data and b" " not in data):  # version 1
-        return data.decode(errors="replace")
-    try:
-        return unseal(data).decode()
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
-
-
-def _read_keys(path: Path) -> set[str] | None:
-    """Return the keys in a file; None if there is no file."""
-    text = _read_sealed(path)
-    try:
-        return None if text is None else set(json.loads(text))
-    except ValueError as error:
-        raise _damaged(path, str(error)) from error
-
-
-def _damaged(path: Path, problem: str) -> StoreError:
-    return StoreError(
-        f"The file {path} is damaged: {problem}. Restore it from a backup; without it jmsjca cannot know which messages"
-        " were processed. To accept that some are lost or repeated, go on with a new checkpoint and stagingLocation."
-    )
-
-
-def _write_exclusively(path: Path, data: Sequence[bytes]) -> bool:
-    """Create a file durably and atomically. Return False if it exists already."""
-    temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
-    try:
-        _write(temporary, data)
-        os.link(temporary, path)
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
-    return True
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Replace a file durably and atomically."""
-    temporary = path.parent / f".{uuid.uuid4().hex}.tmp"
-    _write(temporary, [data])
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def _write(path: Path, data: Sequence[bytes]) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.writelines(data)
-        file.flush()
-        os.fsync(fd)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush the directory entries of a folder to disk."""
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def resolve_duplicates(staging: Staging, part: EpochPartition, keys: set[str] | None = None) -> set[str]:
-    """Return the keys of messages of a published partition that other partitions keep. Decide it if necessary.
-
-    Args:
-        staging: The staged files.
-        part: The partition.
-        keys: The keys of its messages; None reads them from its file.
-    """
-    decision = staging.decision(part)
-    return staging.record_decision(part, _find_foreign(staging, part, keys)) if decision is None else decision
-
-
-def _find_foreign(staging: Staging, part: EpochPartition, keys: set[str] | None) -> set[str]:
-    published = staging.published()
-    # The messages of a confirmed partition are settled; two have the same message only if one is unconfirmed.
-    others = [other for other, sure in published.items() if other != part and not (sure and published.get(part))]
-    if not others:
-        return set()
-    mine = staging.keys(part) if keys is None else keys
-    foreign: set[str] = set()
-    for other in others:
-        common = mine & staging.keys(other)
-        if common:
-            foreign |= common if other < part else common - resolve_duplicates(staging, other)
-    return foreign

@@ -9,6 +9,7 @@ from spark_session import spark_session
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
+from jmsjca.spark.connections import close_connections
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
@@ -87,8 +88,9 @@ class Broker:
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Broker:
-    return Broker(tmp_path)
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    yield Broker(tmp_path)
+    close_connections()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from pathlib import Path
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.reconnection import ConnectionSettings, connect
-from jmsjca.spark import partition, staging
+from jmsjca.spark import durable_files, partition
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
@@ -59,7 +59,7 @@ def arm(at: int) -> None:
         (EmbeddedUnit, "commit"),
         (Staging, "confirm"),
         (partition, "resolve_duplicates"),
-        (staging, "_write"),
+        (durable_files, "_write"),
         (os, "link"),
         (Path, "replace"),
         (Path, "rename"),

@@ -235,7 +235,8 @@ def test_duplicates_are_dropped_and_counted() -> None:
     made = builder.staged(1, 0, {"z"})
     assert [(row["text"], row["_seq"]) for row in made.table.to_pylist()] == [("a", 0), ("b", 1), ("e", 2), ("g", 3)]
     assert list(made.keys) == ["x", "y", "w", None]
-    assert (made.counts.received, made.counts.rows, made.counts.duplicates) == (7, 4, 3)
+    counts = made.counts
+    assert (counts.received, counts.rows, counts.duplicates, counts.same_key, counts.without_key) == (7, 4, 1, 2, 1)
 
 
 def test_many_messages_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

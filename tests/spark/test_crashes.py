@@ -32,7 +32,7 @@ NAMED = {
     "EmbeddedUnit.commit",
     "Staging.confirm",
     "partition.resolve_duplicates",
-    "staging._write",
+    "durable_files._write",
     "os.link",
     "Path.rename",
     "Path.replace",

@@ -172,11 +172,49 @@ def test_a_path_is_a_destination() -> None:
 
 def test_the_source_of_a_stream() -> None:
     topic = GIVEN | {"destinationType": "topic"}
-    assert SparkOptions.parse(GIVEN).source == Queue("orders")
-    assert SparkOptions.parse(topic | {"subscription": "s"}).source == Subscription(Topic("orders"), "s", shared=True)
+    assert SparkOptions.parse(GIVEN).sources[""] == Queue("orders")
+    assert SparkOptions.parse(topic | {"subscription": "s"}).sources[""] == Subscription(
+        Topic("orders"), "s", shared=True
+    )
     for wrong in (topic, GIVEN | {"subscription": "s"}):
         with pytest.raises(InvalidOptionError, match="subscription"):
-            _ = SparkOptions.parse(wrong).source
+            _ = SparkOptions.parse(wrong).sources
+
+
+QUEUES = {"url": GIVEN["url"], "destinations": "orders, bills"}
+
+
+def test_several_queues() -> None:
+    options = SparkOptions.parse(QUEUES)
+    assert options.sources == {"orders": Queue("orders"), "bills": Queue("bills")}
+    assert options.described.startswith("queue:orders, queue:bills at ")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"destination": "a"}, {"destinationType": "topic"}, {"destinations": "a,a"}, {"destinations": "a,"}]
+)
+def test_several_queues_are_named_once_and_alone(changes: dict[str, str]) -> None:
+    with pytest.raises(InvalidOptionError, match="destinations"):
+        SparkOptions.parse(QUEUES | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1000", 1000), ("64 MiB", 1 << 26), ("2g", 1 << 31), ("1KB", 1024), ("3 b", 3)]
+)
+def test_sizes_have_units(text: str, size: int) -> None:
+    assert SparkOptions.parse(GIVEN | {"maxBytesPerBatch": text}).maxBytesPerBatch == size
+
+
+@pytest.mark.parametrize("text", ["64 parsecs", "-1", "1.5 MB", "", "MB", "0"])
+def test_sizes_are_checked(text: str) -> None:
+    with pytest.raises(InvalidOptionError, match="maxBytesPerBatch"):
+        SparkOptions.parse(GIVEN | {"maxBytesPerBatch": text})
+
+
+def test_a_source_is_described_without_secrets_and_options() -> None:
+    url = "amqp://me:hidden@one:5672,two:5673?idle_timeout=5"
+    options = SparkOptions.parse(GIVEN | {"url": url})
+    assert options.described == "queue:orders at amqp://one:5672,two:5673"
 
 
 @pytest.mark.parametrize(("sink", "name"), [(True, "Partitions"), (True, "stagingLocation"), (False, "timeToLive")])

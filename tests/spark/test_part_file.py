@@ -146,9 +146,9 @@ def test_small_files_are_checked_too(staging: Staging, name: str, read: Callable
 def test_damaged_keys_in_doubt_are_an_error(staging: Staging) -> None:
     staging.commit(5, retain=0, doubt_retention=60)
     assert staging.keys_in_doubt() == {"key a"}
-    path = staging.folder / "doubt" / "0000000001-00000.ids"
+    path = staging.folder / "doubt" / "KEYS"
     path.write_bytes(path.read_bytes().replace(b"key a", b"key b"))
-    with pytest.raises(StoreError, match=r"00000\.ids is damaged: its checksum does not match"):
+    with pytest.raises(StoreError, match=r"KEYS is damaged: its checksum does not match"):
         staging.keys_in_doubt()
 
 

@@ -18,7 +18,8 @@ from jmsjca.errors import (
 from jmsjca.messages import TextMessage
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.reconnection import connect
-from jmsjca.spark import partition
+from jmsjca.spark import connections, partition
+from jmsjca.spark.connections import Lease, close_connections
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
@@ -67,10 +68,11 @@ def error(request: pytest.FixtureRequest) -> JMSError:
 def read_with_fault(broker, monkeypatch, error):
     """Reads a part over a connection whose commits fail."""
 
-    def read(part: EpochPartition, really: bool) -> list[dict[str, object]]:
+    def read(part: EpochPartition, really: bool, **changes: object) -> list[dict[str, object]]:
         with monkeypatch.context() as patch:
-            patch.setattr(partition, "connect", lambda settings: FaultyConnection(connect(settings), error, really))
-            return broker.read(part)
+            close_connections()
+            patch.setattr(connections, "connect", lambda *given: FaultyConnection(connect(*given), error, really))
+            return broker.read(part, **changes)
 
     return read
 
@@ -88,8 +90,8 @@ def when_received(reader: PartitionReader, then: Callable[[], object]) -> Partit
     """Let something happen between receiving and staging."""
     receive = reader._receive
 
-    def received(consumer: spi.Consumer) -> list[spi.Delivery]:
-        deliveries = receive(consumer)
+    def received(lease: Lease, consumer: spi.Consumer) -> list[spi.Delivery]:
+        deliveries = receive(lease, consumer)
         then()
         return deliveries
 
@@ -105,7 +107,7 @@ def test_a_replay_gives_the_same_rows_and_asks_no_broker(broker, monkeypatch) ->
     broker.send(*TEXTS)
     rows = broker.read(FIRST)
     broker.send("later")
-    monkeypatch.delattr(partition, "connect")
+    monkeypatch.delattr(partition, "leased")
     assert [(row["text"], row["_epoch"], row["_partition"], row["_seq"]) for row in rows] == [
         (text, 1, 0, position) for position, text in enumerate(TEXTS)
     ]
@@ -225,7 +227,7 @@ def test_a_late_attempt_gives_back_what_it_received(broker, retain, given_back) 
 def test_an_attempt_that_is_too_late_takes_nothing(broker, monkeypatch) -> None:
     reader = broker.reader(FIRST)
     broker.staging().commit(1, retain=0, doubt_retention=60)
-    monkeypatch.delattr(partition, "connect")
+    monkeypatch.delattr(partition, "leased")
     with pytest.raises(StaleEpochError):
         texts(reader)
 
@@ -307,6 +309,62 @@ def test_damaged_rows_are_never_handed_over(broker) -> None:
         broker.read(FIRST)
 
 
+def large(broker, sizes: Sequence[int]) -> None:
+    broker.send(*("x" * size for size in sizes))
+
+
+@pytest.mark.parametrize(("sizes", "limit", "read"), [([1000] * 400, 150_000, 150), ([10] * 400, 10**9, 400)])
+def test_a_partition_ends_when_its_bodies_reach_the_size(broker, sizes, limit, read) -> None:
+    large(broker, sizes)
+    broker.staging("g", 1)
+    reader = PartitionReader(broker.options(), JmsPartition("g", FIRST, 1000, max_bytes=limit))
+    assert abs(len(texts(reader)) - read) <= 1
+    assert broker.depth().held == 0
+    assert broker.depth().ready == 400 - broker.staging().counts(FIRST).received
+
+
+def test_messages_with_one_id_in_a_batch_are_counted_and_told(broker, caplog) -> None:
+    broker.send("a", "b", "c", correlation_id="1")
+    assert broker.texts(FIRST, dedupKey="JMSCorrelationID") == ["a"]
+    counts = broker.staging().counts(FIRST)
+    assert (counts.received, counts.rows, counts.duplicates, counts.same_key) == (3, 1, 0, 2)
+    assert "2 messages were dropped, because each has the same JMSCorrelationID" in caplog.text
+
+
+def test_messages_without_key_are_counted_and_told(broker, caplog) -> None:
+    broker.send("a", "b")
+    assert broker.texts(FIRST, dedupKey="JMSCorrelationID") == ["a", "b"]
+    assert broker.staging().counts(FIRST).without_key == 2
+    assert "2 messages have no JMSCorrelationID. They are read at least once" in caplog.text
+
+
+@pytest.mark.parametrize(("key", "again"), [("JMSCorrelationID", ["a", "b"]), ("content", [])])
+def test_content_recognises_messages_that_have_no_other_key(broker, read_with_fault, key, again) -> None:
+    """After a settlement in doubt: without a key they become rows a second time."""
+    broker.send("a", "b")
+    rows = read_with_fault(FIRST, really=False, dedupKey=key)
+    assert [row["text"] for row in rows] == ["a", "b"]
+    assert broker.texts(SECOND, dedupKey=key) == again
+    assert broker.depth().total == 0
+
+
+def test_a_partition_whose_loss_was_accepted_is_empty_and_takes_nothing(broker) -> None:
+    broker.send("a")
+    broker.staging("g", 1).accept_loss(1)
+    assert broker.texts(FIRST) == broker.texts(FIRST) == []
+    assert broker.waiting() == ["a"]
+
+
+def test_a_partition_whose_rows_are_lost_receives_no_others(broker) -> None:
+    broker.send("a")
+    broker.read(FIRST)
+    broker.staging().withdraw(FIRST)
+    broker.send("b")
+    with pytest.raises(StoreError, match="is missing"):
+        broker.read(FIRST)
+    assert broker.waiting() == ["b"]
+
+
 class Inflow:
     """A consumer and a clock: a message comes every so many seconds, and waiting takes no time."""
 
@@ -351,7 +409,7 @@ def open_for(inflow: Inflow, quota: int, *, counted: bool, **changes: object) ->
     """How many messages a partition receives, and how long it stays open."""
     options = SparkOptions("", "q", stagingLocation="/nowhere", **changes)  # type: ignore[arg-type]
     reader = PartitionReader(options, JmsPartition("g", FIRST, quota, counted=counted), inflow)  # type: ignore[arg-type]
-    return len(reader._receive(inflow)), inflow.now  # type: ignore[arg-type]
+    return len(reader._receive(None, inflow)), inflow.now  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("counted", [True, False])

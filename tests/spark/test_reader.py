@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pickle
+import shutil
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,15 +16,17 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from jmsjca import ConnectionFactory, Queue, TextMessage, Topic
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, NotSupportedError, StoreError
-from jmsjca.reconnection import connect
-from jmsjca.spark import reader
-from jmsjca.spark import reader as module
-from jmsjca.spark.epochs import EmptyEpochBackoff, Offset
+from jmsjca.reconnection import ConnectionSettings, connect
+from jmsjca.spark import queue_monitor as module
+from jmsjca.spark.epochs import EmptyEpochBackoff, Offset, Share, plan_shares
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import PartitionReader
-from jmsjca.spark.reader import JmsStreamReader, QueueMonitor
+from jmsjca.spark.queue_monitor import QueueMonitor
+from jmsjca.spark.reader import JmsStreamReader
 from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spi import Capabilities
+
+TOPIC = Topic("orders")
 
 
 class Driver:
@@ -69,7 +72,7 @@ class Blind:
 
 @pytest.fixture
 def blind(monkeypatch):
-    monkeypatch.setattr(reader, "connect", lambda settings, lost: Blind(connect(settings, lost)))
+    monkeypatch.setattr(module, "connect", lambda settings, lost: Blind(connect(settings, lost)))
 
 
 @pytest.fixture
@@ -97,7 +100,8 @@ def test_an_epoch_is_opened_when_messages_wait(driver, broker) -> None:
     end = made.next()
     assert (end["epoch"], end["parts"], end["rows"]) == (1, 2, 2)  # no partition without a share
     assert broker.waiting() == [*"abc"]
-    assert not broker.location.exists()  # the offset log comes first
+    (folder,) = broker.location.glob("v1/*/e-0000000001")  # when the offset is logged, a missing folder was lost
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(("limit", "rows"), [(ReadMaxRows(3), 3), (ReadAllAvailable(), 5)])
@@ -109,11 +113,12 @@ def test_no_limit_is_no_limitlessness(driver, broker, limit, rows) -> None:
 
 def test_the_plan_follows_the_offsets_and_not_the_options(driver, broker) -> None:
     end = {"v": 1, "epoch": 3, "gen": "g", "parts": 2, "rows": 5}
+    broker.staging("g", 2, 3)
     planned = driver(partitions=9).reader.partitions({"v": 1, "epoch": 1}, end)
     assert [(p.gen, p.part, p.quota, p.value) for p in planned] == [
         ("g", EpochPartition(epoch, number), quota, number) for epoch in (2, 3) for number, quota in ((0, 3), (1, 2))
     ]
-    assert sorted(path.name for path in broker.staging().folder.iterdir()) == ["e-0000000002", "e-0000000003"]
+    assert sorted(path.name for path in broker.staging().folder.glob("e-*")) == ["e-0000000002", "e-0000000003"]
 
 
 def test_before_the_first_epoch_there_is_nothing_to_plan_or_commit(driver) -> None:
@@ -180,7 +185,7 @@ def test_messages_that_others_hold_open_no_endless_row_of_epochs(driver, broker)
     """A look may see what cannot be received."""
     made = driver()
     broker.send("a")
-    made.reader._monitor._can_receive = lambda connection: True
+    made.reader._monitor._can_receive = lambda *_: True
     assert [made.batch() for _ in range(6)] == [["a"], [], None, [], None, None]
 
 
@@ -240,16 +245,16 @@ def test_a_subscription_exists_from_the_first_look_on(driver, broker) -> None:
 
 
 def test_a_broker_without_shared_subscriptions_is_refused(driver, broker, monkeypatch) -> None:
-    monkeypatch.setattr(reader, "connect", lambda settings, lost: Blind(connect(settings, lost), shared=False))
+    monkeypatch.setattr(module, "connect", lambda settings, lost: Blind(connect(settings, lost), shared=False))
     made = driver(destinationType="topic", subscription="s")
     with pytest.raises(NotSupportedError, match="topic:orders cannot be read"):
         made.next()
 
 
-def publish(broker, *texts: str) -> None:
+def publish(broker, *texts: str, to=TOPIC) -> None:
     with broker.factory.create_connection() as connection, connection.create_session() as session:
         for text in texts:
-            session.create_producer(Topic("orders")).send(TextMessage(text))
+            session.create_producer(to).send(TextMessage(text))
 
 
 def test_a_selector_leaves_the_others(driver, broker) -> None:
@@ -311,6 +316,9 @@ def test_where_nobody_can_count_the_limit_is_the_plan(driver, broker, blind) -> 
     assert [(part.quota, part.counted) for part in planned] == [(5, False), (5, False)]
 
 
+NONE = {"sameKey": 0, "withoutKey": 0}
+
+
 def test_the_progress_is_reported(driver, broker, monkeypatch) -> None:
     made = driver(partitions=1)
     broker.send("a", "b")
@@ -323,7 +331,7 @@ def test_the_progress_is_reported(driver, broker, monkeypatch) -> None:
     made.next()
     report = made.reader.reportLatestOffset()
     assert datetime.fromisoformat(report.pop("oldest")).tzinfo == UTC
-    assert report == {"depth": 3, "received": 5, "redelivered": 0, "duplicates": 2, "inDoubt": 2}
+    assert report == {"depth": 3, "received": 5, "redelivered": 0, "duplicates": 2, "inDoubt": 2} | NONE
 
 
 def test_available_now_waits_for_a_broker_that_is_away_for_a_moment(driver, broker, monkeypatch) -> None:
@@ -340,7 +348,7 @@ def test_available_now_waits_for_a_broker_that_is_away_for_a_moment(driver, brok
             raise failure
         return connect(settings, lost)
 
-    monkeypatch.setattr(reader, "connect", refuse)
+    monkeypatch.setattr(module, "connect", refuse)
     assert made.batch() == ["c", "d"]
 
 
@@ -350,9 +358,138 @@ def test_available_now_fails_if_the_broker_stays_away(driver, broker, monkeypatc
     made.reader.prepareForTriggerAvailableNow()
     assert made.batch() == ["a", "b"]
     made.reader.stop()
-    monkeypatch.setattr(reader, "connect", lambda *_: (_ for _ in ()).throw(ConnectionLostError("away")))
+    monkeypatch.setattr(module, "connect", lambda *_: (_ for _ in ()).throw(ConnectionLostError("away")))
     with pytest.raises(ConnectionLostError):
         made.next()
+
+
+QUEUES = {"destination": "", "destinations": "orders,bills"}
+
+
+def test_a_stream_reads_several_queues(driver, broker) -> None:
+    made = driver(**QUEUES, partitions=3, maxMessagesPerBatch=8)
+    broker.send(*"abcd")
+    publish(broker, *"ef", to=Queue("bills"))
+    end = made.next()
+    assert end["plan"] == [
+        {"parts": 1, "rows": 2, "counted": 1, "queue": "bills"},
+        {"parts": 2, "rows": 4, "counted": 1, "queue": "orders"},
+    ]
+    planned = made.reader.partitions(made.offset, end)
+    read = [(part.queue, row["text"]) for part in planned for b in made.reader.read(part) for row in b.to_pylist()]
+    assert sorted(read) == [*(("bills", text) for text in "ef"), *(("orders", text) for text in "abcd")]
+    made.offset = end
+    publish(broker, "g", to=Queue("bills"))
+    assert [share["queue"] for share in made.next()["plan"]] == ["bills"]  # the other one is empty
+
+
+def test_available_now_empties_all_queues(driver, broker) -> None:
+    made = driver(**QUEUES, maxMessagesPerBatch=2)
+    broker.send(*"abc")
+    publish(broker, *"de", to=Queue("bills"))
+    assert sorted(made.available_now()) == [*"abcde"]
+
+
+def test_a_batch_that_is_repeated_needs_the_queue_of_its_plan(driver, broker) -> None:
+    made = driver(**QUEUES)
+    publish(broker, "a", to=Queue("bills"))
+    end = made.next()
+    with pytest.raises(InvalidOptionError, match="belongs to queue:orders, queue:bills"):
+        driver().reader.partitions(made.offset, end)
+    other = driver(sourceChange="allow")
+    (part,) = other.reader.partitions(made.offset, end)
+    with pytest.raises(InvalidOptionError, match="planned for bills, which the options do not name: queue:orders"):
+        list(other.reader.read(part))
+
+
+def test_a_batch_that_is_repeated_without_its_folder_is_an_error(driver, broker) -> None:
+    made = driver()
+    broker.send("a")
+    end = made.next()
+    again = driver()
+    assert len(again.reader.partitions(made.offset, end)) == 1
+    folder = broker.staging(str(end["gen"])).folder
+    (folder / "e-0000000001").rmdir()
+    with pytest.raises(StoreError, match="e-0000000001 is missing"):
+        again.reader.partitions(made.offset, end)
+    shutil.rmtree(folder)
+    with pytest.raises(StoreError, match="is missing, with the messages of epoch 1"):
+        driver().reader.partitions(made.offset, end)
+    assert broker.waiting() == ["a"]
+
+
+def test_a_checkpoint_without_its_staging_folder_is_an_error(driver, broker) -> None:
+    made = driver()
+    broker.send("a")
+    made.batch()
+    shutil.rmtree(broker.location)
+    again = driver()
+    again.offset = made.offset
+    broker.send("b")
+    with pytest.raises(StoreError, match="accept-loss"):
+        again.batch()
+    assert broker.waiting() == ["b"]
+
+
+def test_an_orderly_run_leaves_no_orphans(driver, broker) -> None:
+    broker.send("a")
+    assert driver().available_now() == ["a"]
+    broker.send("b")
+    assert driver().batch() == ["b"]
+
+
+def test_queries_of_other_queues_share_a_staging_location(driver, broker) -> None:
+    broker.send("a")
+    publish(broker, "b", to=Queue("bills"))
+    assert driver().batch() == ["a"]
+    assert driver(destination="bills").batch() == ["b"]
+
+
+def test_queries_of_one_queue_share_a_staging_location_under_their_names(driver, broker) -> None:
+    broker.send("a")
+    first = driver(stagingName="one")
+    assert first.batch() == ["a"]
+    broker.send("b")
+    with pytest.raises(StoreError, match="give each a stagingName"):
+        driver(stagingName="one").batch()
+    assert driver(stagingName="two").batch() == ["b"]
+    broker.send("c")
+    assert first.batch() == ["c"]
+
+
+def test_available_now_waits_for_messages_that_a_killed_attempt_holds(driver, broker) -> None:
+    """A speculative task received them and was killed; the broker requeues them a moment later."""
+    made = driver(maxMessagesPerBatch=2, partitions=1)
+    broker.send(*"abcd")
+    made.reader.prepareForTriggerAvailableNow()
+    holder = connect(ConnectionSettings(broker.url))
+    consumer = holder.consumer(broker.queue, window=0)
+    held = consumer.receive(2, 60)
+    assert made.batch() == ["c", "d"]
+    looks = iter(range(3))
+    throttle = made.reader._monitor.throttle
+
+    def release_later() -> None:
+        throttle()
+        if next(looks, None) == 2:
+            consumer.release(held)
+            holder.close()
+
+    made.reader._monitor.throttle = release_later
+    assert made.batch() == ["a", "b"]
+    assert made.batch() is None
+
+
+def test_available_now_leaves_what_others_hold_for_long(driver, broker, monkeypatch, caplog) -> None:
+    monkeypatch.setattr("jmsjca.spark.reader._HELD_PATIENCE", 0.0)
+    made = driver(maxMessagesPerBatch=2)
+    broker.send(*"abcd")
+    made.reader.prepareForTriggerAvailableNow()
+    with contextlib.closing(connect(ConnectionSettings(broker.url))) as holder:
+        holder.consumer(broker.queue, window=0).receive(2, 60)
+        assert made.batch() == ["c", "d"]
+        assert made.batch() is None
+    assert "although other consumers hold 2 messages" in caplog.text
 
 
 def test_the_first_offset_is_always_the_same_and_names_no_generation() -> None:
@@ -361,16 +498,18 @@ def test_the_first_offset_is_always_the_same_and_names_no_generation() -> None:
 
 
 def test_each_first_epoch_begins_a_generation_and_the_next_ones_keep_it() -> None:
-    first, other = Offset().next(2, 10), Offset().next(2, 10)
+    first, other = Offset().next([Share(2, 10)]), Offset().next([Share(2, 10)])
     assert first.gen != other.gen
-    assert first.next(3, 7) == Offset(2, first.gen, 3, 7)
+    assert first.next([Share(3, 7)]) == Offset(2, first.gen, (Share(3, 7),))
+
+
+SHARES = st.builds(Share, st.integers(1, 64), st.integers(1, 10**6), st.integers(0, 1), st.text(max_size=9))
 
 
 @given(
     st.builds(
         Offset,
-        *(st.integers(1, 10**9), st.uuids().map(lambda u: u.hex), st.integers(1, 64), st.integers(1, 10**6)),
-        st.integers(0, 1),
+        *(st.integers(1, 10**9), st.uuids().map(lambda u: u.hex), st.lists(SHARES, min_size=1).map(tuple)),
     )
 )
 def test_spark_keeps_it_as_text(offset: Offset) -> None:
@@ -379,11 +518,35 @@ def test_spark_keeps_it_as_text(offset: Offset) -> None:
 
 @given(st.integers(1, 64), st.integers(0, 1000))
 def test_the_partitions_share_the_rows(parts: int, more: int) -> None:
-    offset = Offset().next(parts, parts + more)
-    shares = [offset.quota(partition) for partition in range(parts)]
+    share = Share(parts, parts + more)
+    shares = [share.quota(partition) for partition in range(parts)]
     assert sum(shares) == parts + more
     assert max(shares) - min(shares) <= 1
     assert min(shares) >= 1
+
+
+def test_offsets_of_earlier_releases_are_read() -> None:
+    assert Offset.from_json({"v": 1, "epoch": 3, "gen": "g", "parts": 2, "rows": 5}) == Offset(3, "g", (Share(2, 5),))
+
+
+WAITING = st.dictionaries(st.text(max_size=3), st.none() | st.integers(0, 10**6), min_size=1, max_size=9)
+
+
+@given(WAITING, st.integers(1, 20), st.integers(1, 10**5))
+def test_the_queues_share_an_epoch(waiting, parts: int, rows: int) -> None:
+    shares = {share.queue: share for share in plan_shares(waiting, parts, rows)}
+    assert shares.keys() == waiting.keys()
+    assert sum(share.rows for share in shares.values()) <= max(rows, len(waiting))
+    assert sum(share.parts for share in shares.values()) <= max(parts, len(waiting))
+    for queue, share in shares.items():
+        assert 1 <= share.parts <= share.rows
+        assert share.rows <= (waiting[queue] or rows)
+        assert share.counted == bool(waiting[queue])
+
+
+def test_a_short_queue_leaves_its_room_to_a_long_one() -> None:
+    assert plan_shares({"long": 5000, "short": 10}, 4, 1000) == [Share(1, 9, 1, "short"), Share(3, 991, 1, "long")]
+    assert plan_shares({"a": 10, "b": 30}, 4, 1000) == [Share(1, 10, 1, "a"), Share(3, 30, 1, "b")]
 
 
 @pytest.fixture
@@ -403,10 +566,10 @@ def send(url, body="hello"):
 
 
 def test_it_sees_messages_and_takes_none(probe, url):
-    assert not probe.has_messages()
+    assert not probe.find_waiting()
     send(url)
-    assert probe.has_messages()
-    assert probe.depth().total == 1
+    assert probe.find_waiting()
+    assert probe.depths()[""].total == 1
 
 
 def test_a_message_that_cannot_be_decoded_is_a_message(probe, url, tmp_path):
@@ -415,7 +578,7 @@ def test_a_message_that_cannot_be_decoded_is_a_message(probe, url, tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "broker.db")) as db:
         db.execute("UPDATE message SET headers = 'no JSON'")
         db.commit()
-    assert probe.has_messages()
+    assert probe.find_waiting()
 
 
 def test_an_outage_is_put_up_with_for_a_time(url, monkeypatch, caplog):
@@ -425,17 +588,17 @@ def test_an_outage_is_put_up_with_for_a_time(url, monkeypatch, caplog):
         raise ConnectionLostError("the broker is down")
 
     monkeypatch.setattr(module, "connect", refuse)
-    assert not any(probe.has_messages() for _ in range(5))
+    assert not any(probe.find_waiting() for _ in range(5))
     assert len(caplog.records) == 1
     probe = QueueMonitor(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=0))
     with pytest.raises(ConnectionLostError):
-        any(probe.has_messages() for _ in range(1_000_000))
+        any(probe.find_waiting() for _ in range(1_000_000))
 
 
 def test_a_wrong_url_is_not_put_up_with(tmp_path):
     probe = QueueMonitor(SparkOptions(f"embedded://{tmp_path}/missing/broker.db", "q", pollInterval=0))
     with pytest.raises(InvalidURLError):
-        probe.has_messages()
+        probe.find_waiting()
 
 
 class BlindMonitor:
@@ -452,16 +615,16 @@ def test_where_nobody_can_look_messages_may_wait(url, monkeypatch):
     opened = []
     monkeypatch.setattr(module, "connect", lambda settings, lost: opened.append(lost) or BlindMonitor())
     probe = QueueMonitor(SparkOptions(url, "q", pollInterval=0))
-    assert probe.has_messages()
-    assert probe.has_messages()
+    assert probe.find_waiting()
+    assert probe.find_waiting()
     assert len(opened) == 1
     opened[0](ConnectionLostError("the broker went away"))
-    assert probe.has_messages()
+    assert probe.find_waiting()
     assert len(opened) == 2
 
 
 def test_a_copy_has_no_connection(probe, url):
-    assert not probe.has_messages()
+    assert not probe.find_waiting()
     copy = pickle.loads(pickle.dumps(probe))  # noqa: S301
     assert copy._connection is None
 

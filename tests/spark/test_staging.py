@@ -1,6 +1,8 @@
 """Staged messages on disk, without Spark."""
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -8,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from jmsjca.errors import IllegalStateError
-from jmsjca.spark import staging as module
+from jmsjca.errors import IllegalStateError, InvalidOptionError, StoreError
+from jmsjca.spark.doubt import KeysInDoubt
 from jmsjca.spark.part_file import Counts, StagedPart, seal, unseal
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError, orphans
+from jmsjca.spark.staging import EpochPartition, Origin, Staging, StaleEpochError, orphans
 
 DAY = 86400.0
 
@@ -152,21 +154,93 @@ def test_keys_in_doubt_outlive_their_epoch(tmp_path: Path) -> None:
     assert made.keys_in_doubt() == {"open"}
     commit(made, 1)
     assert made.keys_in_doubt() == {"open"}
-    assert names(made) == ["LOW", "doubt/0000000001-00001.ids"]
+    assert names(made) == ["LOW", "doubt/KEYS"]
     commit(made, 2)
     assert made.keys_in_doubt() == {"open"}
 
 
-def test_keys_in_doubt_are_dropped_after_their_time(tmp_path: Path) -> None:
-    made = staging(tmp_path, (1, 2))
-    for epoch in (1, 2):
+class Hours:
+    """A clock of the driver: the monotonic one goes on, and the other one jumps as it likes."""
+
+    def __init__(self) -> None:
+        self.hours = 0.0
+
+    def monotonic(self) -> float:
+        return 3600 * self.hours
+
+    def now(self) -> float:
+        return 1e12 * (-1) ** int(self.hours)
+
+
+def test_keys_in_doubt_are_dropped_when_the_query_has_run_for_their_time(tmp_path: Path) -> None:
+    clock, seen = Hours(), []
+    made = Staging(tmp_path, "g", clock)
+    for epoch in range(1, 5):
+        made.create_epoch(epoch)
         made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
         commit(made, epoch)
-    old = made.folder / "doubt" / "0000000001-00000.ids"
-    parked = old.stat().st_mtime
-    os.utime(old, (parked - DAY - 60, parked - DAY - 60))
-    commit(made, 2)
-    assert made.keys_in_doubt() == {"2"}
+        seen.append(made.keys_in_doubt())
+        clock.hours += 10
+    commit(made, 4)
+    assert [*seen, made.keys_in_doubt()] == [{"1"}, {"1", "2"}, {"1", "2", "3"}, {"2", "3", "4"}, {"3", "4"}]
+    restarted = Staging(tmp_path, "g", clock)  # the time between two runs does not count
+    clock.hours += 10_000
+    commit(restarted, 4)
+    clock.hours += 5
+    commit(restarted, 4)
+    assert restarted.keys_in_doubt() == {"4"}
+
+
+def test_keys_in_doubt_are_one_file_however_many_epochs_ended_so(tmp_path: Path) -> None:
+    made = staging(tmp_path, range(1, 51))
+    for epoch in range(1, 51):
+        made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
+    commit(made, 50)
+    assert names(made) == ["LOW", "doubt/KEYS"]
+    assert made.keys_in_doubt() == {str(epoch) for epoch in range(1, 51)}
+
+
+def test_of_too_many_keys_in_doubt_the_oldest_are_dropped_and_told(tmp_path: Path, caplog) -> None:
+    doubt = KeysInDoubt(tmp_path / "doubt", limit=3)
+    for number, keys in enumerate((["a", "b"], ["c"], ["d"])):
+        doubt.park(f"{number}", keys)
+        doubt.merge(DAY)
+    assert doubt.read() == {"a", "c", "d"}
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "the oldest 1 were dropped" in record.message
+
+
+def test_a_merge_that_was_cut_off_doubles_no_key(tmp_path: Path) -> None:
+    doubt = KeysInDoubt(tmp_path / "doubt", limit=2)
+    doubt.park("1", ["a", "b"])
+    parked = (tmp_path / "doubt" / "1.ids").read_bytes()
+    doubt.merge(DAY)
+    (tmp_path / "doubt" / "1.ids").write_bytes(parked)  # it died before it removed the file
+    doubt.merge(DAY)
+    assert doubt.read() == {"a", "b"}
+
+
+def test_a_reader_misses_no_key_that_is_moved_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver removes the epoch after a task has listed it, and merges after the task has listed the parked keys."""
+    made = staging(tmp_path)
+    made.publish(EpochPartition(1, 0), batch("a"))
+    listed = made.published()
+    commit(made, 1)
+    monkeypatch.setattr(made, "published", lambda: listed)
+    assert made.keys_in_doubt() == {"a"}
+    doubt = KeysInDoubt(tmp_path / "doubt")
+    doubt.park("1", ["b"])
+    glob = Path.glob
+
+    def merge_behind(self: Path, pattern: str) -> list[Path]:
+        found = list(glob(self, pattern))
+        monkeypatch.undo()
+        doubt.merge(DAY)
+        return found
+
+    monkeypatch.setattr(Path, "glob", merge_behind)
+    assert doubt.read() == {"b"}
 
 
 def test_a_late_attempt_finds_its_epoch_over(tmp_path: Path) -> None:
@@ -220,9 +294,136 @@ def test_orphans_are_full_parts_not_known_to_be_done(tmp_path: Path) -> None:
     assert list(orphans(tmp_path / "nowhere")) == []
 
 
-def test_what_is_staged_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[str] = []
-    monkeypatch.setattr(module, "sync_folder", lambda folder: synced.append(str(folder.relative_to(tmp_path))))
-    made = staging(tmp_path / "staged")
+@pytest.fixture
+def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Returns the names that a power cut would leave: their folder was flushed after they appeared, whole.
+
+    A file that was not flushed before it got its name may be empty, and does not count.
+    """
+    whole: set[int] = set()
+    kept: set[str] = set()
+    fsync = os.fsync
+
+    def flushed(fd: int) -> None:
+        fsync(fd)
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        if path.is_file():
+            whole.add(path.stat().st_ino)
+        else:
+            kept.update(str(p.relative_to(tmp_path)) for p in path.iterdir() if p.is_dir() or p.stat().st_ino in whole)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    return lambda: kept
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="The test finds out what is flushed on Linux only.")
+def test_what_is_staged_survives_a_power_cut(tmp_path: Path, on_disk) -> None:
+    made, part = Staging(tmp_path / "staged", "g"), EpochPartition(1, 0)
+    made.begin(Origin("queue:orders"))
+    made.create_epoch(1)
+    folders = {"staged", "staged/v1", "staged/v1/g", "staged/v1/g/e-0000000001"}
+    assert folders | {"staged/v1/g/SOURCE"} <= on_disk()
+    made.claim("query")
+    made.publish(part, batch("a"))
+    made.record_decision(part, [])
+    epoch = "staged/v1/g/e-0000000001/p-00000"
+    assert {"staged/v1/g/OWNER", f"{epoch}.arrow", f"{epoch}.ok"} <= on_disk()
+    made.complete(1)
+    assert "staged/v1/g/LOW" in on_disk()
+    commit(made, 1)
+    assert {"staged/v1/g/doubt", "staged/v1/g/doubt/KEYS"} <= on_disk()
+
+
+def test_temporary_files_of_crashed_processes_are_swept(tmp_path: Path) -> None:
+    made = staging(tmp_path, (1, 2))
+    for epoch in (1, 2):
+        made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
+    left = [made.folder / ".LOW.0.tmp", made.folder / "e-0000000001" / ".p-00000.arrow.0.tmp"]
+    live = made.folder / "e-0000000002" / ".p-00001.arrow.0.tmp"
+    for path in (*left, live):
+        path.write_bytes(b"torn")
+    commit(made, 1, retain=1)
+    assert [path.exists() for path in (*left, live)] == [False, False, True]
+
+
+def test_the_last_epoch_of_an_orderly_run_is_no_orphan(tmp_path: Path) -> None:
+    made = staging(tmp_path)
     made.publish(EpochPartition(1, 0), batch("a"))
-    assert set(synced) == {".", "staged", "staged/v1", "staged/v1/g", "staged/v1/g/e-0000000001"}
+    assert list(orphans(tmp_path))
+    made.complete(1)
+    assert list(orphans(tmp_path)) == []
+    assert made.is_published(EpochPartition(1, 0))  # for a repetition of the batch
+
+
+def test_queries_of_other_sources_and_names_leave_no_orphans(tmp_path: Path) -> None:
+    ours = Origin("queue:orders at amqp://b", "one")
+    for gen, origin in (
+        ("a", ours),
+        ("b", Origin(ours.source, "two")),
+        ("c", Origin("queue:bills", "one")),
+        ("d", None),
+    ):
+        made = Staging(tmp_path, gen)
+        if origin:
+            made.begin(origin)
+        made.create_epoch(1)
+        made.publish(EpochPartition(1, 0), batch(gen))
+    assert [path.parents[1].name for path in orphans(tmp_path, ours)] == ["a", "d"]
+
+
+def test_a_generation_keeps_its_source(tmp_path: Path) -> None:
+    made = Staging(tmp_path, "g")
+    old, new = Origin("queue:orders at amqp://a"), Origin("queue:orders at amqp://b")
+    made.begin(old)
+    made.begin(old)
+    with pytest.raises(InvalidOptionError, match=r"belongs to queue:orders at amqp://a.*sourceChange=allow"):
+        made.begin(new)
+    made.begin(new, allow_change=True)
+    made.begin(new)
+
+
+def no_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+
+
+def test_a_file_system_without_hard_links_is_told_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_links(monkeypatch)
+    with pytest.raises(StoreError, match="has no hard links, by which one of several attempts"):
+        Staging(tmp_path, "g").begin(Origin("queue:orders"))
+    assert names(Staging(tmp_path, "g")) == []
+
+
+def test_a_folder_that_executors_do_not_share_is_told(tmp_path: Path) -> None:
+    staging(tmp_path / "driver")
+    with pytest.raises(
+        StoreError, match=r"does not exist on .*must name a folder that the driver and all executors share"
+    ):
+        Staging(tmp_path / "executor", "g").check_live(EpochPartition(1, 0))
+
+
+def test_a_missing_folder_is_named_and_never_filled_again(tmp_path: Path) -> None:
+    made = staging(tmp_path, (1, 2))
+    made.check_present(2)
+    shutil.rmtree(made.folder / "e-0000000002")
+    with pytest.raises(StoreError, match=r"e-0000000002 is missing.*--accept-loss g/2"):
+        made.check_present(2)
+    made.check_present(2, swept=True)
+    shutil.rmtree(made.folder)
+    with pytest.raises(StoreError, match="v1/g is missing"):
+        made.check_present(2, swept=True)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    made, part = staging(tmp_path), EpochPartition(1, 0)
+    assert not made.is_lost(part)
+    made.publish(part, batch("a"))
+    made.confirm(part)
+    assert not made.is_lost(part)
+    made.withdraw(part)
+    with pytest.raises(StoreError, match=r"p-00000\.arrow is missing.*--accept-loss g/1"):
+        made.is_lost(part)
+    made.accept_loss(1)
+    assert made.is_lost(part)

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import re
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from pyspark.sql.types import StructType
 from jmsjca import DeliveryMode, Queue
 from jmsjca.errors import InvalidOptionError
 from jmsjca.spark import SCHEMA, JmsDataSource
+from jmsjca.spark.repair import repair
 
 pytestmark = pytest.mark.spark
 
@@ -80,6 +83,79 @@ def test_a_batch_looks_and_takes_nothing(spark, broker):
     assert [row.text for row in frame.orderBy("_seq").collect()] == ["a", "b", "c"]
     assert frame.count() == frame.count() == 3
     assert broker.depth().ready == 3
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_several_queues_are_browsed_in_several_partitions(spark, broker, parts):
+    texts = [f"m{n:02}" for n in range(40)]
+    broker.send(*texts)
+    rows = [("b1",), ("b2",)]
+    spark.createDataFrame(rows, "text string").write.format("jms").options(url=broker.url).mode("append").save("bills")
+    options = broker.sink(destination=None, destinations="orders,bills", partitions=parts)
+    frame = spark.read.format("jms").options(**options).load()
+    assert frame.rdd.getNumPartitions() == 2 * parts
+    found = frame.orderBy("destination", "_seq").collect()
+    assert [row.text for row in found if row.destination == "queue:orders"] == texts
+    assert sorted(row.text for row in found if row.destination == "queue:bills") == ["b1", "b2"]
+    used = {row._partition for row in found}
+    assert len(used) > parts
+    assert broker.depth().ready == 40
+
+
+def test_a_stream_reads_several_queues(spark, broker):
+    broker.send(*"abc")
+    table = spark.createDataFrame([("d",)], "text string")
+    table.write.format("jms").options(url=broker.url).mode("append").save("bills")
+    to_parquet(spark, broker, destination="", destinations="orders,bills")
+    assert sorted(written(spark, broker)) == [*"abcd"]
+
+
+def test_a_checkpoint_is_refused_for_another_queue(spark, broker):
+    broker.send("a")
+    to_parquet(spark, broker)
+    with pytest.raises(Exception, match="This checkpoint belongs to queue:orders at embedded://"):
+        to_parquet(spark, broker, destination="bills")
+
+
+def test_a_lost_epoch_is_named_and_its_loss_can_be_accepted(spark, broker):
+    broker.send("a")
+    to_parquet(spark, broker)
+    forget_commit(broker, 0)
+    shutil.rmtree(broker.location)
+    broker.send("b")
+    with pytest.raises(Exception, match=r"is missing, with the messages of epoch 1.*--accept-loss") as raised:
+        to_parquet(spark, broker)
+    assert broker.waiting() == ["b"]
+    accepted = re.search(r"--accept-loss (\w+/1)", str(raised.value))[1]
+    broker.location.mkdir()
+    repair(broker.location, [accepted])
+    (broker.folder / "out").rename(broker.folder / "old")
+    to_parquet(spark, broker)
+    assert written(spark, broker) == ["b"]
+
+
+def test_executors_log_through_the_worker_logs_of_spark(spark, broker):
+    broker.send("a", "b")
+    spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    try:
+        to_parquet(spark, broker, dedupKey="JMSCorrelationID")
+        logs = spark.tvf.python_worker_logs().filter("logger = 'jmsjca.spark'")
+        messages = [row.msg for row in logs.select("msg").collect()]
+    finally:
+        spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "false")
+    assert any("have no JMSCorrelationID. They are read at least once" in text for text in messages), messages
+
+
+def test_a_source_may_have_a_name(spark, broker):
+    spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
+    try:
+        broker.send("a")
+        frame = spark.readStream.name("incoming").format("jms").options(**broker.given()).load()
+        checkpoint, out = str(broker.folder / "checkpoint"), str(broker.folder / "out")
+        run(frame.writeStream.format("parquet").option("path", out).option("checkpointLocation", checkpoint))
+        assert written(spark, broker) == ["a"]
+    finally:
+        spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")
 
 
 def test_a_message_that_cannot_be_decoded_hides_nothing(spark, broker):

@@ -15,8 +15,8 @@ MARK = "settled-before-staged"
 class SettleFirst(PartitionReader):
     """Settles, then stages; between the two, once, after a committed batch, it waits to be killed."""
 
-    def _stage_and_settle(self, connection, consumer, received):
-        unit = connection.unit(atomic=False)
+    def _stage_and_settle(self, lease, consumer, received):
+        unit = lease.connection.unit(atomic=False)
         unit.take(received)
         unit.commit()
         self._wait_for_the_kill()
