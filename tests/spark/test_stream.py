@@ -129,9 +129,8 @@ def test_a_lost_epoch_is_named_and_its_loss_can_be_accepted(spark, broker):
     accepted = re.search(r"--accept-loss (\w+/1)", str(raised.value))[1]
     broker.location.mkdir()
     repair(broker.location, [accepted])
-    (broker.folder / "out").rename(broker.folder / "old")
     to_parquet(spark, broker)
-    assert written(spark, broker) == ["b"]
+    assert sorted(written(spark, broker)) == ["a", "b"]  # the sink had the first batch
 
 
 def test_executors_log_through_the_worker_logs_of_spark(spark, broker):
