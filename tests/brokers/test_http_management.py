@@ -16,7 +16,7 @@ PAIRS = ["activemq-amqp", "activemq-stomp"]
 @pytest.fixture(scope="module")
 def management_url(broker_url):
     broker_url("activemq-amqp")
-    return f"http://127.0.0.1:{registry.shared('activemq').ports['jolokia']}/jolokia/"
+    return registry.shared("activemq").url("jolokia")
 
 
 @pytest.fixture(scope="module", params=PAIRS)

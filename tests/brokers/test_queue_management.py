@@ -17,7 +17,7 @@ BROKERS = ["artemis", "activemq", "qpid"]
 def url(request, broker_url, monkeypatch):
     url = broker_url(f"{request.param}-amqp")
     if request.param == "activemq":
-        url += f"?management_url=http://127.0.0.1:{registry.shared('activemq').ports['jolokia']}/jolokia/"
+        url += f"?management_url={registry.shared('activemq').url('jolokia')}"
     monkeypatch.setenv("JMSJCA_URL", url)
     return url
 

@@ -30,6 +30,9 @@ class ActiveMQ(Broker):
         command = java(f"{home}/*:{more}/*", properties, "org.apache.activemq.console.Main", *start)
         return [command[0], options, *command[1:]], None
 
+    def url(self, protocol):
+        return f"http://{HOST}:{self.ports['jolokia']}/jolokia/" if protocol == "jolokia" else super().url(protocol)
+
     def _management(self):
         """Return the folder with Jolokia, which offers the beans over HTTP, and with what the beans need."""
         return provide("activemq-management-2.1.2", lambda draft: download_all("activemq-management", draft))
