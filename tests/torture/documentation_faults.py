@@ -1,4 +1,4 @@
-"""Plants a fault for each sentence of the manual and each public method, and runs the test that proves it.
+"""Plants a fault for each sentence of the manual, each public method and some former defects; runs the test of each.
 
 ``python -m tests.torture.documentation_faults`` plants all of them; texts after it choose those whose sentence, method
 or test contains one of the texts. Tests run on the embedded broker in memory, each alone.
@@ -37,6 +37,7 @@ class Fault:
         new: The replacement.
         sentence: First cell of a row of ``docs/inbound-manual.md`` or ``docs/outbound-manual.md``.
         method: Public method, such as ``Session.commit``, for a fault that belongs to no row.
+        defect: What was wrong once, for a fault that repeats a defect that other clients or brokers showed.
         test: The test that must fail, as the row cites it. None stands for every test that the row cites.
         hangs: True if the promise is that something ends, so that a test which does not end has failed.
     """
@@ -46,13 +47,14 @@ class Fault:
     new: str
     sentence: str = ""
     method: str = ""
+    defect: str = ""
     test: str | None = None
     hangs: bool = False
 
     @property
     def subject(self) -> str:
-        """The sentence or the method."""
-        return self.sentence or self.method
+        """The sentence, the method or the defect."""
+        return self.sentence or self.method or self.defect
 
 
 class Report(NamedTuple):

@@ -33,8 +33,8 @@ def test_every_fault_fits_the_source_and_the_documentation(fault) -> None:
         assert fault.test in (None, *cited_tests(fault.sentence))
     else:
         file, _, name = fault.test.partition("::")
-        assert name in named_in(file)
-        assert any(fault.method in names for names in public_members())
+        assert name.partition("[")[0] in named_in(file)
+        assert fault.defect or any(fault.method in names for names in public_members())
 
 
 @pytest.mark.parametrize("row", read_rows(), ids=lambda row: row.sentence)
