@@ -4,12 +4,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import ClassVar
 
 from jmsjca.config.text import check_text
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import Message
+from jmsjca.messages.message import time_of_send
 from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.codec import (
     Content,
@@ -28,6 +30,7 @@ __all__ = [
     "TRANSACTION",
     "Dialect",
     "destination_of",
+    "time_to_live",
 ]
 
 TRANSACTION = {"transaction": "t"}
@@ -211,3 +214,8 @@ class Dialect(ABC):
 def destination_of(source: Destination | Subscription) -> Destination:
     """Return the destination of a source: the topic of a subscription, else the destination itself."""
     return source.topic if isinstance(source, Subscription) else source
+
+
+def time_to_live(message: Message, expiration: datetime) -> int:
+    """Return the milliseconds from the timestamp of a message, or from now if it has none, to its expiration."""
+    return round((expiration - (message.timestamp or time_of_send())).total_seconds() * 1000)

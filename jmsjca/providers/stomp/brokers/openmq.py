@@ -12,6 +12,7 @@ from jmsjca.providers.stomp.brokers.dialect import (
     INDIVIDUAL_ACK_PREFIX,
     Dialect,
     destination_of,
+    time_to_live,
 )
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Content, is_property
 from jmsjca.providers.stomp.protocol.frames import Frame
@@ -76,8 +77,7 @@ class OpenMQ(Dialect):
         mode = {_MODE: "true" if message.delivery_mode is DeliveryMode.PERSISTENT else "false"}
         if message.expiration is None:
             return mode
-        left = message.expiration.timestamp() - (message.timestamp or message.expiration).timestamp()
-        return {**mode, "expires": str(max(round(left * 1000), 1))}
+        return {**mode, "expires": str(max(time_to_live(message, message.expiration), 1))}
 
     def is_header_property(self, name: str) -> bool:
         """Return True if the name is an identifier: the bridge makes a property of each header, or refuses it."""

@@ -29,6 +29,7 @@ from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.brokers.dialect import (
     Dialect,
     destination_of,
+    time_to_live,
 )
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Content
 from jmsjca.providers.stomp.errors import BrokerRefusedError
@@ -75,8 +76,7 @@ class RabbitMQ(Dialect):
             name["content-type"] = "text/plain"
         if message.expiration is None:
             return name
-        left = message.expiration.timestamp() - (message.timestamp or message.expiration).timestamp()
-        return {**name, "expiration": str(max(round(left * 1000), 0))}
+        return {**name, "expiration": str(max(time_to_live(message, message.expiration), 0))}
 
     def content(self, frame: Frame) -> Content:
         """Return the kind of a body by its MIME type."""

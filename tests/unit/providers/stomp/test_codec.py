@@ -2,6 +2,7 @@
 
 import json
 import math
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -297,3 +298,14 @@ def test_it_is_moved_as_its_bytes_and_the_next_is_handled(line, mode, ours):
 def _moved(line):
     sent = [(dict(headers), body) for command, headers, body in read(bytes(line.channel.written)) if command == "SEND"]
     return [(headers["destination"], json.loads(headers["_jmsjca"])["k"], body) for headers, body in sent]
+
+
+@pytest.mark.parametrize("server", ["RabbitMQ/3", "Eclipse OpenMQ(tm)"])
+@pytest.mark.parametrize("disabled", [True, False])
+def test_time_to_live_is_that_of_the_send_also_without_a_timestamp(server, disabled):
+    now = datetime.now(UTC)
+    message = TextMessage("a")
+    message.timestamp, message.expiration = None if disabled else now, now + timedelta(hours=1)
+    headers = dialect_for(server, "1.2").broker_headers(message)
+    left = int(headers.get("expires") or headers["expiration"])
+    assert 1_800_000 < left <= 3_600_001
