@@ -10,7 +10,7 @@ from weakref import WeakSet
 from jmsjca.arguments import check_instance, check_text_or_none, check_timeout
 from jmsjca.config.activation_spec_fields import ListenerFields
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.credentials import CredentialSource, check_source
+from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import read_options
 from jmsjca.config.settings import FactoryKind, Limits
@@ -119,6 +119,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         self._credentials = credentials
         self._converters = Converters(converters, map_messages=map_messages or None)
         self._sending_factory: ConnectionFactory | None = None
+        self._factories: WeakSet[ConnectionFactory] = WeakSet()
         self._naming = NamingContext(NamingContext.default())
         self._activations: list[Activation] = []
         self._loop = HandlerLoop()
@@ -294,7 +295,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         Args:
             connection_url: URL of the broker, or ``lookup://name`` for a bound factory; None for the adapter's.
             user_name: User name; None for the adapter's, unless the factory has a URL with a user name of its own.
-            password: Password of ``user_name``; ignored without a user name.
+            password: Password; None for the adapter's, as for the user name.
             options: Options, which override those of the adapter.
             kind: "unified", or "queue" or "topic" for a factory of one messaging domain.
             credentials: As for `ConnectionFactory`.
@@ -309,9 +310,11 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         """
         url = connection_url or ""
         own = url.startswith(LOOKUP) or (url and ConnectionURL.parse(url).user_name is not None)
-        if user_name is None and credentials is None and not own:
-            user_name, password, credentials = self._user_name, self._password, self._credentials
-        return FACTORIES[kind](
+        if credentials is None and not own and not is_url(user_name):
+            base = Login(url, self._user_name, self._password, self._credentials)
+            login = base.fill_in(user_name, password)
+            user_name, password, credentials = login.user_name, login.password, login.source
+        factory = FACTORIES[kind](
             connection_url or self._require_url(),
             user_name=user_name,
             password=password,
@@ -326,6 +329,15 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             converters=self._converters,
             transaction_locator=transaction_locator,
         )
+        with self._lock:
+            self._factories.add(factory)
+        return factory
+
+    @property
+    def connection_factories(self) -> "Sequence[ConnectionFactory]":
+        """The connection factories that `connection_factory` has created and that are still referenced."""
+        with self._lock:
+            return tuple(self._factories)
 
     @property
     def sender(self) -> Sender:
@@ -411,7 +423,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
 
     def _reset_after_fork(self) -> None:
         """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._monitor = StatusMonitor()
         self._started = False
 

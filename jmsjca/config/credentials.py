@@ -139,7 +139,7 @@ class Login:
     Attributes:
         url: The connection URL.
         user_name: The user name; None for the one in the URL, if any.
-        password: The password of ``user_name``.
+        password: The password of ``user_name``, or of the user name in the URL.
         source: The source of the credentials, asked at each connection; None for the user name and the password.
     """
 
@@ -147,6 +147,21 @@ class Login:
     user_name: str | None = None
     password: str | None = field(default=None, repr=False)
     source: CredentialSource | None = field(default=None, repr=False)
+
+    def fill_in(self, user_name: str | None, password: str | None) -> "Login":
+        """Return the login of the next level of configuration: each value that it does not have is this login's.
+
+        A source of credentials is a whole: a user name replaces it, and a password alone does not change it.
+
+        Args:
+            user_name: The user name of that level; None or empty for that of this login.
+            password: The password of that level; None for that of this login.
+        """
+        if user_name:
+            return replace(
+                self, user_name=user_name, password=self.password if password is None else password, source=None
+            )
+        return self if password is None or self.source is not None else replace(self, password=password)
 
     def override(self, user_name: str | None, password: str | None) -> "Login":
         """Return the login with other credentials, or with the URL that the user name is.

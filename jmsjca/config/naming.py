@@ -20,6 +20,7 @@ _WITH_OPTIONS = "jmsjca://"
 _REFERENCES = (LOOKUP, _ADMINISTERED, _WITH_OPTIONS)
 _GROUP = "jmsjca.names"
 _MOST_REFERENCES = 8
+_MOST_CACHED = 1000
 _CLASSES: Mapping[DestinationKind, type[Destination]] = {"queue": Queue, "topic": Topic}
 
 
@@ -33,6 +34,8 @@ class NamingContext:
     def __init__(self, parent: "NamingContext | None" = None) -> None:
         self._parent = parent
         self._objects: dict[str, object] = {}
+        self._changes = 0
+        self._destinations: dict[tuple[str, DestinationKind], tuple[int, Destination]] = {}
         self._lock = threading.Lock()
 
     @classmethod
@@ -74,6 +77,7 @@ class NamingContext:
             if name in self._objects:
                 raise ConfigurationError(f"The name {excerpt(name)!r} is bound already; rebind() replaces its object.")
             self._objects[name] = value
+            self._changes += 1
 
     def rebind(self, name: str, value: object) -> None:
         """Bind an object to a name, whether or not the name is bound.
@@ -84,6 +88,7 @@ class NamingContext:
         name = _key(name)
         with self._lock:
             self._objects[name] = value
+            self._changes += 1
 
     def unbind(self, name: str) -> None:
         """Remove a name from this context; a name that is not bound is no error (``javax.naming.Context.unbind``).
@@ -94,6 +99,7 @@ class NamingContext:
         name = _key(name)
         with self._lock:
             self._objects.pop(name, None)
+            self._changes += 1
 
     def lookup(self, name: str) -> object:
         """Return the object of a name, from this context or its parent.
@@ -119,6 +125,32 @@ class NamingContext:
             known = {bound.lower(): bound for bound in self}
             hint = did_you_mean(name.lower(), known) if known else "(nothing is bound)"
             raise NameNotFoundError(f"Nothing is bound to the name {excerpt(name)!r} {hint}.") from None
+
+    def destination(self, name: str, kind: DestinationKind) -> Destination:
+        """Return the destination that a name stands for, as `resolve_destination`.
+
+        It is cached until a name is bound, rebound or unbound here or in a parent (JMSJCA manual, "Administrative
+        objects").
+
+        Args:
+            name: The name, such as ``lookup://jms/orders``.
+            kind: The kind that the destination must have.
+
+        Raises:
+            JMSError: As `resolve_destination`.
+        """
+        changes = self._count_changes()
+        known, found = self._destinations.get((name, kind), (-1, None))
+        if found is None or known != changes:
+            found = resolve_destination(name, kind, self)
+            if len(self._destinations) >= _MOST_CACHED:
+                self._destinations.clear()
+            self._destinations[name, kind] = changes, found
+        return found
+
+    def _count_changes(self) -> int:
+        """Return how often names were bound or unbound, here and in the parents."""
+        return self._changes + (0 if self._parent is None else self._parent._count_changes())  # noqa: SLF001  # own class
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names, sorted, those of the parent included."""

@@ -245,6 +245,8 @@ class OutboundOptions:
     Attributes:
         ignore_transacted: True if each session is transacted, whatever ``create_session`` asks for
             (``JMSJCA.IgnoreTx``). The default is the opposite of ``JMSJCA.ACC``, that is ``managed``.
+        no_factory_cache: True to look up the factory of a ``lookup://`` URL for each connection
+            (``JMSJCA.nocfcache``).
         producer_pooling: True if a closed producer is kept for reuse; None for the value of the factory.
         idle_timeout: Seconds without a successful use after which a pooled connection is checked; None for the value
             of the factory.
@@ -261,6 +263,7 @@ class OutboundOptions:
     """
 
     ignore_transacted: bool = False
+    no_factory_cache: bool = False
     producer_pooling: bool | None = None
     idle_timeout: float | None = None
     pool_min_size: int | None = None
@@ -284,7 +287,6 @@ class OutboundOptions:
         Raises:
             InvalidOptionError: A value is invalid.
         """
-        _parse_boolean("JMSJCA.nocfcache", options)
         locator = options.get("JMSJCA.LocatorClass", "").strip() or None
         is_client = _parse_boolean("JMSJCA.ACC", options, default=not (has_locator or locator))
         is_bypassed = _parse_boolean("JMSJCA.BypassRA", options)
@@ -297,6 +299,7 @@ class OutboundOptions:
             no_xa=_parse_boolean("JMSJCA.NoXA", options, default=is_client),
             ignore_transacted=_parse_boolean("JMSJCA.IgnoreTx", options, default=not is_client) and not is_bypassed,
             strict=_parse_boolean("JMSJCA.Strict", options),
+            no_factory_cache=_parse_boolean("JMSJCA.nocfcache", options),
             producer_pooling=_parse_boolean("JMSJCA.producerpooling", options) if pooling else None,
             idle_timeout=_parse_milliseconds("JMSJCA.idletimeout", idle) if idle else None,
             pool_min_size=_parse_size("JMSJCA.poolminsize", smallest, 0) if smallest else None,

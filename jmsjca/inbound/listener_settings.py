@@ -1,9 +1,11 @@
 """The connection settings of a listener: its URL, and the credentials that take precedence."""
 
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.credentials import Login
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.errors import ConfigurationError
 from jmsjca.outbound.factory import ConnectionFactory, look_up_factory
@@ -20,26 +22,30 @@ def listener_settings(
 ) -> ConnectionSettings:
     """Return the settings of a listener's connections.
 
-    The credentials are those of the spec, else those of the factory that its URL refers to, else those in its URL, else
-    those of the adapter.
+    User name and password, each by itself, are those of the spec, else those of the factory that its URL refers to,
+    else those in its URL, else those of the adapter (JMSJCA manual, "ConnectionURL").
 
     Args:
         spec: The activation spec, as the application wrote it.
         factory: The factory that the URL of the spec refers to; None for another URL.
         defaults: The URL in use, with the limits and the credentials of the adapter.
     """
-    url, limits = defaults.url, defaults.limits
-    client_id = spec.effective_client_id
-    if spec.user_name:
-        password = spec.password.get_secret_value() if spec.password else None
-        return ConnectionSettings(url, spec.user_name, password, client_id, limits)
-    login = factory.login if factory else None
-    if login and (login.user_name or login.source):
-        return ConnectionSettings(url, login.user_name, login.password, client_id, limits, source=login.source)
-    own = ConnectionURL.parse(url) if spec.connection_url else None
-    if own and own.user_name:  # the spec's URL has its own credentials; the adapter's are for another broker
-        return ConnectionSettings(url, client_id=client_id, limits=limits)
-    return ConnectionSettings(url, defaults.user_name, defaults.password, client_id, limits, source=defaults.source)
+    url = defaults.url
+    if spec.connection_url and ConnectionURL.parse(url).user_name:  # the adapter's credentials are for another broker
+        login = Login(url)
+    else:
+        login = Login(url, defaults.user_name, defaults.password, defaults.source)
+    if factory:
+        found = factory.login
+        login = found if found.source else login.fill_in(found.user_name, found.password)
+    login = login.fill_in(spec.user_name, spec.password.get_secret_value() if spec.password else None)
+    return replace(
+        defaults,
+        user_name=login.user_name,
+        password=login.password,
+        source=login.source,
+        client_id=spec.effective_client_id,
+    )
 
 
 def factory_of_spec(spec: "ActivationSpec", naming: NamingContext) -> ConnectionFactory | None:

@@ -12,9 +12,11 @@ from jmsjca import __version__
 from jmsjca.adapter import ResourceAdapter, managed_adapters
 from jmsjca.arguments import did_you_mean
 from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.credentials import is_url
 from jmsjca.errors import ConfigurationError, NameNotFoundError, NotSupportedError, excerpt
 from jmsjca.inbound import Activation, DistributedActivation
 from jmsjca.management.insight import Insight
+from jmsjca.outbound import ConnectionFactory
 
 __all__ = ["ActivationBean", "AdapterBean", "Bean", "MBeanServer", "ServerBean"]
 
@@ -257,8 +259,8 @@ class AdapterBean(Bean):
 
     @property
     def connection_factories_info(self) -> str:
-        """The counters of the sending pool as lines ``name=value``; nothing before its first use."""
-        return "\n".join(f"{name}={value}" for name, value in self._adapter.pool_stats().items())
+        """A line for each connection factory: what it is, its attributes, and the counters of its sending pool."""
+        return "\n".join(sorted(map(_describe, self._adapter.connection_factories)))
 
     def get_ra_info(self) -> str:
         """Return the attribute ``RAInfo``."""
@@ -404,6 +406,19 @@ def _sides(activations: Sequence[Activation]) -> Iterator[Activation]:
         yield activation
         if isinstance(activation, DistributedActivation):
             yield activation.topic_side
+
+
+def _describe(factory: ConnectionFactory) -> str:
+    """Return a factory and its attributes as text, without a password. Counters are there once its pool is used."""
+    attributes = {
+        "user_name": factory.login.user_name if not is_url(factory.login.user_name) else None,
+        "client_id": factory.client_id,
+        "producer_pooling": factory.producer_pooling,
+        "idle_timeout": factory.idle_timeout,
+        **factory.pool_stats(),
+    }
+    shown = "; ".join(f"{name}={value}" for name, value in attributes.items() if value is not None)
+    return f"{factory!r}: {shown}"
 
 
 def _server_type(url: str | None) -> str:

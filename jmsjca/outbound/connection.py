@@ -108,6 +108,7 @@ class Connection(Closeable):
         enlist: Makes the enlistment in the transactions of a transaction manager; None without a manager.
         strict: True to refuse what Jakarta EE forbids in its containers (option ``JMSJCA.Strict``).
         kept: A connection of the same settings that a transaction has kept, to go on with; None to open one.
+        producer_pooling: True if each session pools its closed producers (option ``JMSJCA.producerpooling``).
 
     Raises:
         JMSError: The broker cannot be reached, or refuses the connection.
@@ -124,6 +125,7 @@ class Connection(Closeable):
         enlist: Callable[[spi.Connection], Enlistment] | None = None,
         strict: bool = False,
         kept: "Connection | None" = None,
+        producer_pooling: bool = False,
     ) -> None:
         self._fork_guard = ForkGuard()
         self._settings = settings
@@ -149,6 +151,7 @@ class Connection(Closeable):
             ignore_transacted=ignore_transacted,
             enlistment=enlistment,
             strict=strict,
+            producer_pooling=producer_pooling,
         )
         self._lock = threading.Lock()
         self._sessions: list[BaseSession] = []

@@ -9,7 +9,7 @@ from typing import Protocol, Self, TypeVar, cast
 
 from jmsjca import spi
 from jmsjca.arguments import GuardedAttributes
-from jmsjca.config.naming import NamingContext, is_reference, resolve_destination
+from jmsjca.config.naming import NamingContext, is_reference
 from jmsjca.config.settings import Limits
 from jmsjca.destinations import Destination, DestinationKind
 from jmsjca.errors import IllegalStateError, JMSError
@@ -114,6 +114,7 @@ class ConnectionContext:
         ignore_transacted: True if each session is transacted, whatever its creation asks for.
         enlistment: Joins the sessions to the transactions of a transaction manager; None without one.
         strict: True to refuse what Jakarta EE forbids in its containers.
+        producer_pooling: True if each session pools its closed producers.
         temporaries: The temporary destinations that the sessions have created and not deleted.
     """
 
@@ -127,6 +128,7 @@ class ConnectionContext:
     ignore_transacted: bool = False
     enlistment: Enlistment | None = None
     strict: bool = False
+    producer_pooling: bool = False
     temporaries: set[Destination] = field(default_factory=set[Destination])
     report: Callable[[JMSError], None] = field(default=lambda _: None)
 
@@ -183,7 +185,7 @@ class ConnectionContext:
             raise IllegalStateError(f"{target}: the connection is for {self.domain}s only; use a ConnectionFactory.")
         if not is_reference(target.name):
             return target
-        return cast("D", resolve_destination(target.name, target.kind, self.naming))
+        return cast("D", self.naming.destination(target.name, target.kind))
 
 
 class Closeable(GuardedAttributes, ABC):

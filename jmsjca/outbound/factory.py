@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import NoneType
 from typing import Any, TypeVar
@@ -40,6 +41,35 @@ _SENDERS = 8  # connections: of all brokers, one is busy with far more than eigh
 _PATIENCE = 30.0  # seconds
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class _Given:
+    """The arguments of a factory that name its broker. Without a text form: they may be secret."""
+
+    connection_url: str
+    user_name: str | None
+    password: str | None
+    credentials: CredentialSource | None
+    options: dict[str, str]
+
+    def resolve(self, naming: NamingContext | None) -> tuple[Login, dict[str, str]]:
+        """Return the login and the options. Values that are not given are those of the factory bound to the URL.
+
+        Raises:
+            NameNotFoundError: The name of a ``lookup://`` URL is not bound.
+            ConfigurationError: The object that is bound to it is no connection factory.
+            InvalidURLError: The user name is a URL that does not parse.
+        """
+        login, options = Login(self.connection_url), self.options
+        if self.connection_url.startswith(LOOKUP):
+            bound = look_up_factory(self.connection_url, naming)
+            login, options = bound.login, {**bound.own_options, **options}
+        if self.credentials is not None:
+            return Login(login.url, self.user_name, source=self.credentials), options
+        if is_url(self.user_name):
+            return login.override(self.user_name, self.password), options
+        return login.fill_in(self.user_name, self.password), options
+
+
 class ConnectionFactory(GuardedAttributes, SendsMessages):
     """Creates connections to one broker. It opens nothing by itself, and can be pickled if its hooks can.
 
@@ -48,10 +78,11 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
 
     Args:
         connection_url: URL of the broker, for example ``embedded:///var/lib/app/broker.db``; or ``lookup://name`` for
-            the URL, the credentials and the options of the factory that is bound to a name.
+            the URL, the credentials and the options of the factory that is bound to a name. It is looked up once; with
+            the option ``JMSJCA.nocfcache``, which a pickled factory does not follow, for each connection.
         user_name: User name; None for the one in the URL, if any. A connection URL here takes the place of
             ``connection_url`` (see `create_connection`).
-        password: Password of ``user_name``; ignored without a user name. It appears in no text form.
+        password: Password of ``user_name``, or of the user name in the URL. It appears in no text form.
         credentials: Takes the place of user name and password: a pair of both; a function that returns a pair, called
             at each new connection; or ``env:NAME`` or ``file:PATH``, read at each new connection, which hold
             ``user:password``, or only the password of ``user_name``.
@@ -60,7 +91,8 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             `parse_options`. Options in the URL take precedence.
         limits: Bounds of each connection; None for the defaults.
         hooks: Hooks around sends, the outermost first. They are pickled with the factory.
-        producer_pooling: Recorded, and without effect in this release; ``JMSJCA.producerpooling`` overrides it.
+        producer_pooling: True if each session keeps closed producers for reuse (JMSJCA manual, "ProducerPooling");
+            ``JMSJCA.producerpooling`` overrides it.
         idle_timeout: Seconds without a successful use after which a pooled connection is checked; the option
             ``JMSJCA.idletimeout`` overrides it.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`. It is not pickled.
@@ -111,14 +143,8 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._converters = converters
         self._pool: ConnectionPool | None = None
         self._sender: Sender | None = None
-        self._own_options = read_options(options)
-        login = Login(connection_url)
-        if connection_url.startswith(LOOKUP):
-            bound = look_up_factory(connection_url, naming)
-            login, self._own_options = bound.login, {**bound.own_options, **self._own_options}
-        if credentials is not None:
-            login = Login(login.url, user_name, source=credentials)
-        self._login: Login = login.override(user_name, password) if credentials is None else login
+        given = _Given(connection_url, user_name, password, credentials, read_options(options))
+        self._login, self._own_options = given.resolve(naming)
         self._url = ConnectionURL.parse(self._login.url)
         self._limits = limits or Limits()
         self._client_id = client_id
@@ -130,6 +156,8 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._locator = _locator(transaction_locator, self._options) if self._options.managed else None
         pooling, idle = self._options.producer_pooling, self._options.idle_timeout
         self._producer_pooling = producer_pooling if pooling is None else pooling
+        looks_up = connection_url.startswith(LOOKUP) and self._options.no_factory_cache
+        self._lookup = given if looks_up else None
         self._idle_timeout = idle_timeout if idle is None else idle
 
     @property
@@ -154,7 +182,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
 
     @property
     def producer_pooling(self) -> bool:
-        """The configured producer pooling, which has no effect in this release."""
+        """True if each session keeps closed producers for reuse."""
         return self._producer_pooling
 
     @property
@@ -259,15 +287,17 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             domain=self._domain,
             naming=self._naming,
             ignore_transacted=self._options.ignore_transacted,
+            producer_pooling=self._producer_pooling,
         )
 
     def _settings_for(self, user_name: str | None, password: str | None) -> ConnectionSettings:
         _check_login(user_name, password)
-        login = self._login.override(user_name, password)
+        own, options = self._lookup.resolve(self._naming) if self._lookup else (self._login, self._own_options)
+        login = own.override(user_name, password)
         if is_url(user_name):
             find_provider(ConnectionURL.parse(login.url).protocol)  # raises for a user name with :// that is no URL
         return ConnectionSettings(
-            add_options(login.url, provider_options(self._own_options)),
+            add_options(login.url, provider_options(options)),
             login.user_name,
             login.password,
             self._client_id,
@@ -281,7 +311,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         return {} if pool is None else pool.get_stats()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_naming": None, "_pool": None, "_sender": None}
+        return {**self.__dict__, "_naming": None, "_lookup": None, "_pool": None, "_sender": None}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._url}>"

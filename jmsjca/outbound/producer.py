@@ -27,6 +27,7 @@ from jmsjca.outbound.delivery_options import (
     checked_seconds,
     checked_text,
 )
+from jmsjca.outbound.producer_pool import ProducerPool
 from jmsjca.outbound.session_lock import SessionLock
 
 __all__ = ["JMSProducer", "MessageProducer", "ProducerOptions"]
@@ -46,6 +47,9 @@ class BaseProducer(DeliveryOptions):
         resolve: Returns each destination as it is at the broker.
     """
 
+    _pool: ProducerPool | None = None
+    _failed: bool = False  # a producer that failed does not return to its pool
+
     def __init__(self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends, resolve: Resolve) -> None:
         self._send_in_unit = send
         self._lock = lock
@@ -64,8 +68,13 @@ class BaseProducer(DeliveryOptions):
         def send(message: Message, to: Destination) -> None:
             """Begin to send a message."""
             futures.append(self._asynchronous.send(message, to, on_completion))
+            if self._pool is not None:
+                futures[-1].add_done_callback(self._record_outcome)
 
         return send
+
+    def _record_outcome(self, sent: "Future[Message]") -> None:
+        self._failed = self._failed or sent.exception() is not None
 
     def _send(
         self,
@@ -94,7 +103,11 @@ class BaseProducer(DeliveryOptions):
             message.priority = urgency
             message.delivery_time = now + _whole_milliseconds(delay) if delay else None
             message.expiration = now + _whole_milliseconds(life) if life else None
-            (send or self._send_in_unit)(message, to)
+            try:
+                (send or self._send_in_unit)(message, to)
+            except BaseException:
+                self._failed = True
+                raise
 
 
 class MessageProducer(BaseProducer, Closeable):
@@ -109,22 +122,27 @@ class MessageProducer(BaseProducer, Closeable):
         asynchronous: The asynchronous sends of the session.
         resolve: Returns each destination as it is at the broker.
         destination: The destination; None if each send names one.
+        pool: The pool of the session; None without one.
 
     Raises:
         InvalidDestinationError: The value is no destination.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  # the session gives them
         self,
         send: Send,
         lock: SessionLock,
         asynchronous: AsynchronousSends,
         resolve: Resolve,
         destination: Destination | None,
+        pool: ProducerPool | None = None,
     ) -> None:
         super().__init__(send, lock, asynchronous, resolve)
         self._closed = False
         self._destination = None if destination is None else self._resolved(destination)
+        self._pool = pool
+        if pool is not None:
+            self._message_ids = pool.take(self._destination) or self._message_ids
 
     @property
     def closed(self) -> bool:
@@ -245,6 +263,8 @@ class MessageProducer(BaseProducer, Closeable):
             IllegalStateError: A completion listener of the session calls it.
         """
         self._asynchronous.wait("MessageProducer.close()")
+        if self._pool is not None and not (self._failed or self.closed):
+            self._pool.put(self._destination, self._message_ids)
         self._closed = True
 
     def check_open(self) -> None:

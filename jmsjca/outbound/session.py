@@ -30,6 +30,7 @@ from jmsjca.outbound.managed_mode import ManagedMode
 from jmsjca.outbound.message_factory import MessageFactory
 from jmsjca.outbound.message_listeners import ListenerDispatcher
 from jmsjca.outbound.producer import MessageProducer
+from jmsjca.outbound.producer_pool import ProducerPool
 from jmsjca.outbound.session_checks import check_selector, check_subscription, require_capability
 from jmsjca.outbound.session_mode import ListenerTransaction, SessionMode, SessionTransacted
 from jmsjca.outbound.unit_of_work import TransactionBlock, UnitOfWork
@@ -72,6 +73,7 @@ class BaseSession(MessageFactory, Closeable):
         self._asynchronous = AsynchronousSends(mode, context.hooks, context.limits.sends_in_flight)
         self._listeners = ListenerDispatcher(mode, context.state, context.report)
         self._receivers: list[PrefetchingReceiver] = []
+        self._producers = ProducerPool() if context.producer_pooling else None
         self._block = TransactionBlock()
         self._transacted = transacted
         self._acknowledge_mode = acknowledge_mode
@@ -302,6 +304,8 @@ class BaseSession(MessageFactory, Closeable):
         self._listeners.close()  # listeners may use the session until they have returned
         self._asynchronous.wait("close()")
         self._lock.closed = True
+        if self._producers is not None:
+            self._producers.clear()
         for receiver in self._receivers:
             receiver.interrupt()
         # On a lost connection there is nothing to end: the broker redelivers by itself.
@@ -397,7 +401,8 @@ class BaseSession(MessageFactory, Closeable):
         return self._context.resolve(Topic(name))
 
     def _producer_for(self, destination: Destination | None) -> MessageProducer:
-        return MessageProducer(self._send, self._lock, self._asynchronous, self._context.resolve, destination)
+        parts = self._send, self._lock, self._asynchronous, self._context.resolve
+        return MessageProducer(*parts, destination, self._producers)
 
     def _check_open(self) -> None:
         self._lock.check_open()
@@ -413,6 +418,8 @@ class Session(BaseSession):
 
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """Create a producer. Without a destination each send names one.
+
+        With ``producer_pooling`` of the factory it continues one for the same destination that was closed before.
 
         Raises:
             InvalidDestinationError: The value is no destination.

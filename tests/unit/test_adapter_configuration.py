@@ -7,6 +7,7 @@ import types
 import pytest
 
 from jmsjca import ActivationSpec, ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
+from jmsjca.config import ConnectionURL, Credentials
 from jmsjca.config.naming import NamingContext
 from jmsjca.descriptors import read
 from jmsjca.errors import (
@@ -302,3 +303,93 @@ def test_request_looks_its_destination_up(adapter):
 
     with adapter:
         assert adapter.request("lookup://jms/quotes", "pear", timeout=30).body == "one pear"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ("a", "pa")),
+        ({"user_name": "f"}, ("f", "pa")),
+        ({"password": "pf"}, ("a", "pf")),
+        ({"user_name": "f", "password": "pf"}, ("f", "pf")),
+        ({"user_name": "", "password": ""}, ("a", "")),
+    ],
+)
+def test_user_name_and_password_of_a_factory_fill_in_each_by_itself(given, expected):
+    adapter = ResourceAdapter("embedded://naming", "a", "pa")
+    factory = adapter.connection_factory(**given)
+    assert (factory.login.user_name, factory.login.password) == expected
+    adapter.naming.bind("CF", factory)
+    alias = adapter.connection_factory("lookup://CF", password="other")  # noqa: S106  # no secret
+    assert (alias.login.user_name, alias.login.password) == (expected[0], "other")
+
+
+@pytest.mark.parametrize(
+    ("factory", "spec", "expected"),
+    [
+        ({}, {}, ("a", "pa")),
+        ({}, {"user_name": "s"}, ("s", "pa")),
+        ({}, {"password": "ps"}, ("a", "ps")),
+        ({"user_name": "f"}, {}, ("f", "pa")),
+        ({"user_name": "f"}, {"password": "ps"}, ("f", "ps")),
+        ({"user_name": "f", "password": "pf"}, {"user_name": "s"}, ("s", "pf")),
+        ({"user_name": "f", "password": "pf"}, {"user_name": "s", "password": "ps"}, ("s", "ps")),
+    ],
+)
+def test_user_name_and_password_of_a_spec_fill_in_each_by_itself(factory, spec, expected):
+    adapter = ResourceAdapter("embedded://naming", "a", "pa")
+    adapter.naming.bind("CF", ConnectionFactory("embedded://other", **factory))
+    url = "lookup://CF" if factory else None
+    activation = adapter.activate(ActivationSpec(destination="q", connection_url=url, **spec), print)
+    assert activation._settings.credentials(ConnectionURL.parse("embedded://other")) == Credentials(*expected)
+
+
+@pytest.mark.parametrize(
+    ("url", "password", "expected"),
+    [
+        ("amqp://u@h", "given", Credentials("u", "given")),
+        ("amqp://u:own@h", None, Credentials("u", "own")),
+        ("amqp://u:own@h", "given", Credentials("u", "given")),
+        ("amqp://h", "given", None),
+    ],
+)
+def test_password_without_a_user_name_is_that_of_the_user_in_the_url(url, password, expected):
+    factory = ConnectionFactory(url, password=password)
+    assert factory._settings_for(None, None).credentials(ConnectionURL.parse(url)) == expected
+    listener = ResourceAdapter("amqp://adapter", "a", "pa")
+    spec = ActivationSpec(destination="q", connection_url=url, password=password)
+    found = listener.activate(spec, print)._settings.credentials(ConnectionURL.parse(url))
+    assert found == (expected or Credentials("a", "given"))
+
+
+def test_source_of_credentials_is_not_mixed_with_user_name_and_password():
+    adapter = ResourceAdapter("embedded://naming", credentials=("a", "pa"))
+    assert adapter.connection_factory(password="dropped").login.source == ("a", "pa")  # noqa: S106  # no secret
+    named = adapter.connection_factory(user_name="f").login
+    assert (named.user_name, named.password, named.source) == ("f", None, None)
+
+
+def test_second_use_of_a_name_has_the_cached_destination(adapter):
+    adapter.naming.bind("jms/orders", Queue("q1234"))
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        first = session.create_queue("lookup://jms/orders")
+        assert session.create_queue("lookup://jms/orders") is first
+        assert session.create_producer(Queue("lookup://jms/orders")).destination is first
+
+
+def test_bound_factory_is_looked_up_for_each_connection_without_a_cache(adapter):
+    adapter.naming.bind("CF", ConnectionFactory("embedded://one", user_name="u1"))
+    cached = adapter.connection_factory("lookup://CF")
+    fresh = adapter.connection_factory("lookup://CF", options={"JMSJCA.nocfcache": "true"})
+    adapter.naming.rebind("CF", ConnectionFactory("embedded://two", user_name="u2", options={"k": "v"}))
+    settings = cached._settings_for(None, None)
+    assert (settings.url, settings.user_name) == ("embedded://one", "u1")
+    settings = fresh._settings_for(None, None)
+    assert (settings.url, settings.user_name) == ("embedded://two?k=v", "u2")
+    adapter.naming.rebind("CF", ConnectionFactory("embedded://two"))
+    send(fresh, "q", "to the new one")
+    assert received(ConnectionFactory("embedded://two"), "q") == "to the new one"
+    adapter.naming.unbind("CF")
+    with pytest.raises(NameNotFoundError):
+        fresh.create_connection()
+    assert pickle.loads(pickle.dumps(fresh)).login.url == "embedded://one"  # noqa: S301  # our own

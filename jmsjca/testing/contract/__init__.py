@@ -21,9 +21,11 @@ from jmsjca.testing.contract.exclusive_consumers import TestExclusiveConsumers
 from jmsjca.testing.contract.groups import TestGroupInteractions, TestGroups, TestWholeGroups
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness
 from jmsjca.testing.contract.messages import TestBodies, TestHeaders, TestObjects, TestProperties
+from jmsjca.testing.contract.pool_borrowers import TestBorrowers, TestWaitingBorrowers
 from jmsjca.testing.contract.pools import TestPools, TestPoolSizes, TestReplacedConnections
 from jmsjca.testing.contract.prefetch import TestGiveBack, TestLargeMessages
 from jmsjca.testing.contract.processes import TestConcurrentProcesses, TestCrashes, TestKilledProcesses
+from jmsjca.testing.contract.producer_pools import TestPooledProducers
 from jmsjca.testing.contract.receiving import TestDelivery, TestOrdering
 from jmsjca.testing.contract.selectors import TestSelectiveConsumers, TestSelectiveSubscriptions, TestSelectors
 from jmsjca.testing.contract.sending import TestDuplicates, TestManyDestinations, TestSending
@@ -46,6 +48,7 @@ __all__ = [
     "TestAdmin",
     "TestAsynchronousSends",
     "TestBodies",
+    "TestBorrowers",
     "TestBrowsing",
     "TestClientIds",
     "TestClosing",
@@ -76,6 +79,7 @@ __all__ = [
     "TestOrdering",
     "TestPipelinedSends",
     "TestPoolSizes",
+    "TestPooledProducers",
     "TestPools",
     "TestProperties",
     "TestRefusals",
@@ -95,5 +99,6 @@ __all__ = [
     "TestTemporaryTopics",
     "TestTopics",
     "TestUnitStates",
+    "TestWaitingBorrowers",
     "TestWholeGroups",
 ]

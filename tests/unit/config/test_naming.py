@@ -105,3 +105,38 @@ def test_destination_that_cannot_be_resolved_is_refused(name, text):
     bound = {"topic": Topic("t"), "number": 1, "a": Queue("lookup://b"), "b": Queue("lookup://a")}
     with pytest.raises(InvalidDestinationError, match=text):
         resolve_destination(name, "queue", NamingContext.of(bound))
+
+
+class Directory(NamingContext):
+    """Counts the look-ups, as a remote directory would be asked."""
+
+    def __init__(self, parent=None):
+        super().__init__(parent)
+        self.asked = []
+
+    def lookup(self, name):
+        self.asked.append(name)
+        return super().lookup(name)
+
+
+def test_destination_is_cached_until_names_change():
+    parent = NamingContext.of({"jms/orders": Queue("q1")})
+    naming = Directory(parent)
+    first = naming.destination("lookup://jms/orders", "queue")
+    assert naming.destination("lookup://jms/orders", "queue") is first
+    assert naming.asked == ["jms/orders"]
+    parent.rebind("jms/orders", Queue("q2"))
+    assert naming.destination("lookup://jms/orders", "queue") == Queue("q2")
+    naming.bind("jms/orders", Topic("t"))
+    assert naming.destination("lookup://jms/orders", "topic") == Topic("t")
+    with pytest.raises(InvalidDestinationError):
+        naming.destination("lookup://jms/orders", "queue")
+    naming.unbind("jms/orders")
+    assert naming.destination("lookup://jms/orders", "queue") == Queue("q2")
+
+
+def test_cache_of_destinations_does_not_grow_without_bound():
+    naming = NamingContext()
+    for number in range(3000):
+        naming.destination(f"jmsjca://?name={number}", "queue")
+    assert 0 < len(naming._destinations) <= 1000

@@ -223,3 +223,24 @@ def test_names_in_a_configuration_file_are_those_of_the_adapter(tmp_path):
     )
     adapter = ResourceAdapter.from_config(path)
     assert adapter.mbean_object_name in MBeanServer("d").names()
+
+
+def test_bean_tells_of_each_connection_factory_and_its_pool(adapter, server, jms_broker_url):
+    found = server.lookup("jmsjca:name=ra")
+    secrets = {"password": "hush", "options": {"JMSJCA.producerpooling": "true"}}
+    orders = adapter.connection_factory(kind="queue", user_name="ann", **secrets)
+    assert found.get_attribute("ConnectionFactoriesInfo") == (
+        f"<QueueConnectionFactory {jms_broker_url}>: user_name=ann; producer_pooling=True; idle_timeout=30.0"
+    )
+    topics = adapter.connection_factory("embedded://other", "embedded://x?password=hush", kind="topic", client_id="c")
+    orders.send("q", "a")
+    lines = found.invoke("getConnectionFactoriesInfo").splitlines()
+    assert len(lines) == 2
+    assert "hush" not in f"{lines}"
+    assert "connections_num=1; " in lines[0]
+    assert "requests_num=1; " in lines[0]
+    assert lines[1] == "<TopicConnectionFactory embedded://x>: client_id=c; producer_pooling=False; idle_timeout=30.0"
+    orders.close()
+    del orders, topics
+    gc.collect()
+    assert adapter.connection_factories == ()
