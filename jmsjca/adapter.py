@@ -111,12 +111,9 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         self.mbean_object_name, self.mbean_server_domain = mbean_object_name, mbean_server_domain
         _managed.add(self)
         self._options = read_options(options)
-        self._user_name = user_name
-        self._password = password
-        self._hooks = tuple(hooks)
-        self._executor = executor
-        self._limits = limits or Limits()
-        self._credentials = credentials
+        self._user_name, self._password = user_name, password
+        self._hooks, self._executor = tuple(hooks), executor
+        self._limits, self._credentials = limits or Limits(), credentials
         self._converters = Converters(converters, map_messages=map_messages or None)
         self._sending_factory: ConnectionFactory | None = None
         self._factories: WeakSet[ConnectionFactory] = WeakSet()
@@ -311,8 +308,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         url = connection_url or ""
         own = url.startswith(LOOKUP) or (url and ConnectionURL.parse(url).user_name is not None)
         if credentials is None and not own and not is_url(user_name):
-            base = Login(url, self._user_name, self._password, self._credentials)
-            login = base.fill_in(user_name, password)
+            login = Login(url, self._user_name, self._password, self._credentials).fill_in(user_name, password)
             user_name, password, credentials = login.user_name, login.password, login.source
         factory = FACTORIES[kind](
             connection_url or self._require_url(),
@@ -424,8 +420,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
     def _reset_after_fork(self) -> None:
         """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
         self._lock = threading.RLock()
-        self._monitor = StatusMonitor()
-        self._started = False
+        self._monitor, self._started = StatusMonitor(), False
 
     def run(self, timeout: float | None = None) -> StopReport:
         """Serve until SIGINT or SIGTERM, then stop; a second signal ends the wait. For the main thread only.
