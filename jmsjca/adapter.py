@@ -110,16 +110,14 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         self._connection_url = connection_url
         self.mbean_object_name, self.mbean_server_domain = mbean_object_name, mbean_server_domain
         _managed.add(self)
-        self._options = read_options(options)
         self._user_name, self._password = user_name, password
         self._hooks, self._executor = tuple(hooks), executor
         self._limits, self._credentials = limits or Limits(), credentials
         self._converters = Converters(converters, map_messages=map_messages or None)
         self._sending_factory: ConnectionFactory | None = None
         self._factories: WeakSet[ConnectionFactory] = WeakSet()
-        self._naming = NamingContext(NamingContext.default())
-        self._activations: list[Activation] = []
-        self._loop = HandlerLoop()
+        self._naming, self._options = NamingContext(NamingContext.default()), read_options(options)
+        self._activations, self._loop = list[Activation](), HandlerLoop()
         self._lifespan = Lifespan(lifespan, self, self._loop)
         self._reset_after_fork()
         reset_in_child(self, ResourceAdapter._reset_after_fork)
@@ -305,10 +303,9 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             InvalidActivationSpecError: Neither the adapter nor the factory has a connection URL.
             ConfigurationError: As `ConnectionFactory`.
         """
-        url = connection_url or ""
-        own = url.startswith(LOOKUP) or (url and ConnectionURL.parse(url).user_name is not None)
+        own = connection_url and (connection_url.startswith(LOOKUP) or ConnectionURL.parse(connection_url).user_name)
         if credentials is None and not own and not is_url(user_name):
-            login = Login(url, self._user_name, self._password, self._credentials).fill_in(user_name, password)
+            login = Login("", self._user_name, self._password, self._credentials).fill_in(user_name, password)
             user_name, password, credentials = login.user_name, login.password, login.source
         factory = FACTORIES[kind](
             connection_url or self._require_url(),

@@ -245,8 +245,6 @@ class OutboundOptions:
     Attributes:
         ignore_transacted: True if each session is transacted, whatever ``create_session`` asks for
             (``JMSJCA.IgnoreTx``). The default is the opposite of ``JMSJCA.ACC``, that is ``managed``.
-        no_factory_cache: True to look up the factory of a ``lookup://`` URL for each connection
-            (``JMSJCA.nocfcache``).
         producer_pooling: True if a closed producer is kept for reuse; None for the value of the factory.
         idle_timeout: Seconds without a successful use after which a pooled connection is checked; None for the value
             of the factory.
@@ -260,10 +258,11 @@ class OutboundOptions:
         no_xa: True if the sessions take part only in the second phase of a commit (``JMSJCA.NoXA``). The default is
             ``JMSJCA.ACC``, that is the opposite of ``managed``.
         strict: True to refuse what Jakarta EE forbids in its containers (``JMSJCA.Strict``).
+        no_factory_cache: True to look up the factory of a ``lookup://`` URL for each connection
+            (``JMSJCA.nocfcache``).
     """
 
     ignore_transacted: bool = False
-    no_factory_cache: bool = False
     producer_pooling: bool | None = None
     idle_timeout: float | None = None
     pool_min_size: int | None = None
@@ -273,6 +272,7 @@ class OutboundOptions:
     locator: str | None = None
     no_xa: bool = True
     strict: bool = False
+    no_factory_cache: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, str], *, has_locator: bool = False) -> Self:
