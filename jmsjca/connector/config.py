@@ -37,6 +37,7 @@ _TARGETS = (
     "delivery_queue",
     "monitor_queue",
 )
+_URLS = ("connection_url", "archival_connection_url")
 _BROKER_TYPES = {
     "ICS": "application/json",
     "WMQI": "text/xml",
@@ -136,6 +137,9 @@ class ConnectorConfig(BaseModel):
             transaction that receives it. It must belong to one connector.
         in_doubt_events: The treatment of messages that are in the in-progress destination at the start.
         archive_destination: Gets a copy of each message that was delivered; None keeps no copy.
+        archival_connection_url: The URL of the broker of the archive, or ``lookup://name``; None for the broker of the
+            connector. Another broker is not part of the transaction: the copy is sent before the message is removed,
+            so that a crash can leave two copies, with the same duplicate id, and never none.
         error_destination: Gets a copy of each message that failed; None discards it with a warning.
         unsubscribed_destination: Gets a copy of each message without a subscriber; None discards it with a warning.
         connector_name: The name of the connector, from which its queues are named if they are not set:
@@ -187,6 +191,7 @@ class ConnectorConfig(BaseModel):
     in_progress_destination: _Destination | None = None
     in_doubt_events: Annotated[InDoubtEvents, BeforeValidator(_parse_in_doubt_events)] = InDoubtEvents.REPROCESS
     archive_destination: _Destination | None = None
+    archival_connection_url: Annotated[str, AfterValidator(_validate_url)] | None = Field(default=None, repr=False)
     error_destination: _Destination | None = None
     unsubscribed_destination: _Destination | None = None
     connector_name: str | None = Field(default=None, min_length=1)
@@ -326,7 +331,7 @@ class ConnectorConfig(BaseModel):
 
 
 def _converted(field: str, value: object) -> object:
-    if field == "connection_url" and isinstance(value, str) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
+    if field in _URLS and isinstance(value, str) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
         return LOOKUP + value
     if field == "delivery_mime_type":
         return _BROKER_TYPES.get(str(value).upper(), value)
@@ -361,5 +366,5 @@ def _problems(error: ValidationError) -> Iterator[str]:
             yield f"{field} is missing"
         else:
             reason = problem["msg"].removeprefix("Value error, ")
-            value = "" if field == "connection_url" else f" (value: {excerpt(problem['input'])!r})"
+            value = "" if field in _URLS else f" (value: {excerpt(problem['input'])!r})"
             yield f"{field}: {reason}{value}"

@@ -40,6 +40,7 @@ class ConnectorFields(TypedDict, total=False):
     in_progress_destination: str | Destination | None
     in_doubt_events: InDoubtEvents | str
     archive_destination: str | Destination | None
+    archival_connection_url: str | None
     error_destination: str | Destination | None
     unsubscribed_destination: str | Destination | None
     connector_name: str | None
@@ -83,6 +84,7 @@ DOCUMENTED_NAMES = {
     "InDoubtEvents": "in_doubt_events",
     "ArchiveDestination": "archive_destination",
     "ArchiveQueue": "archive_destination",
+    "ArchivalConnectionFactoryName": "archival_connection_url",
     "ErrorDestination": "error_destination",
     "ErrorQueue": "error_destination",
     "UnsubscribedDestination": "unsubscribed_destination",

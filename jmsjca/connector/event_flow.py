@@ -14,6 +14,7 @@ from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, UnknownBusinessObjectError, excerpt
 from jmsjca.messages.message import Message
+from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.redelivery import MoveFacts, moved_copy
 from jmsjca.redelivery.encounter import Failure, encodable
 
@@ -66,7 +67,11 @@ class EventFlow:
         self.resolver = resolver
 
     def process(
-        self, session: EventSession, event: Event, elimination: DuplicateElimination | None = None
+        self,
+        session: EventSession,
+        event: Event,
+        elimination: DuplicateElimination | None = None,
+        archive: EventSession | None = None,
     ) -> DeliveryOutcome:
         """Deliver an event and end its transaction.
 
@@ -78,6 +83,7 @@ class EventFlow:
             session: The session that received the message, in its open transaction.
             event: The event.
             elimination: Eliminates duplicates; None for no elimination.
+            archive: The session of the archive, which sends at once; None for an archive on the same broker.
 
         Returns:
             The outcome of the delivery.
@@ -92,7 +98,10 @@ class EventFlow:
             return delivery.outcome
         if request is not None:
             self._report(session, event, request, delivery)
-        self._copy(session, event, delivery.outcome, delivery.error)
+        if archive is not None and delivery.outcome is DeliveryOutcome.SUCCEED:
+            self._archive(archive, event)
+        else:
+            self._copy(session, event, delivery.outcome, delivery.error)
         session.commit()
         return delivery.outcome
 
@@ -181,6 +190,15 @@ class EventFlow:
             copy.properties.update(self._fault(outcome, error))
             producer = session.create_producer(target)
             producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
+
+    def _archive(self, archive: EventSession, event: Event) -> None:
+        """Send a copy to the broker of the archive; a second one of the same event has the same duplicate id."""
+        copy = _copy_of(event, None)
+        event_id = event.event_id or event.message.message_id
+        if event_id is not None:
+            copy.properties[DUPLICATE_ID] = event_id
+        producer = archive.create_producer(self._config.archive_destination)
+        producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
 
     def _target(self, outcome: DeliveryOutcome) -> Destination | None:
         if outcome is DeliveryOutcome.SUCCEED:

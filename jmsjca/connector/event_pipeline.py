@@ -211,6 +211,10 @@ def _check(config: ConnectorConfig, subscribers: Mapping[str, Subscriber], colla
                 f"{name} is not for a pipeline, because Spark keeps messages in its staging location until their batch "
                 "is done, and recognises duplicates: empty its queue with a Connector, and leave it out."
             )
+    if config.archival_connection_url is not None:
+        raise ConfigurationError(
+            "archival_connection_url is not for a pipeline, which writes to one broker: leave it out."
+        )
     if not config.input_destination:
         raise ConfigurationError("A pipeline needs input destinations: set input_destination.")
     if not subscribers and collaboration is None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import imaplib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -119,7 +119,7 @@ class MailboxEventStore:
             _log_out(client)
 
     @contextmanager
-    def _opened(self) -> Iterator[imaplib.IMAP4]:
+    def _opened(self) -> Generator[imaplib.IMAP4]:
         try:
             if self._client is None:
                 self._client = self._prepared(self._connect())
@@ -216,7 +216,10 @@ def _checked(answer: tuple[str, list[bytes | None]], action: str) -> list[bytes 
 def _fetched(client: imaplib.IMAP4, mail: str, part: str) -> bytes | None:
     """Return a part of a mail of the selected mailbox; None if there is no such mail."""
     items: list[Any] = _checked(client.uid("FETCH", mail, f"({part})"), "fetch a mail")
-    return next((item[1] for item in items if isinstance(item, tuple)), None)  # pairs of a response and its literal
+    for item in items:
+        if isinstance(item, tuple):  # a response and its literal
+            return cast("tuple[bytes, bytes]", item)[1]
+    return None
 
 
 def _new_uid(client: imaplib.IMAP4) -> str | None:

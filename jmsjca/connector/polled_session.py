@@ -52,7 +52,9 @@ class PolledSession:
         self._flow = flow
         self._is_stopping = is_stopping
         self._connection = factory.create_connection()
+        self._archival: Connection | None = None
         try:
+            self._archive = self._opened_archive()
             self._connection.start()
             self._session = self._connection.create_session(transacted=True)
             self._in_progress = _in_progress(self._session, config)
@@ -86,9 +88,18 @@ class PolledSession:
         return self._in_progress is not None and not self._in_progress.is_empty()
 
     def close(self) -> None:
-        """Close the connection, which rolls back the open transaction. Errors of a lost connection are ignored."""
-        with suppress(JMSError):
-            self._connection.close()
+        """Close the connections, which rolls back the open transaction. Errors of a lost connection are ignored."""
+        for connection in filter(None, (self._connection, self._archival)):
+            with suppress(JMSError):
+                connection.close()
+
+    def _opened_archive(self) -> Session | None:
+        """Return a session on the broker of the archive; None if it is that of the connector."""
+        url = self._config.archival_connection_url
+        if url is None or self._config.archive_destination is None:
+            return None
+        self._archival = ConnectionFactory(url).create_connection()
+        return self._archival.create_session()
 
     def _reprocess(self) -> ReturnCode:
         if self._in_progress is None or self._is_stopping():
@@ -111,7 +122,7 @@ class PolledSession:
         return self._process(self._in_progress.hold(message, source))
 
     def _process(self, event: Event) -> DeliveryOutcome:
-        return self._flow.process(self._session, event, self._elimination)
+        return self._flow.process(self._session, event, self._elimination, self._archive)
 
 
 def _sources(config: ConnectorConfig) -> Sequence[Destination]:

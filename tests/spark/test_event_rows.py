@@ -161,6 +161,7 @@ def test_a_type_that_no_table_can_have_is_refused(kind, problem):
         ({"in_progress_destination": "held"}, "in_progress_destination is not for a pipeline"),
         ({"duplicate_event_elimination": True, "connector_name": "HUB"}, "duplicate_event_elimination is not for"),
         ({"input_destination": [], "container_managed_events": True, "connector_name": "HUB"}, "managed_events is not"),
+        ({"archival_connection_url": "embedded://y"}, "writes to one broker"),
         ({"input_destination": []}, "set input_destination"),
         ({"connection_url": "lookup://hub"}, "set the URL"),
         ({"data_handler_mime_type": "text/none"}, "No data handler"),
