@@ -24,6 +24,7 @@ from jmsjca.errors import ConfigurationError, InvalidArgumentError, ProviderNotI
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import DeliveryMode
 from jmsjca.messages.properties import DUPLICATE_ID
+from jmsjca.transactions.notifications import notifying
 from jmsjca.transactions.stored_message import encode_message
 
 try:
@@ -192,12 +193,18 @@ class Outbox:
         }
         duplicate_id, statement = self._insert(destination, message, key, options)
         if _is_asynchronous(session):
-            return _execute_later(session, statement, duplicate_id)
+            return _execute_later(session, notifying(statement, self._dialect_of(session)), duplicate_id)
         if not isinstance(session, Session | sa.Connection):
             raise wrong_argument("session", session, "a session or a connection of SQLAlchemy")
-        session.execute(statement)
+        session.execute(notifying(statement, self._dialect_of(session)))
         self._learn_engine(session.get_bind(clause=self.table) if isinstance(session, Session) else session)
         return duplicate_id
+
+    def _dialect_of(self, session: "Session | sa.Connection | AsyncSession | AsyncConnection") -> sa.Dialect:
+        get_bind: Any = getattr(session, "get_bind", None)  # a connection has none
+        bind: Any = session if get_bind is None else get_bind(clause=self.table)
+        dialect: sa.Dialect = bind.dialect
+        return dialect
 
     def get_stats(self, connection: "sa.Connection | Session", now: float | None = None) -> OutboxStatistics:
         """Return the number of waiting messages and the age of the oldest one.
@@ -259,7 +266,7 @@ def _is_asynchronous(session: object) -> "TypeGuard[AsyncSession | AsyncConnecti
 
 
 def _execute_later(
-    session: "AsyncSession | AsyncConnection", statement: "Insert", duplicate_id: str
+    session: "AsyncSession | AsyncConnection", statement: sa.Executable, duplicate_id: str
 ) -> Coroutine[Any, Any, str]:
     async def execute() -> str:
         """Execute the statement, and return the id of the message."""

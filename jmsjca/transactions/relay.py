@@ -18,6 +18,7 @@ from jmsjca.errors import ConnectionLostError, InvalidArgumentError, JMSError, T
 from jmsjca.messages.message import DeliveryMode
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.transactions.leases import Leases
+from jmsjca.transactions.notifications import NotificationListener
 from jmsjca.transactions.outbox import PARTITIONS, Outbox, OutboxStatistics, engine_of
 from jmsjca.transactions.stored_message import decode_message
 
@@ -54,7 +55,8 @@ class Relay:
         factory: The connection factory of the broker.
         engine: The engine of the database; None for the outbox's.
         batch_size: Messages that are sent as one unit at most, up to 1,000.
-        poll_interval: Seconds between two looks at an empty table.
+        poll_interval: Seconds between two looks at an empty table. On PostgreSQL with psycopg a commit that adds a
+            message ends the wait.
         lease: Seconds for which the relay reserves its parts of the table; the messages of a relay that died wait for
             so long.
         clock: Returns seconds since the epoch.
@@ -91,6 +93,7 @@ class Relay:
         self._connection: Any = None
         self._one_by_one = True
         self._stopping = threading.Event()
+        self._notifications = NotificationListener(self._engine)
 
     def run(self) -> None:
         """Send messages until `stop` is called, from another thread or a signal handler.
@@ -99,15 +102,17 @@ class Relay:
         """
         try:
             while not self._stopping.is_set():
+                self._notifications.listen()
                 try:
                     busy = self.run_once() > 0
                 except (JMSError, SQLAlchemyError) as error:
                     logger.warning("The relay of %s tries again in %g s: %s", self._table, self._poll_interval, error)
                     busy = False
                 if not busy:
-                    self._stopping.wait(self._poll_interval)
+                    self._notifications.wait(self._poll_interval, self._stopping)
         finally:
             self._stopping.clear()  # not at the start: that would lose a stop from before the thread came here
+            self._notifications.close()
             self.close()
 
     def stop(self) -> None:

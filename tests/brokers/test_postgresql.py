@@ -1,16 +1,20 @@
 """Transactions, inbox and outbox on PostgreSQL: their unit tests again, and a listener that is killed."""
 # ruff: noqa: F811  # parameters are fixtures
 
+import asyncio
 import itertools
+import threading
 
 import pytest
 import sqlalchemy as sa
 import transaction
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from jmsjca import Outcome, Queue
 from jmsjca.errors import NotSupportedError, TransactionInDoubtError
 from jmsjca.outbound.unit_of_work import UnitOfWork
-from jmsjca.transactions import recover_prepared, two_phase_session
+from jmsjca.transactions import Relay, recover_prepared, two_phase_session
+from jmsjca.transactions.notifications import NotificationListener
 from tests.unit.conftest import adapter, connected, recorder  # noqa: F401  # fixtures
 from tests.unit.inbound.listeners import PATIENCE, send
 from tests.unit.inbound.test_container_transactions import (  # noqa: F401  # cases
@@ -73,6 +77,41 @@ def engine(postgresql):
     METADATA.create_all(engine)
     yield engine
     engine.dispose()
+
+
+@pytest.mark.parametrize("is_asynchronous", [False, True])
+def test_a_commit_wakes_a_relay_before_it_polls(  # noqa: PLR0917  # fixtures
+    engine, outbox, factory, broker, monkeypatch, is_asynchronous
+):
+    waiting, wait = threading.Event(), NotificationListener.wait
+
+    def waits(self, timeout, stopping):
+        waiting.set()  # the relay has found the table empty
+        wait(self, timeout, stopping)
+
+    async def add():
+        asynchronous = create_async_engine(engine.url, connect_args={"options": f"-csearch_path={schema}"})
+        async with AsyncSession(asynchronous) as session, session.begin():
+            await outbox.add(session, "orders", "a")
+        await asynchronous.dispose()
+
+    with engine.connect() as connection:
+        schema = connection.scalar(sa.text("SHOW search_path"))
+    monkeypatch.setattr(NotificationListener, "wait", waits)
+    relay = Relay(outbox, factory, engine, poll_interval=100_000)
+    running = threading.Thread(target=relay.run, daemon=True)
+    running.start()
+    assert waiting.wait(PATIENCE)
+    if is_asynchronous:
+        asyncio.run(add())
+    else:
+        with engine.begin() as connection:
+            outbox.add(connection, "orders", "a")
+    with broker.create_session() as session:
+        received = session.create_consumer(Queue("orders")).receive(timeout=PATIENCE)
+    relay.stop()
+    running.join(PATIENCE)
+    assert (received and received.body, running.is_alive()) == ("a", False)
 
 
 class TestTwoPhases:
