@@ -8,7 +8,7 @@ import atexit
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from jmsjca import spi
 from jmsjca.errors import JMSError
@@ -80,13 +80,13 @@ def leased(settings: ConnectionSettings) -> Generator[Lease]:
 def close_connections() -> None:
     """Close the connections that no task uses."""
     for key in [key for key in _idle if key[0] == os.getpid()]:
-        _idle.pop(key).connection.close()
+        _close(_idle.pop(key))
 
 
 def _take(key: tuple[int, ConnectionSettings]) -> Lease | None:
     lease = _idle.pop(key, None)
     if lease is not None and not lease.is_usable:
-        lease.connection.close()
+        _close(lease)
         return None
     return lease
 
@@ -96,6 +96,11 @@ def _put_back(key: tuple[int, ConnectionSettings], lease: Lease) -> None:
     if lease.is_usable and key not in _idle:
         _idle[key] = lease
     else:
+        _close(lease)
+
+
+def _close(lease: Lease) -> None:
+    with suppress(JMSError):  # at the end of the process the provider may have closed it
         lease.connection.close()
 
 

@@ -93,6 +93,17 @@ def test_a_forked_process_leaves_the_connection_of_its_parent_alone(opened, monk
     assert [connection.is_open for connection in opened] == [True, False]
 
 
+def test_a_connection_that_cannot_be_closed_ends_no_process(opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    use()
+
+    def refuse() -> None:
+        raise ConnectionLostError("closed already")
+
+    monkeypatch.setattr(opened[0], "close", refuse)
+    close_connections()
+    assert use() is not opened[0]
+
+
 def test_tasks_share_a_connection_and_leave_no_consumer(broker, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     connect = connections.connect
