@@ -1,7 +1,7 @@
 """The public functions, methods and properties whose behaviour planted faults must prove."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from types import FunctionType
 
@@ -10,14 +10,14 @@ __all__ = ["ROOMS", "public_members"]
 ROOMS = ("jmsjca.messages", "jmsjca.outbound")
 
 
-def public_members() -> list[frozenset[str]]:
-    """Return the names of each public function, and of each public method or property of a public class.
+def public_members(rooms: Iterable[str] = ROOMS) -> list[frozenset[str]]:
+    """Return the names of each public function, and of each public method or property of a public class, in modules.
 
     An inherited member has a name for each public class that has it. Special methods are left out, and so are members
     of protocols, and those that a class inherits from outside of jmsjca.
     """
     names: dict[object, set[str]] = {}
-    for room in map(import_module, ROOMS):
+    for room in map(import_module, rooms):
         for public in (getattr(room, name) for name in room.__all__):
             for name, member in _members_of(public):
                 names.setdefault(member, set()).add(name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from jmsjca import Hooks, Message, Outcome, Queue, ResourceAdapter, TextMessage
 
-PATIENCE = 30
+PATIENCE = 60
 
 
 class Recorder(Hooks):

@@ -326,13 +326,16 @@ def test_pickle_is_used_in_one_place_only():
 
 def dangerous(tree: ast.AST) -> bool:
     calls = {"eval", "exec", "__import__"}
-    modules = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml", "jsonpickle"}
+    modules = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "jsonpickle"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import) and modules & {alias.name.split(".")[0] for alias in node.names}:
             return True
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in modules:
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in calls:
+            return True
+        unsafe = isinstance(node, ast.Attribute) and node.attr not in {"safe_dump", "safe_load"}
+        if unsafe and isinstance(node.value, ast.Name) and node.value.id == "yaml":
             return True
     return False
 

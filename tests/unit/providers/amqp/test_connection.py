@@ -40,7 +40,9 @@ def _turn(line):
 def test_silent_broker_is_lost_after_two_heartbeats(line):
     line, clock = line(), HandClock()
     line.open("heartbeat=10", clock=clock)
+    line.peer.do(int)  # it has written all its answers
     _turn(line)
+    _turn(line)  # and this side has read them
     clock.time += 19
     _turn(line)
     assert not line.told
