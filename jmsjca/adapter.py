@@ -290,7 +290,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         Args:
             connection_url: URL of the broker, or ``lookup://name`` for a bound factory; None for the adapter's.
             user_name: User name; None for the adapter's, unless the factory has a URL with a user name of its own.
-            password: Password; None for the adapter's, as for the user name.
+            password: Password of ``user_name``; ignored without a user name.
             options: Options, which override those of the adapter.
             kind: "unified", or "queue" or "topic" for a factory of one messaging domain.
             credentials: As for `ConnectionFactory`.

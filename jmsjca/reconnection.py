@@ -44,7 +44,7 @@ class ConnectionSettings:
     Args:
         url: URL of the broker.
         user_name: User name; None for the one in the URL.
-        password: Password of ``user_name``, or else of the user name in the URL; None for the one in the URL.
+        password: Password of ``user_name``; ignored without a user name.
         client_id: Client id; None for none.
         limits: Bounds of the connection.
         clock: Source of the time.
@@ -84,8 +84,7 @@ class ConnectionSettings:
             return resolve_source(self.source, self.user_name)
         if self.user_name:
             return Credentials(self.user_name, decode_password(self.password))
-        password = url.password if self.password is None else self.password
-        return Credentials(url.user_name, decode_password(password)) if url.user_name else None
+        return Credentials(url.user_name, decode_password(url.password)) if url.user_name else None
 
 
 class FailoverConnector:

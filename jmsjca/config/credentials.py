@@ -139,7 +139,7 @@ class Login:
     Attributes:
         url: The connection URL.
         user_name: The user name; None for the one in the URL, if any.
-        password: The password of ``user_name``, or of the user name in the URL.
+        password: The password of ``user_name``; not used without one.
         source: The source of the credentials, asked at each connection; None for the user name and the password.
     """
 
@@ -149,19 +149,16 @@ class Login:
     source: CredentialSource | None = field(default=None, repr=False)
 
     def fill_in(self, user_name: str | None, password: str | None) -> "Login":
-        """Return the login of the next level of configuration: each value that it does not have is this login's.
+        """Return the login of the next level of configuration, which has the credentials of this one if it has none.
 
-        A source of credentials is a whole: a user name replaces it, and a password alone does not change it.
+        User name and password travel together: a password is never given to another user name, or to the broker of
+        another level, and a password without a user name is not used (JMSJCA, credentials).
 
         Args:
-            user_name: The user name of that level; None or empty for that of this login.
-            password: The password of that level; None for that of this login.
+            user_name: The user name of that level; None or empty for the credentials of this login.
+            password: The password of that level; None for none.
         """
-        if user_name:
-            return replace(
-                self, user_name=user_name, password=self.password if password is None else password, source=None
-            )
-        return self if password is None or self.source is not None else replace(self, password=password)
+        return Login(self.url, user_name, password) if user_name else self
 
     def override(self, user_name: str | None, password: str | None) -> "Login":
         """Return the login with other credentials, or with the URL that the user name is.

@@ -22,7 +22,7 @@ def listener_settings(
 ) -> ConnectionSettings:
     """Return the settings of a listener's connections.
 
-    User name and password, each by itself, are those of the spec, else those of the factory that its URL refers to,
+    User name and password, always together, are those of the spec, else those of the factory that its URL refers to,
     else those in its URL, else those of the adapter (JMSJCA manual, "ConnectionURL").
 
     Args:

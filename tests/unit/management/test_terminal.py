@@ -118,7 +118,7 @@ EXPECTED = {
     ),
     *("convert", "explain", "selector test", "capabilities", "doctor", "status", "top", "relay", "console", "bench"),
     *("dlq list", "dlq show", "dlq replay", "dlq edit", "dlq drop", "dlq export", "dlq import", "mcp", "docs"),
-    *("file check", "file compact", "file backup", "demo"),
+    *("file check", "file compact", "file backup", "spark repair", "demo"),
 }
 
 
