@@ -230,7 +230,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             handler: Called with each message.
             executor: Runs the handlers in the concurrency mode "cc"; None for the adapter's executor, if any. When it
                 rejects work, the messages are released, and the listener tries again later.
-            inbox: A `SqlInbox`, which recognises messages whose database work is committed; None for no inbox.
+            inbox: A `SqlInbox`, which recognises messages with committed database work; None for no inbox.
 
         Raises:
             InvalidActivationSpecError: Fields of the spec are invalid with the options; or neither the spec nor the

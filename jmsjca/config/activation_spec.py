@@ -96,7 +96,7 @@ def _validate_selector_variables(variables: dict[str, Value]) -> dict[str, Value
 
 
 URLText = Annotated[str, AfterValidator(_validate_url)]
-"""A connection URL whose JMSJCA options exist."""
+"""A connection URL with JMSJCA options that exist."""
 
 ConcurrencyMode = Annotated[Literal["serial", "cc", "sync"], BeforeValidator(_parse_mode)]
 """A concurrency mode, in upper or lower case."""

@@ -59,7 +59,7 @@ class Activation:
         on_status: Called at each change of the status; None for nothing.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
         converters: Converts bodies and replies; None for `Converters.default`.
-        inbox: Recognises messages whose database work is committed; None for no inbox.
+        inbox: Recognises messages with committed database work; None for no inbox.
 
     Attributes:
         name: The display name, for logs and hooks.

@@ -198,7 +198,7 @@ class Endpoint:
         request_stop: Stops the endpoint, soon, with a reason for the log.
         activation: The activation, for management.
         mbean_name: The name under which the endpoint is managed; None for no name.
-        inbox: Recognises messages whose work is committed; None for no inbox.
+        inbox: Recognises messages with committed work; None for no inbox.
 
     Attributes:
         inbox: The inbox, as given.

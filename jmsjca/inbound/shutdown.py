@@ -32,7 +32,7 @@ class StopReport:
         ended: True if all handlers ended in time.
         finished: Messages of units that were committed or rolled back.
         returned: Received messages that were released, because no handler had begun with them.
-        in_doubt: Messages of units whose commit got no answer.
+        in_doubt: Messages of units without an answer to their commit.
         abandoned: Messages that were lost to their handlers: still active at the deadline, or of a lost connection. The
             broker redelivers them.
     """
@@ -55,7 +55,7 @@ class Account:
         finished: As of `StopReport`.
         returned: As of `StopReport`.
         in_doubt: As of `StopReport`.
-        lost: Messages of units whose connection was lost.
+        lost: Messages of units with a lost connection.
         active: Messages whose handlers are active now, although their connection was closed.
     """
 

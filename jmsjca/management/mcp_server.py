@@ -55,7 +55,7 @@ def mcp_server(insight: Insight, health_files: Sequence[Path] = ()) -> MCPServer
 
 
 def _telling_errors(tool: Callable[..., object]) -> Callable[..., object]:
-    """Return a tool whose errors reach the client as texts."""
+    """Return a tool that reports its errors to the client as texts."""
 
     @wraps(tool)
     def call(*args: Any, **kwargs: Any) -> object:

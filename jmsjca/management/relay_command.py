@@ -96,5 +96,5 @@ def _engine(database: str) -> Any:
         return create_engine(database)
     except (SQLAlchemyError, ImportError) as error:  # their texts may show the URL
         raise ConfigurationError(
-            f"--database is not the URL of a database whose driver is installed ({type(error).__name__})."
+            f"--database is not the URL of a database with an installed driver ({type(error).__name__})."
         ) from None

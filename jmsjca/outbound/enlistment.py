@@ -117,7 +117,7 @@ class ConnectionEnlistment:
         return kept.thing
 
     def end(self, unit: "_JoinedUnit") -> None:
-        """Forget a unit whose transaction is over, and release what was kept for it. Idempotent."""
+        """Forget a unit after its transaction, and release what was kept for it. Idempotent."""
         with self._lock:
             self._open.discard(unit)
             kept, self._kept = (None, self._kept) if self._open else (self._kept, None)

@@ -29,7 +29,7 @@ class ProducerPool:
         return self._idle.pop(destination, None)
 
     def put(self, destination: Destination | None, message_ids: Iterator[str]) -> None:
-        """Keep a closed producer, unless its destination is temporary: a later one of that name is another one.
+        """Store a closed producer, unless its destination is temporary: a later one of that name is another one.
 
         Args:
             destination: The destination; None for a producer that names one in each send.

@@ -1,4 +1,4 @@
-"""The keys of messages whose settlement the broker never confirmed, after their epoch was removed.
+"""The keys of messages without a confirmed settlement, after their epoch was removed.
 
 ::
 

@@ -173,7 +173,7 @@ class Staging:
         """Return True if the loss of the missing files of an epoch was accepted.
 
         Raises:
-            StoreError: The rows of the partition were staged and are missing, and nobody has accepted their loss.
+            StoreError: The rows of the partition were staged and are missing, and their loss is not accepted.
         """
         names = list_names(self._epoch_folder(part.epoch))
         if "LOST" in names:

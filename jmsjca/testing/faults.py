@@ -186,7 +186,7 @@ class _FaultyConnection:
         return self._connection.capabilities
 
     def unit(self, *, atomic: bool = True) -> Unit:
-        """Create a unit whose commit can be cut."""
+        """Create a unit with a commit that can be cut."""
         self.check()
         return cast("Unit", _FaultyUnit(self._connection.unit(atomic=atomic), self, self._faults))
 

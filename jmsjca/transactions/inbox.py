@@ -1,4 +1,4 @@
-"""The inbox: remembers the messages whose database work is committed, so that a redelivered one has no second effect.
+"""The inbox: remembers the messages with committed database work, so that a redelivered one has no second effect.
 
 ::
 
@@ -55,7 +55,7 @@ Resolver = Callable[[Message], InboxOutcome]
 
 
 class SqlInbox:
-    """A table of messages whose effects are committed. Each row is inserted in the handler's own database transaction.
+    """A table of messages with committed effects. Each row is inserted in the handler's own database transaction.
 
     Args:
         source: The engine of the application's database, or a factory of its sessions.

@@ -64,7 +64,7 @@ def decode_message(headers: str, body: bytes | None) -> Message:
 
 
 def _decode_content(headers: str, body: bytes | None) -> Message:
-    """Return a message whose properties are read-only, with every name that a received message may have."""
+    """Return a message with read-only properties, with every name that a received message may have."""
     try:
         fields = json.loads(headers)
         message_type, decoder = BODY_DECODERS[fields["kind"]]

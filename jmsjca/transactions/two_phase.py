@@ -28,7 +28,7 @@ def two_phase_session(engine: sa.Engine, transaction: TransactionSource) -> Sess
     back, so does the database. After the death of a process use `recover_prepared`.
 
     Args:
-        engine: An engine of PostgreSQL, whose ``max_prepared_transactions`` is above 0.
+        engine: An engine of PostgreSQL with ``max_prepared_transactions`` above 0.
         transaction: A transaction of the `transaction` package, or its manager. The same engine has the same session as
             long as the transaction is open.
 

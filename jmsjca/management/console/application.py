@@ -40,7 +40,7 @@ class Console:
     header ``Authorization: Bearer …``.
 
     Args:
-        source: The resource adapter whose activations are shown too; or a connection factory, or a connection URL.
+        source: The resource adapter, to show its activations too; or a connection factory, or a connection URL.
         token: The access token, of 16 characters at least; None for a random one.
         writable: True to permit the replay and the deletion of messages.
         hosts: The host names by which browsers reach the console, without ports.

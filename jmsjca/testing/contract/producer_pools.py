@@ -32,7 +32,7 @@ class TestPooledProducers(Contract):
 
     @pytest.fixture
     def pool(self, jms_broker_url: str) -> Iterator[ConnectionPool]:
-        """Provide a pool whose sessions pool their producers.
+        """Provide a pool of sessions that pool their producers.
 
         Args:
             jms_broker_url: The URL of the broker.

@@ -50,7 +50,7 @@ ACTIVEMQ = AMQPBrokerProfile(
 def with_management(
     broker: AMQPBrokerProfile, options: NetworkOptions, credentials: Credentials | None
 ) -> AMQPBrokerProfile:
-    """Return the profile of a broker whose management is at the option ``management_url``.
+    """Return the profile of a broker with its management at the option ``management_url``.
 
     Raises:
         InvalidOptionError: The broker is not ActiveMQ Classic, or the option is no URL of HTTP.
