@@ -88,7 +88,13 @@ def test_a_stream_takes_each_message_once(stream):
 
 
 # What an AMQP peer may send, as bytes: brokers differ in what they take.
-REFUSED = {"artemis": {"no message at all"}, "rabbitmq4": {"no message at all", "no sections"}}
+REFUSED = {
+    "artemis": {
+        *("no message at all", "a header with fields of other types"),
+        *("a header in which a broker cannot count", "a header that is long"),
+    },
+    "rabbitmq4": {"no message at all", "no sections"},
+}
 UNREADABLE = {"a list as correlation id", "a list as message id"}
 
 
