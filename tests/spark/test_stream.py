@@ -133,18 +133,6 @@ def test_a_lost_epoch_is_named_and_its_loss_can_be_accepted(spark, broker):
     assert sorted(written(spark, broker)) == ["a", "b"]  # the sink had the first batch
 
 
-def test_executors_log_through_the_worker_logs_of_spark(spark, broker):
-    broker.send("a", "b")
-    spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
-    try:
-        to_parquet(spark, broker, dedupKey="JMSCorrelationID")
-        logs = spark.tvf.python_worker_logs().filter("logger = 'jmsjca.spark'")
-        messages = [row.msg for row in logs.select("msg").collect()]
-    finally:
-        spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "false")
-    assert any("have no JMSCorrelationID. They are read at least once" in text for text in messages), messages
-
-
 def test_a_source_may_have_a_name(spark, broker):
     spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
     try:
