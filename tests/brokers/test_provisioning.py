@@ -82,7 +82,8 @@ def test_a_pair_can_be_a_broker_of_the_users(monkeypatch, nothing_to_download):
 
 def test_a_broker_gets_as_many_ports_as_it_has_protocols(monkeypatch, tmp_path, nothing_to_download):
     """Two that were the same ended one start of ActiveMQ in four thousand."""
-    monkeypatch.setattr(ports, "CANDIDATES", [*islice(ports.free_ports(), 3)])
+    protocols = len(BROKERS["activemq"].usual_ports)
+    monkeypatch.setattr(ports, "CANDIDATES", [*islice(ports.free_ports(), protocols)])
     broker = BROKERS["activemq"](tmp_path)
     monkeypatch.setattr(broker, "install", lambda: nothing_to_download)
     monkeypatch.setattr(broker, "command", lambda home: (["false"], None))
