@@ -18,6 +18,7 @@ GOOD = DEFECTS["no message id"]  # which is legal, and has a body of one byte
 UNREADABLE = {
     "a list as correlation id": (b"x", "not list"),
     "a list as message id": (b"x", "not list"),
+    "a header that is long": (b"x", "cannot be decoded"),  # its time to live is a text
     "no message at all": (DEFECTS["no message at all"], "cannot be decoded"),
 }
 LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)

@@ -258,7 +258,6 @@ def _parse_header(encoded: bytes) -> Header:
 
 def _header_of_fields(value: Any) -> Header:
     durable, priority, ttl, first, count = fields_of(value, 5)
-    ttl = ttl if isinstance(ttl, int) else None  # a field of another type says nothing
     return Header(durable, priority, ttl, first is True, int(count) if isinstance(count, UInt) else 0)
 
 
