@@ -278,8 +278,6 @@ class OutboundOptions:
     def of(cls, options: Mapping[str, str], *, has_locator: bool = False) -> Self:
         """Return the options parsed from text.
 
-        The value of ``JMSJCA.nocfcache`` is checked as well; it has no effect (docs/compatibility.md).
-
         Args:
             options: All effective options, those of JMSJCA in their canonical spelling.
             has_locator: True if the factory has a locator of the transaction manager already.

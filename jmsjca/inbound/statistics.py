@@ -97,14 +97,6 @@ class StatisticsRecorder(Statistics):
         """Reset the commits, as at the start of each connection."""
         self._reset_commits()
 
-    def delivering(self, messages: int = 1) -> "_ActiveHandler":
-        """Count a call of the handler, which is active during the block.
-
-        Args:
-            messages: The number of messages of the call; 0 for the end of a batch.
-        """
-        return _ActiveHandler(self, messages)
-
     def endpoint(self) -> "_LiveEndpoint":
         """Count an endpoint as existing during the block."""
         return _LiveEndpoint(self)
@@ -147,7 +139,11 @@ class StatisticsRecorder(Statistics):
             self.n_redelivered_messages += new
 
     def record_start(self, messages: int) -> None:
-        """Count a call of the handler as active. Used by `delivering`."""
+        """Count a call of the handler as active.
+
+        Args:
+            messages: The number of messages of the call; 0 for the end of a batch.
+        """
         with self._lock:
             self.n_messages += 1
             self.n_delivered_messages += messages
@@ -158,7 +154,7 @@ class StatisticsRecorder(Statistics):
                 self.n_highest_active_endpoints = active
 
     def record_end(self) -> None:
-        """Count the handler as no longer active. Used by `delivering`."""
+        """Count the handler as no longer active."""
         with self._lock:
             self.n_active_endpoints -= 1
 
@@ -171,20 +167,6 @@ class StatisticsRecorder(Statistics):
         self.sample_times.append(self._clock.now())
         reached = len(self.sample_times)
         self._next_sample = _SAMPLES[reached] if reached < len(_SAMPLES) else _NEVER
-
-
-class _ActiveHandler:
-    __slots__ = ("_messages", "_statistics")
-
-    def __init__(self, statistics: StatisticsRecorder, messages: int) -> None:
-        self._statistics = statistics
-        self._messages = messages
-
-    def __enter__(self) -> None:
-        self._statistics.record_start(self._messages)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._statistics.record_end()
 
 
 class _LiveEndpoint:

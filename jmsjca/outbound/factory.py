@@ -82,7 +82,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             the option ``JMSJCA.nocfcache``, which a pickled factory does not follow, for each connection.
         user_name: User name; None for the one in the URL, if any. A connection URL here takes the place of
             ``connection_url`` (see `create_connection`).
-        password: Password of ``user_name``, or of the user name in the URL. It appears in no text form.
+        password: Password of ``user_name``; ignored without a user name. It appears in no text form.
         credentials: Takes the place of user name and password: a pair of both; a function that returns a pair, called
             at each new connection; or ``env:NAME`` or ``file:PATH``, read at each new connection, which hold
             ``user:password``, or only the password of ``user_name``.

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from contextlib import contextmanager
 
 import pytest
 
@@ -18,9 +19,16 @@ def clock():
     return clock
 
 
+@contextmanager
+def delivering(stats, messages=1):
+    stats.record_start(messages)
+    yield
+    stats.record_end()
+
+
 def call(stats, times):
     for _ in range(times):
-        with stats.delivering():
+        with delivering(stats):
             pass
 
 
@@ -68,7 +76,7 @@ def test_sample_points_that_are_reached_in_no_time_have_no_rate(clock):
 
 def test_calls_messages_and_bypassed_messages_are_counted_apart(clock):
     stats = StatisticsRecorder(clock)
-    with stats.delivering(10), stats.delivering(0), stats.delivering():
+    with delivering(stats, 10), delivering(stats, 0), delivering(stats):
         stats.record_bypass()
     assert (stats.n_messages, stats.n_delivered_messages, stats.n_bypassed_messages) == (3, 11, 1)
     assert (pairs(stats)["nMessages"], stats.as_map()["DA"], len(stats.sample_times)) == ("3", 3, 1)
@@ -94,11 +102,11 @@ def test_commits_since_the_last_of_the_other_kind(clock):
 def test_reset(clock):
     stats = StatisticsRecorder(clock)
     with stats.endpoint():
-        with stats.delivering(5), stats.delivering():
+        with delivering(stats, 5), delivering(stats):
             stats.record_redelivery(new=True)
         stats.record_commit()
         stats.record_bypass_commit()
-        with stats.delivering(0):
+        with delivering(stats, 0):
             stats.reset()
         figures = stats.as_map()
     assert (figures["DA"], figures["DC"], figures["BC"], figures["t(s0)"], figures["H-EP"]) == (0, 0, 0, 0, 1)
@@ -108,7 +116,7 @@ def test_reset(clock):
 def test_the_map(clock):
     stats = StatisticsRecorder(clock)
     call(stats, 999)
-    with stats.endpoint(), stats.delivering(5):
+    with stats.endpoint(), delivering(stats, 5):
         assert stats.as_map() == {
             "DA": 1000,
             "DC": 0,
