@@ -1,5 +1,7 @@
 """Passwords that break naive redaction, and the check that no text has one."""
 
+import json
+
 import pytest
 
 SECRETS = [
@@ -18,5 +20,5 @@ def shown(error):
 
 
 def assert_unseen(secret, *texts):
-    forms = {secret, repr(secret)[1:-1], str(secret.encode())[2:-1]}
+    forms = {secret, repr(secret)[1:-1], str(secret.encode())[2:-1], json.dumps(secret)[1:-1]}
     assert not [text for text in texts for form in forms if form in text]
