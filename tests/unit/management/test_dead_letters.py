@@ -3,7 +3,9 @@
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
+from contextlib import closing
 
 import pytest
 
@@ -11,7 +13,9 @@ from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
 from jmsjca.config import DestinationSettings
 from jmsjca.errors import InvalidArgumentError, InvalidDestinationError
 from jmsjca.management.insight import Insight
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.redelivery import MoveFacts, moved_copy
+from tests.unit.clocks import HandClock
 
 
 @pytest.fixture
@@ -244,7 +248,10 @@ def test_letters_of_the_broker_itself_go_back_where_they_came_from(url, source):
 def test_an_expired_letter_of_the_broker_tells_so(url):
     dead_letter_by_the_broker(url, Queue("other"), TextMessage("y"))
     with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
-        session.create_producer(Queue("orders")).send(TextMessage("x"), time_to_live=0.001)
-        assert session.create_consumer(Queue("orders")).receive(timeout=0.05) is None
+        session.create_producer(Queue("orders")).send(TextMessage("x"), time_to_live=60)
+    clock = HandClock()
+    clock.time = time.time() + 120
+    with closing(connect(ConnectionSettings(url, clock=clock))) as later:
+        assert later.consumer(Queue("orders")).receive(1, 0) == []
     [found] = Insight(url).dead_letters("expired")
     assert (found.origin, found.reason) == (Queue("orders"), "expired")
