@@ -111,6 +111,27 @@ def test_a_moved_copy_has_the_reason():
         assert str(copy.properties["JMS_Sun_JMSJCA_ExceptionClass"]).endswith("Error")
 
 
+@pytest.mark.parametrize(
+    ("encoded", "value"),
+    [(encoded_text("x"), "x"), (b"\x81" + 8 * b"\xff", -1), (b"\x71\x00\x00\x03\xe8", 1000)],
+    ids=["a text", "of another size", "one second"],
+)
+def test_a_time_to_live_of_another_sender_stays_a_property_and_is_not_that_of_the_copy(encoded, value):
+    _, [moved] = dead_letter_amqp(
+        [properties(_0=_ID) + application_properties("JMS_AMQP_TTL", encoded) + _DATA], "serial"
+    )
+    copy = received(moved).message
+    assert (copy.body, copy.expiration) == (b"x", None)
+    assert copy.properties["_JMSJCA_JMS_AMQP_TTL"] == value
+
+
+def test_a_message_that_expires_after_the_year_9999_is_moved_as_it_is():
+    _, [moved] = dead_letter_amqp([DEFECTS["expires after the year 9999"]], "serial")
+    copy = received(moved).message
+    assert (copy.body, copy.properties["JMS_Sun_JMSJCA_OriginalJMSMessageID"]) == (b"x", "ID:1")
+    assert copy.expiration.year == 9999
+
+
 def test_the_bytes_of_what_is_no_message_are_kept():
     _, [moved] = dead_letter_amqp([DEFECTS["no message at all"]], "serial")
     assert received(moved).message.body.endswith(DEFECTS["no message at all"])
