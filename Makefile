@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format torture bench interop brokers brokers-stop docs release clean
+.PHONY: demo test lint format torture bench interop brokers brokers-stop docs release audit clean
 
 demo: $(VENV)/.demo      ## events through a durable queue and Spark, with a crash in the middle
 	$(BIN)/jmsjca demo --poison 0.01 --crash
@@ -94,6 +94,12 @@ release: $(VENV)/.dev    ## wheel, sdist and bill of materials in dist; asks for
 	dist/.environment/bin/pip install --quiet "$$(ls dist/*.whl)[all]"
 	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file dist/jmsjca.cdx.json dist/.environment
 	$(BIN)/python -m tests.support.audit dist/.environment
+
+audit: $(VENV)/.dev      ## known vulnerabilities of everything that the extras install; needs a network with https://pypi.org
+	$(BIN)/pip install --quiet --group release
+	$(PYTHON) -m venv --clear $(VENV)/audited
+	$(VENV)/audited/bin/pip install --quiet '.[all]'
+	$(BIN)/python -m tests.support.audit $(VENV)/audited
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache jmsjca-demo

@@ -150,6 +150,15 @@ class CallRecorder(Hooks):
             raise AssertionError(f"One call with {body!r} is expected; there were: {_described(calls)}")
         return calls[0]
 
+    async def assert_called_once_with_async(
+        self,
+        destination: str | Destination,
+        body: object,
+        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as its twin
+    ) -> HandlerCall:
+        """Wait and check as `assert_called_once_with` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.assert_called_once_with, destination, body, timeout)
+
     def assert_not_called(self, destination: str | Destination) -> None:
         """Check that there is no call so far with a message of a destination.
 

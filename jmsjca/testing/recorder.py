@@ -143,6 +143,10 @@ class MessageRecorder:
         """Wait as `wait_for` does, without blocking the event loop."""
         return await asyncio.to_thread(self.wait_for, count, timeout)
 
+    async def wait_for_calls_async(self, count: int, timeout: float = _PATIENCE) -> list[RecordedCall]:  # noqa: ASYNC109
+        """Wait as `wait_for_calls` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.wait_for_calls, count, timeout)
+
     async def assert_received_async(self, *bodies: object, timeout: float = _PATIENCE) -> None:  # noqa: ASYNC109
         """Wait as `assert_received` does, without blocking the event loop."""
         await asyncio.to_thread(self.assert_received, *bodies, timeout=timeout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -101,3 +102,12 @@ class TimeTravel:
                 raise AssertionError(f"The condition does not hold after {timeout:g} s of real time.")
             self.advance(step)
             pause.wait(2 * _POLL)
+
+    async def advance_until_async(
+        self,
+        condition: Callable[[], object],
+        step: float | timedelta,
+        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as its twin
+    ) -> None:
+        """Advance as `advance_until` does, without blocking the event loop; the condition is called on a thread."""
+        await asyncio.to_thread(self.advance_until, condition, step, timeout)

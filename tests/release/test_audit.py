@@ -1,10 +1,11 @@
 """The audit of dependencies: exceptions end, and a package that nobody has looked at is no good news."""
 
+import json
 from datetime import date
 
 import pytest
 
-from tests.support.audit import EXCEPTIONS, complaints, exemptions
+from tests.support.audit import EXCEPTIONS, complaints, exemptions, verdict
 
 TODAY = date(2026, 11, 25)
 
@@ -39,3 +40,20 @@ def test_vulnerable_and_unknown_packages_are_complaints():
         ]
     }
     assert list(complaints(report)) == ["bad 1.0: PYSEC-1, fixed in 2.0", "strange: not found"]
+
+
+GOOD = {"name": "good", "version": "1.0", "vulns": []}
+UNKNOWN = {"name": "strange", "skip_reason": "not found"}
+
+
+@pytest.mark.parametrize(("packages", "status"), [([GOOD], 0), ([GOOD, UNKNOWN], 1), ([UNKNOWN, UNKNOWN], 2)])
+def test_the_status_tells_vulnerabilities_from_a_service_that_did_not_answer(packages, status):
+    found, text = verdict(json.dumps({"dependencies": packages}), "")
+    assert found == status
+    assert ("make audit" in text) == (status == 2)
+
+
+def test_a_run_without_network_says_where_to_run_it():
+    status, text = verdict("", "Traceback …\nERROR: Could not connect to PyPI's vulnerability feed")
+    assert status == 2
+    assert "Could not connect to PyPI's vulnerability feed\nRun `make audit` on a network" in text

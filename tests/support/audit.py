@@ -1,7 +1,8 @@
 """Asks for known vulnerabilities of the packages of an environment: ``python -m tests.support.audit FOLDER``.
 
 ``audit-ignore.txt`` has the exceptions, one a line: the id, the day until which it is ignored, and the reason. A
-package that the service does not know is a failure too, because nothing was said about it.
+package that the service does not know is a failure too, because nothing was said about it. The exit status is 1 for
+vulnerabilities and unknown packages, and 2 if no service answered, for example without a network.
 """
 
 import json
@@ -13,6 +14,10 @@ from typing import NamedTuple
 
 EXCEPTIONS = Path(__file__).parents[2] / "audit-ignore.txt"
 LONGEST = 92  # days that an exception may still last
+UNANSWERED = """\
+No service of vulnerabilities answered, so nothing is known about {number} packages: {said}
+Run `make audit` on a network that reaches https://pypi.org, or https://api.osv.dev with
+PIP_AUDIT_VULNERABILITY_SERVICE=osv."""
 
 
 class Exemption(NamedTuple):
@@ -43,16 +48,29 @@ def exemptions(text, today):
     return found
 
 
-def complaints(report, ours="jmsjca"):
+def complaints(report):
     """Return what a report of pip-audit has against the packages, in lines."""
-    for package in report["dependencies"]:
-        if package["name"] == ours:
-            continue
+    for package in audited(report):
         if "skip_reason" in package:
             yield f"{package['name']}: {package['skip_reason']}"
         for each in package.get("vulns", ()):
             fixed = ", ".join(each["fix_versions"]) or "nothing"
             yield f"{package['name']} {package['version']}: {each['id']}, fixed in {fixed}"
+
+
+def audited(report):
+    """Return the packages of a report, without our own, which is on no index."""
+    return [package for package in report["dependencies"] if package["name"] != "jmsjca"]
+
+
+def verdict(output, errors):
+    """Return the exit status and the text for what pip-audit has written."""
+    report = json.loads(output) if output.strip() else {"dependencies": []}
+    if all("skip_reason" in package for package in audited(report)):
+        said = next((each["skip_reason"] for each in audited(report)), errors.strip().rpartition("\n")[2])
+        return 2, UNANSWERED.format(number=len(audited(report)) or "all", said=said)
+    found = list(complaints(report))
+    return int(bool(found)), "\n".join(found) or "no known vulnerabilities"
 
 
 def main(environment):
@@ -63,12 +81,9 @@ def main(environment):
     for each in ignored:
         command += ["--ignore-vuln", each.id]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if not done.stdout:
-        print(done.stderr)
-        return 1
-    found = list(complaints(json.loads(done.stdout)))
-    print("\n".join(found) or "no known vulnerabilities")
-    return int(bool(found))
+    status, text = verdict(done.stdout, done.stderr)
+    print(text)
+    return status
 
 
 if __name__ == "__main__":

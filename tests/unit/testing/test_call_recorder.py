@@ -44,8 +44,23 @@ class TestCalls:
                 await jms_recorder.assert_received_async("confirmed: a pear")
                 await wait_until_idle_async(adapter)
                 assert len(await jms_recorder.wait_for_async(1)) == 1
+                assert (await jms_recorder.wait_for_calls_async(1))[0].error is None
+                assert (await jms_calls.assert_called_once_with_async("orders", "a pear")).error is None
 
         asyncio.run(scenario())
+
+    def test_a_failed_wait_of_a_coroutine_is_an_assertion(self, jms_stopped_adapter, jms_calls, jms_recorder):
+        async def scenario():
+            waits = [
+                jms_calls.wait_for_async("orders", timeout=0.01),
+                jms_calls.assert_called_once_with_async("orders", "a pear", timeout=0.01),
+                jms_recorder.wait_for_async(1, timeout=0.01),
+                jms_recorder.wait_for_calls_async(1, timeout=0.01),
+                jms_recorder.assert_received_async("a pear", timeout=0.01),
+            ]
+            return await asyncio.gather(*waits, return_exceptions=True)
+
+        assert [type(each) for each in asyncio.run(scenario())] == [AssertionError] * 5
 
     def test_a_missing_call_is_an_assertion_that_shows_the_others(self, jms_adapter, jms_calls):
         jms_adapter.listener("orders")(confirm)

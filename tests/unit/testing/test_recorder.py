@@ -1,5 +1,6 @@
 """The recorder and the clock that the pytest plugin offers."""
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -110,6 +111,19 @@ class TestClock:
     def test_a_condition_that_never_holds_is_an_assertion(self, jms_clock):
         with pytest.raises(AssertionError, match=r"0\.01 s of real time"):
             jms_clock.advance_until(lambda: False, step=1, timeout=0.01)
+
+    def test_a_coroutine_advances_until_a_redelivery(self, jms_clock, jms_stopped_adapter, jms_recorder):
+        jms_stopped_adapter.listener("orders", redelivery_handling="1:3600000")(jms_recorder)
+        jms_recorder.fail_next()
+
+        async def scenario():
+            async with jms_stopped_adapter as adapter:
+                await adapter.send_async("orders", "a")
+                await jms_clock.advance_until_async(lambda: jms_recorder.bodies == ["a"], step=AN_HOUR)
+                with pytest.raises(AssertionError, match="does not hold"):
+                    await jms_clock.advance_until_async(lambda: False, step=1, timeout=0.01)
+
+        asyncio.run(scenario())
 
     def test_the_time_goes_forward_only(self, jms_clock):
         before = datetime.now(UTC)
