@@ -139,10 +139,10 @@ class RowEncoder:
         given = {name: row[name] for name in _SEND_OPTIONS if row.get(name) is not None}
         return cast("SendOptions", given)  # the producer checks the values
 
-    def duplicate_id(self, row: dict[str, Any], otherwise: str) -> str:
-        """Return the id that identifies the row when it is written again."""
+    def duplicate_id(self, row: dict[str, Any]) -> str:
+        """Return the id that the column ``duplicate_id`` gives a row; empty if it gives none."""
         given = row.get("duplicate_id")
-        return otherwise if given in (None, "") else str(given)
+        return "" if given is None else str(given)
 
     def _body(self, row: dict[str, Any]) -> Message:
         text, body = row.get("text"), row.get("body")

@@ -4,8 +4,7 @@ Elsewhere each message is confirmed by itself, and a task ends when all are.
 
 Delivery is at least once: Spark writes a partition again when a task or a batch fails. Every message has a duplicate
 id, so that a broker with duplicate detection drops repeated messages: the column ``duplicate_id`` if there is one, else
-an id made from the query, the batch, the partition and the row, which is the same if Spark repeats the batch in the
-same order.
+an id made from the query, the batch, the partition and the content of the row (`RowIds`).
 """
 
 import uuid
@@ -20,6 +19,7 @@ from pyspark.sql.types import StructType
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.row_ids import RowIds
 from jmsjca.spark.rows import RowEncoder
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ class PartitionWriter:
     def _send(self, session: Session, batches: Iterator[Any], prefix: str) -> int:
         producer = session.create_producer(None)
         producer.time_to_live = self._options.timeToLive
-        sent = 0
+        sent, ids = 0, RowIds(prefix)
         futures: list[Future[Message]] = []
         for row in (row for batch in batches for row in batch.to_pylist()):
             message, _ = self._encoder.message(row)
             to, options = self._encoder.destination(row), self._encoder.send_options(row)
-            message.properties[DUPLICATE_ID] = self._encoder.duplicate_id(row, f"{prefix}/{sent}")
+            message.properties[DUPLICATE_ID] = self._encoder.duplicate_id(row) or ids.take(row)
             futures.append(producer.send_async(message, to, **options))
             sent += 1
             if sent % _MAX_UNIT == 0:

@@ -1,0 +1,66 @@
+"""A repeated task: its rows come in another order, and a broker with duplicate detection drops those that it has."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StringType, StructField, StructType
+
+from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.row_ids import RowIds
+from jmsjca.spark.writer import PartitionWriter
+
+SCHEMA = StructType([StructField("text", StringType())])
+
+
+def batches(texts: Iterable[str]) -> Iterator[Any]:
+    yield pa.RecordBatch.from_pylist([{"text": text} for text in texts])
+
+
+def failing(texts: Iterable[str]) -> Iterator[Any]:
+    yield from batches(texts)
+    raise OSError("the task was killed")
+
+
+def attempt(broker, rows: Iterator[Any]) -> int:
+    return PartitionWriter(SparkOptions.parse(broker.sink()), SCHEMA).write(rows, "job").messages
+
+
+@pytest.mark.parametrize("texts", [[str(n) for n in range(1500)], ["same"] * 1500, ["a", "b", "b"] * 500])
+def test_a_task_that_is_repeated_in_another_order_loses_no_row_and_doubles_none(broker, texts) -> None:
+    with pytest.raises(OSError, match="killed"):
+        attempt(broker, failing(texts))  # a transaction of 1,000 rows is committed
+    attempt(broker, batches(reversed(texts)))
+    assert Counter(broker.waiting()) == Counter(texts)
+
+
+def test_rows_that_changed_between_two_attempts_are_both_sent(broker) -> None:
+    attempt(broker, batches(["a", "b"]))
+    attempt(broker, batches(["a", "c"]))
+    assert sorted(broker.waiting()) == ["a", "b", "c"]
+
+
+def test_equal_rows_have_different_ids_which_are_the_same_in_each_order() -> None:
+    rows = [{"text": "a"}, {"text": "b"}, {"text": "a"}, {"text": "a", "body": b"\x00"}, {"text": None}, {"text": ""}]
+    first, second = RowIds("job/0"), RowIds("job/0")
+    ids = [first.take(row) for row in rows]
+    assert len(set(ids)) == len(rows)
+    assert {second.take(row) for row in reversed(rows)} == set(ids)
+    assert all(each.startswith("job/0/") for each in ids)
+
+
+def test_half_a_surrogate_pair_has_an_id() -> None:
+    assert RowIds("job").take({"text": "\ud800"}) != RowIds("job").take({"text": "?"})
+
+
+def test_ids_beyond_the_bound_are_never_an_earlier_one() -> None:
+    ids = RowIds("job", bound=2)
+    rows = [{"text": text} for text in "abcabc"]
+    taken = [ids.take(row) for row in rows]
+    assert len(set(taken)) == len(rows)
+    again = RowIds("job", bound=2)
+    assert [again.take(row) == known for row, known in zip(rows, taken, strict=True)] == [
+        True, True, False, True, True, False,
+    ]  # fmt: skip
