@@ -59,6 +59,8 @@ class QueueMonitor:
             self._tolerate(error)
             return []
         self._failing_since = None
+        if found:
+            self._next = 0.0  # the batch that begins now takes its time, and what comes meanwhile need not wait
         return found
 
     @property
@@ -85,7 +87,7 @@ class QueueMonitor:
             return None
 
     def throttle(self) -> None:
-        """Wait for the next interval: Spark polls without pause, the broker is polled once per ``pollInterval``."""
+        """Wait for the next look: Spark polls without pause, an idle broker is polled once per ``pollInterval``."""
         time.sleep(max(self._next - time.monotonic(), 0))
         self._next = time.monotonic() + self._options.pollInterval
 

@@ -301,6 +301,14 @@ def test_a_reader_that_has_looked_can_be_copied(driver, broker) -> None:
     assert made.batch() == ["a"]
 
 
+@pytest.mark.timeout(60)
+def test_batches_follow_one_another_without_a_pause(driver, broker) -> None:
+    """The next look at an empty queue would be in an hour."""
+    made = driver(pollInterval=3600, maxMessagesPerBatch=1)
+    broker.send(*"abc")
+    assert [made.batch() for _ in "abc"] == [["a"], ["b"], ["c"]]
+
+
 def test_an_epoch_takes_what_waits_in_equal_shares(driver, broker) -> None:
     """One partition would take all of a short queue, and the others would wait for nothing."""
     made = driver(partitions=2, maxMessagesPerBatch=100)
