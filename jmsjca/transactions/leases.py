@@ -60,21 +60,23 @@ class Leases:
                 tokens[row.name] = row.token + 1
         return {int(name): token for name, token in tokens.items()}
 
-    def still_mine(self, connection: sa.Connection, tokens: dict[int, int]) -> set[int]:
+    def still_mine(self, connection: sa.Connection, tokens: dict[int, int], now: float | None = None) -> set[int]:
         """Return the parts that the relay still has, and keep others from taking them until the transaction ends.
 
         Args:
             connection: A connection in a transaction.
             tokens: The tokens that the relay had.
+            now: Seconds since the epoch, to renew their leases; None leaves the leases as they are.
         """
         columns = self._table.c
+        expires = columns.expires if now is None else now + self._seconds
         return {
             part
             for part, token in tokens.items()
             if connection.execute(
                 sa.update(self._table)
                 .where(columns.name == _name(part), columns.owner == self._owner, columns.token == token)
-                .values(expires=columns.expires)
+                .values(expires=expires)
             ).rowcount
         }
 

@@ -24,7 +24,7 @@ from jmsjca import ConnectionFactory, Queue
 from jmsjca.transactions import Outbox, Relay
 
 KEYS = 20
-LEASE = 1.0
+LEASE = 6.0  # a third of it is for a send that is on its way, also on a busy machine
 PATIENCE = 120.0
 BROKER_EVERY = 10
 QUEUE = Queue("relay.kills")
