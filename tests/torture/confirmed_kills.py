@@ -1,7 +1,7 @@
 """Kills a broker without transactions under load: nothing that it confirmed may be lost, or come again.
 
 Each send is confirmed, and so is each acknowledgement. What was under way when the broker was killed is in doubt, so it
-may be there or not, and come once more.
+may be there or not, and come once more. Other disturbances than a kill can be passed.
 """
 
 import threading
@@ -49,8 +49,14 @@ class Account:
 Step = Callable[[Connection, Account, threading.Event], None]
 
 
-def run(broker: Broker, protocol: str, kills: int) -> Account:
-    """Run the loop over a broker that runs, and that nobody else uses."""
+def kill(broker: Broker) -> None:
+    """Kill the broker, and start it on its data."""
+    broker.kill()
+    broker.start()
+
+
+def run(broker: Broker, protocol: str, times: int, disturb: Callable[[Broker], None] = kill) -> Account:
+    """Run the loop over a broker that runs, and that nobody else uses; disturb it so many times."""
     _declare(broker, protocol)
     account, ended = Account(), threading.Event()
     workers = [
@@ -59,10 +65,9 @@ def run(broker: Broker, protocol: str, kills: int) -> Account:
     for worker in workers:
         worker.start()
     try:
-        for _ in range(kills):
+        for _ in range(times):
             _await_work(account)
-            broker.kill()
-            broker.start()
+            disturb(broker)
         _await_work(account)
     finally:
         ended.set()

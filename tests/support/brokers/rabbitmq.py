@@ -28,7 +28,12 @@ class RabbitMQ(Broker):
     def command(self, home):
         (erts,) = (home / "usr/lib/erlang").glob("erts-*")
         (server,) = self._servers(home)
-        return [str(erts / "bin" / "erlexec"), *ARGUMENTS], {**os.environ, **self._environment(erts, server)}
+        command = [str(erts / "bin" / "erlexec"), *ARGUMENTS, "-sname", NODE, *self.distribution()]
+        return command, {**os.environ, **self._environment(erts, server)}
+
+    def distribution(self):
+        """Return the arguments that let Erlang have no port for other nodes."""
+        return ALONE
 
     def _unpack(self, draft):
         unpack_packages(self._packages(), draft)
@@ -77,21 +82,23 @@ class RabbitMQ4(RabbitMQ):
         use_own_loader(draft, "usr/lib/erlang")
 
 
+NODE = "rabbit@localhost"
+
 # The variables that Debian's scripts would set.
 WORDS = {
     "EMU": "beam",
     "PROGNAME": "erl",
     "ERL_MAX_ETS_TABLES": "50000",
-    "RABBITMQ_NODENAME": "rabbit@localhost",
+    "RABBITMQ_NODENAME": NODE,
     "RABBITMQ_LOGS": "-",  # to the standard output
     "RABBITMQ_CONF_ENV_FILE": "/dev/null",
 }
 
-# As Debian's script does it, but without epmd, which would stay behind, and without a port for other nodes.
+# As Debian's script does it, but without epmd, which would stay behind.
+ALONE = ["-start_epmd", "false", "-erl_epmd_port", "1", "-dist_listen", "false"]
 ARGUMENTS = [
     *("-noinput", "-s", "rabbit", "boot", "-boot", "start_sasl", "+W", "w", "+B", "i"),
     *("+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"),  # do not burn the processor while waiting
-    *("-sname", "rabbit@localhost", "-start_epmd", "false", "-erl_epmd_port", "1", "-dist_listen", "false"),
     *("-syslog", "logger", "[]", "-syslog", "syslog_error_logger", "false"),
     *("-kernel", "prevent_overlapping_partitions", "false"),
 ]

@@ -23,6 +23,7 @@ from jmsjca.providers.amqp.links.receiver import LimitExceeded, TransferReader
 __all__ = ["RequestLink"]
 
 _PAIRED = symbol("paired")
+_AWAITED = "; it may take no requests, as during an alarm for memory or disk space"
 _CREDIT = 8  # responses that the broker may send; more than requests that are sent at a time
 
 
@@ -54,7 +55,7 @@ class RequestLink(Link):
         """
         response: Future[bytes] = Future()
         self._engine.submit_nowait(partial(self._enqueue, encoded, response), response)
-        return self._engine.wait(response, timeout, f"the response of {self._address}")
+        return self._engine.wait(response, timeout, f"the response of {self._address}{_AWAITED}")
 
     def on_attached(self) -> None:
         """The broker attached one of the links. Both are needed."""
