@@ -152,6 +152,21 @@ def test_available_now_goes_on_after_a_batch_of_duplicates(driver, broker, monke
     assert broker.depth().total == 0
 
 
+def test_available_now_leaves_no_message_for_a_duplicate_that_it_received(driver, broker, monkeypatch) -> None:
+    """The run takes five messages, and two of them two times."""
+    made = driver(maxMessagesPerBatch=2, partitions=1)
+    broker.send(*"abcde")
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionReader, "_settle", lambda *_: None)  # a and b come again
+        made.reader.prepareForTriggerAvailableNow()
+        assert made.batch() == ["a", "b"]
+    batches = []
+    while (batch := made.batch()) is not None:
+        batches.append(batch)
+    assert batches == [[], ["c", "d"], ["e"]]
+    assert broker.depth().total == 0
+
+
 def test_available_now_ends_when_others_take_the_messages(driver, broker) -> None:
     made = driver(maxMessagesPerBatch=2)
     broker.send(*"abcde")
