@@ -96,7 +96,8 @@ class Connector:
         sending = handler if mime_type is None else conversion.data_handlers.named(mime_type, None)
         named = {name: receiver_of(each, sending) for name, each in (collaborations or {}).items()}
         self._flow = EventFlow(config, conversion, receiver_of(receiver, sending), named, resolver)
-        # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it.
+        # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it;
+        # within a poll, `PolledSession` prefetches what the poll takes.
         limits = Limits(prefetch_messages=0)
         self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=limits)
         self._store = None if event_store is None else StoredEvents(event_store, config, self._flow)

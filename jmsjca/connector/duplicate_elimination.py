@@ -2,7 +2,8 @@
 
 An event that is there is not delivered again. The queue has one message with the ids. It is replaced in the transaction
 that delivers the event to a queue or topic. A function is no part of that transaction: its call is recorded before and
-after, so that an event is known to be in doubt if the call was interrupted.
+after, so that an event is known to be in doubt if the call was interrupted. Outdated messages are removed several at a
+time, and all of them at the end of a poll.
 """
 
 import json
@@ -13,17 +14,20 @@ from enum import StrEnum
 from typing import TypeAlias, cast
 
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import EVENT_ID_PROPERTY, Publish, Receiver
+from jmsjca.connector.collaborations import EVENT_ID_PROPERTY, EventSession, Publish, Receiver
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import JMSError, excerpt
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch
 from jmsjca.outbound.session import Session
 
 __all__ = ["DuplicateElimination", "EventStatus", "MonitorFailedError", "Resolver"]
 
 logger = logging.getLogger("jmsjca.connector")
+
+_CHUNK = 10  # outdated messages that are removed together
 
 
 class EventStatus(StrEnum):
@@ -84,19 +88,25 @@ class DuplicateElimination:
         self._queue = queue
         self._history = history
         self._resolver = resolver
+        self._exact = connection.capabilities.exact_credit
         self._session = connection.create_session(transacted=True)
+        self._producer = self._session.create_producer(queue)
         states = _browsed(self._session, queue)
         self._state = max(states, key=lambda state: state.sequence, default=_State())
         # The message that counts is never received, because a process that dies would leave it locked for a moment.
         self._outdated = max(len(states) - 1, 0)
-        self._consumer = self._session.create_consumer(queue) if self._outdated else None
+        self._consumer: MessageConsumer | None = None
 
-    def deliver(self, business_object: BusinessObject, receiver: Receiver) -> DeliveryOutcome | object:
+    def deliver(
+        self, business_object: BusinessObject, receiver: Receiver, session: EventSession | None = None
+    ) -> DeliveryOutcome | object:
         """Deliver an event unless it is a duplicate.
 
         Args:
             business_object: The event; without ``object_event_id`` it is always new.
             receiver: The collaboration.
+            session: The session whose next commit records the success of the event, with what a queue or topic gets;
+                None records it at once.
 
         Returns:
             The outcome of the collaboration; SUCCEED for a duplicate, CONNECTOR_NOT_ACTIVE if it stays in doubt.
@@ -115,7 +125,7 @@ class DuplicateElimination:
             logger.info("Event %s is a duplicate and is not delivered.", business_object.object_event_id)
             return DeliveryOutcome.SUCCEED
         deliver = self._deliver_in_transaction if receiver.transactional else self._deliver_to_function
-        return deliver(business_object, receiver.publish)
+        return deliver(business_object, receiver.publish, session)
 
     def status(self, event_id: str | None) -> EventStatus:
         """Return the status of an event."""
@@ -125,25 +135,46 @@ class DuplicateElimination:
             return EventStatus.DUPLICATE
         return EventStatus.IN_DOUBT if event_id == self._state.in_flight else EventStatus.NEW
 
-    def _deliver_in_transaction(self, business_object: BusinessObject, publish: Publish) -> object:
+    def remove_outdated(self, at_least: int = 1) -> None:
+        """Remove all messages but the one that counts, if there are so many.
+
+        Raises:
+            MonitorFailedError: They cannot be removed.
+        """
+        if self._outdated >= at_least:
+            try:
+                self._receive_outdated()
+                self._session.commit()
+            except JMSError as error:
+                raise self._failure(error) from error
+
+    def _deliver_in_transaction(
+        self, business_object: BusinessObject, publish: Publish, session: EventSession | None
+    ) -> object:
+        if session is not None:
+            self.remove_outdated(_CHUNK)
         try:
-            outcome = publish(self._session, business_object)
+            outcome = publish(session or self._session, business_object)
         except BaseException:
             self._session.rollback()
             raise
-        self._replace(self._with(business_object.object_event_id), None)
+        self._record(self._with(business_object.object_event_id), None, session)
         return outcome
 
-    def _deliver_to_function(self, business_object: BusinessObject, publish: Publish) -> object:
+    def _deliver_to_function(
+        self, business_object: BusinessObject, publish: Publish, session: EventSession | None
+    ) -> object:
         event_id = business_object.object_event_id
-        self._replace(self._state.delivered, event_id)
+        self._record(self._state.delivered, event_id)
         try:
             outcome = publish(self._session, business_object)
         except Exception:
-            self._replace(self._state.delivered, None)
+            self._record(self._state.delivered, None)
             raise
-        succeeded = outcome in {None, DeliveryOutcome.SUCCEED}
-        self._replace(self._with(event_id) if succeeded else self._state.delivered, None)
+        if outcome is None or outcome is DeliveryOutcome.SUCCEED:
+            self._record(self._with(event_id), None, session)
+        else:
+            self._record(self._state.delivered, None)
         return outcome
 
     def _with(self, event_id: str | None) -> tuple[str, ...]:
@@ -151,24 +182,35 @@ class DuplicateElimination:
             return self._state.delivered
         return (*self._state.delivered, event_id)[-self._history :]
 
-    def _replace(self, delivered: Sequence[str], in_flight: str | None) -> None:
-        """Commit a new state, with all that the session sent; then remove the one before."""
+    def _record(self, delivered: Sequence[str], in_flight: str | None, session: EventSession | None = None) -> None:
+        """Send a new state: in the transaction of a session, which must be committed before the next call, or now."""
         state = _State(self._state.sequence + 1, tuple(delivered), in_flight)
         try:
-            self._session.create_producer(self._queue).send(_message(state))
-            self._session.commit()
-            self._outdated += self._state.sequence > 0
-            self._state = state
-            self._remove_outdated()
+            if session is not None:
+                session.create_producer(self._queue).send(_message(state))
+            else:
+                if self._outdated >= _CHUNK:
+                    self._receive_outdated()
+                self._producer.send(_message(state))
+                self._session.commit()
         except JMSError as error:
-            raise MonitorFailedError(f"The monitor queue {self._queue} cannot be updated: {error}") from error
+            raise self._failure(error) from error
+        self._outdated += self._state.sequence > 0
+        self._state = state
 
-    def _remove_outdated(self) -> None:
-        if self._consumer is None and self._outdated:
+    def _receive_outdated(self) -> None:
+        """Receive the outdated messages, which are the oldest ones; the next commit removes them."""
+        if self._consumer is None:
             self._consumer = self._session.create_consumer(self._queue)
-        while self._consumer is not None and self._outdated and self._consumer.receive(0) is not None:
-            self._session.commit()
+        while self._outdated:
+            if self._exact:
+                limit_prefetch(self._consumer, min(self._outdated, _CHUNK))
+            if self._consumer.receive(0) is None:
+                break
             self._outdated -= 1
+
+    def _failure(self, error: JMSError) -> MonitorFailedError:
+        return MonitorFailedError(f"The monitor queue {self._queue} cannot be updated: {error}")
 
 
 def _message(state: _State) -> Message:

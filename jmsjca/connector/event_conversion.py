@@ -55,6 +55,8 @@ class EventConversion:
 
     def rule_of(self, event: Event) -> Rule | None:
         """Return the only rule that matches an event; None if none or several do."""
+        if not self.static.rules:
+            return None
         return self.static.matching(message_format(event.message, self._config.message_format_property), event.origin)
 
     def to_business_object(self, event: Event) -> BusinessObject:

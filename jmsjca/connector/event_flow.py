@@ -111,6 +111,8 @@ class EventFlow:
         business_object: BusinessObject,
         receiver: Receiver,
         elimination: DuplicateElimination | None,
+        *,
+        alone: bool = True,
     ) -> DeliveryOutcome:
         """Deliver a business object to a collaboration.
 
@@ -119,6 +121,8 @@ class EventFlow:
             business_object: The business object.
             receiver: The collaboration.
             elimination: Eliminates duplicates; None for no elimination.
+            alone: True if the caller sends nothing else in the transaction. The transaction records the delivery then.
+                A copy or report that the broker refuses must not roll that record back.
 
         Returns:
             The outcome; the transaction is still open.
@@ -128,7 +132,7 @@ class EventFlow:
         """
         if elimination is None:
             return outcome_of(receiver.publish(session, business_object))
-        return outcome_of(elimination.deliver(business_object, receiver))
+        return outcome_of(elimination.deliver(business_object, receiver, session if alone else None))
 
     def _delivered(
         self,
@@ -145,7 +149,8 @@ class EventFlow:
             return _Delivery(DeliveryOutcome.FAIL, error)
         try:
             receiver = self.receiver if request is None else self._named_receiver(found, request)
-            outcome = self.deliver(session, found, receiver, elimination)
+            alone = request is None and self._config.archive_destination is None
+            outcome = self.deliver(session, found, receiver, elimination, alone=alone)
         except MonitorFailedError:
             raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application

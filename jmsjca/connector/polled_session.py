@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
@@ -16,13 +17,25 @@ from jmsjca.connector.stored_events import StoredEvents
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import JMSError
 from jmsjca.outbound.connection import Connection
-from jmsjca.outbound.consumer import MessageConsumer
+from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
 
 __all__ = ["PolledSession"]
 
 logger = logging.getLogger("jmsjca.connector")
+
+_LONGEST_PREFETCH = 10  # messages of a destination
+_KEPT_PRODUCERS = 16  # destinations
+
+
+class _EventSession:
+    """A session for the delivery of events. It keeps its latest producers: a new one costs as much as a send."""
+
+    def __init__(self, session: Session) -> None:
+        self.create_producer = lru_cache(_KEPT_PRODUCERS)(session.create_producer)
+        self.commit = session.commit
+        self.rollback = session.rollback
 
 
 class PolledSession:
@@ -56,7 +69,9 @@ class PolledSession:
         try:
             self._archive = self._opened_archive()
             self._connection.start()
+            self._exact = self._connection.capabilities.exact_credit
             self._session = self._connection.create_session(transacted=True)
+            self._events = _EventSession(self._session)
             self._in_progress = _in_progress(self._session, config)
             self._consumers = {str(each): (each, _consumer(self._session, each)) for each in _sources(config)}
             self._elimination = _elimination(self._connection, config, flow)
@@ -70,9 +85,15 @@ class PolledSession:
         Raises:
             JMSError: The connection failed, or the broker refused an operation.
         """
+        code = self._poll()
+        if self._elimination is not None:
+            self._elimination.remove_outdated()
+        return code
+
+    def _poll(self) -> ReturnCode:
         code = self._reprocess()
         if code is ReturnCode.SUCCEED and self._store is not None:
-            code = self._store.poll(self._session, self._elimination)
+            code = self._store.poll(self._events, self._elimination)
         if code is not ReturnCode.SUCCEED:
             return code
         return poll_cycle(list(self._consumers), self._config.poll_quantity, self._process_next)
@@ -93,13 +114,13 @@ class PolledSession:
             with suppress(JMSError):
                 connection.close()
 
-    def _opened_archive(self) -> Session | None:
+    def _opened_archive(self) -> _EventSession | None:
         """Return a session on the broker of the archive; None if it is that of the connector."""
         url = self._config.archival_connection_url
         if url is None or self._config.archive_destination is None:
             return None
         self._archival = ConnectionFactory(url).create_connection()
-        return self._archival.create_session()
+        return _EventSession(self._archival.create_session())
 
     def _reprocess(self) -> ReturnCode:
         if self._in_progress is None or self._is_stopping():
@@ -110,10 +131,12 @@ class PolledSession:
                 return outcome.return_code
         return ReturnCode.SUCCEED
 
-    def _process_next(self, name: str) -> DeliveryOutcome | None:
+    def _process_next(self, name: str, turns: int) -> DeliveryOutcome | None:
         if self._is_stopping():
             return None
         source, consumer = self._consumers[name]
+        if self._exact:  # this poll takes all that are prefetched: none is locked during the pause after it
+            limit_prefetch(consumer, min(turns, _LONGEST_PREFETCH))
         message = consumer.receive(self._config.receive_timeout)
         if message is None:
             return None
@@ -122,7 +145,7 @@ class PolledSession:
         return self._process(self._in_progress.hold(message, source))
 
     def _process(self, event: Event) -> DeliveryOutcome:
-        return self._flow.process(self._session, event, self._elimination, self._archive)
+        return self._flow.process(self._events, event, self._elimination, self._archive)
 
 
 def _sources(config: ConnectorConfig) -> Sequence[Destination]:

@@ -14,7 +14,7 @@ from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError
 from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.message import Message, TextMessage
+from jmsjca.messages.message import Message, TextMessage, may_contain_property
 from jmsjca.redelivery.encounter import encodable
 
 __all__ = ["FEEDBACK", "MESSAGE_TYPE", "ReportRequest", "Reports", "report_request"]
@@ -52,6 +52,8 @@ def report_request(event: Event) -> ReportRequest | None:
     The correlation id of the report is the message id, or, with ``JMS_IBM_Report_Pass_Correl_ID``, the correlation id.
     """
     message = event.message
+    if not (may_contain_property(message, _PAN) or may_contain_property(message, _NAN)):
+        return None  # most messages: their properties are not decoded
     of_success, of_failure, passes_id = (
         message.get_object_property(name) not in _UNSET for name in (_PAN, _NAN, _PASS_ID)
     )

@@ -3,6 +3,7 @@
 import logging
 
 from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.collaborations import EventSession
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError
@@ -10,7 +11,6 @@ from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, keys_only
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.outbound.session import Session
 
 __all__ = ["StoredEvents"]
 
@@ -47,7 +47,7 @@ class StoredEvents:
         if self._config.in_doubt_events is InDoubtEvents.REPROCESS and (count := self._store.recover()):
             logger.info("%d events that were in progress are processed again.", count)
 
-    def poll(self, session: Session, elimination: DuplicateElimination | None) -> ReturnCode:
+    def poll(self, session: EventSession, elimination: DuplicateElimination | None) -> ReturnCode:
         """Deliver up to ``poll_quantity`` events.
 
         Args:
@@ -67,7 +67,7 @@ class StoredEvents:
         return ReturnCode.SUCCEED
 
     def _process(
-        self, session: Session, record: EventRecord, elimination: DuplicateElimination | None
+        self, session: EventSession, record: EventRecord, elimination: DuplicateElimination | None
     ) -> DeliveryOutcome:
         try:
             found = self._business_object(record)
@@ -82,7 +82,11 @@ class StoredEvents:
         return self._publish(session, record, found, elimination)
 
     def _publish(
-        self, session: Session, record: EventRecord, found: BusinessObject, elimination: DuplicateElimination | None
+        self,
+        session: EventSession,
+        record: EventRecord,
+        found: BusinessObject,
+        elimination: DuplicateElimination | None,
     ) -> DeliveryOutcome:
         comment = ""
         try:

@@ -19,7 +19,7 @@ from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.message_listeners import ListenerDispatcher
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
 
-__all__ = ["MessageConsumer", "PrefetchingReceiver"]
+__all__ = ["MessageConsumer", "PrefetchingReceiver", "limit_prefetch"]
 
 T = TypeVar("T")
 
@@ -153,6 +153,10 @@ class PrefetchingReceiver:
         body = _body_of(first, kind, allowed)  # raises before the message is received: it stays the next one
         self.take()
         return body
+
+    def limit_prefetch(self, messages: int) -> None:
+        """Set the maximum number of messages that the next receive prefetches; see `MessageConsumer`."""
+        self._prefetch = messages
 
     def discard_prefetched(self) -> None:
         """Forget all prefetched messages: a rollback has released them, to keep the order."""
@@ -348,6 +352,14 @@ class MessageConsumer(Closeable):
         receiver = self._receiver
         while not receiver.closed and (message := self.receive()) is not None:
             yield message
+
+    def _limit_prefetch(self, messages: int) -> None:
+        """Set the maximum number of messages that the next receive prefetches, the one that it returns included."""
+        self._receiver.limit_prefetch(messages)
+
+
+# For connectors; a method of this name would be offered to every user of a consumer.
+limit_prefetch = MessageConsumer._limit_prefetch  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 
 def _body_of(message: Message, kind: type[T], allowed: AbstractSet[tuple[str, str]] | None) -> T:

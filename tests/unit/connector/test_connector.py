@@ -115,6 +115,23 @@ class TestPolling:
         assert connector(Orders()).poll_for_events() is ReturnCode.SUCCEED
         assert session.create_consumer(Queue("in")).receive(0).body == ORDER % "b"
 
+    def test_a_poll_prefetches_no_more_than_it_takes(self, connector, put, session):
+        put("in", *map(str, range(15)))
+        orders = Orders()
+        polling = connector(orders, poll_quantity=12)
+        assert polling.poll_for_events() is ReturnCode.SUCCEED
+        assert orders == [str(number) for number in range(12)]
+        assert session.create_consumer(Queue("in")).receive(0).body == ORDER % "12"
+
+    def test_a_poll_that_ends_early_leaves_the_others_in_their_order_and_uncounted(self, connector, put, session):
+        put("in", *map(str, range(5)))
+        with pytest.raises(KeyboardInterrupt):
+            connector(Orders(None, KeyboardInterrupt()), poll_quantity=5).poll_for_events()
+        consumer = session.create_consumer(Queue("in"))
+        left = [consumer.receive(PATIENCE) for _ in range(4)]
+        assert [message.body for message in left] == [ORDER % number for number in range(1, 5)]
+        assert [message.delivery_count for message in left] == [2, 1, 1, 1]
+
     def test_an_empty_poll_succeeds(self, connector):
         assert connector(Orders()).poll_for_events() is ReturnCode.SUCCEED
 

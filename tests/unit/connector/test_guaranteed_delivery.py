@@ -221,6 +221,30 @@ class TestDuplicateElimination:
         ).poll_for_events()
         assert (messages("out"), messages("monitor"), len(messages("errors"))) == ([], [], 1)
 
+    @pytest.mark.parametrize("target", [Queue("out"), "function"])
+    def test_a_copy_that_is_refused_does_not_repeat_the_delivery(self, eliminating, session, messages, target):
+        put(session, "in", "a", "b")
+        archive = session.create_temporary_queue()
+        archive.delete()
+        orders = Interrupted()
+        collaboration = orders if target == "function" else target
+        polling = eliminating(collaboration, archive_destination=archive)
+        assert polling.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        eliminating(collaboration).poll_for_events()
+        assert (orders or ids(messages("out")), messages("in")) == (["a", "b"], [])
+
+    @pytest.mark.parametrize("target", [Queue("out"), "function"])
+    @pytest.mark.parametrize("count", [1, 4, 9, 25])
+    def test_the_monitor_queue_is_small_during_a_poll_and_has_one_message_after_it(
+        self, eliminating, session, messages, target, count
+    ):
+        put(session, "in", *map(str, range(count)))
+        sizes = []
+        collaboration = (lambda _: sizes.append(len(messages("monitor")))) if target == "function" else target
+        eliminating(collaboration, poll_quantity=count).poll_for_events()
+        assert len(messages("monitor")) == 1
+        assert all(size <= 13 for size in sizes)
+
     def test_a_queue_of_somebody_else_is_a_timeout(self, eliminating, session, caplog):
         session.create_producer(Queue("monitor")).send("hello")
         assert eliminating(print).poll_for_events() is ReturnCode.APPRESPONSETIMEOUT

@@ -10,7 +10,8 @@ def _poll(backlogs, quantity, outcomes=()):
     """Poll destinations with the given backlogs; return the code, the reads in order and the remaining backlogs."""
     reads, remaining, planned = [], dict(backlogs), iter(outcomes)
 
-    def process_next(destination):
+    def process_next(destination, turns):
+        assert turns == quantity - (len(reads) // len(backlogs))
         reads.append(destination)
         if not remaining[destination]:
             return None
