@@ -195,6 +195,10 @@ class Admin(Protocol):
         """Return all queues and topics."""
         ...
 
+    def clock(self) -> float | None:
+        """Return the time of the broker's clock in seconds since 1970; None if the broker does not report it."""
+        ...
+
     def depth(self, source: Destination | Subscription) -> Depth:
         """Return the numbers of messages of a queue or a durable subscription."""
         ...
@@ -230,6 +234,11 @@ class Connection(Protocol):
     @property
     def capabilities(self) -> Capabilities:
         """The features of this connection."""
+        ...
+
+    @property
+    def broker(self) -> str:
+        """The product and the version as the broker announces them; empty if it announces none."""
         ...
 
     def consumer(

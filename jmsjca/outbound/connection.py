@@ -73,6 +73,7 @@ class ConnectionMetaData:
         provider_version: The version of this library.
         jms_version: The version of Jakarta Messaging that the library follows.
         jmsx_property_names: The properties of the specification that messages of this connection may have.
+        broker: The product and the version of the broker, as it announces them; empty if it announces none.
     """
 
     protocol: str
@@ -80,13 +81,15 @@ class ConnectionMetaData:
     provider_version: str
     jms_version: str
     jmsx_property_names: tuple[str, ...]
+    broker: str
 
 
-def _metadata(protocol: str, capabilities: spi.Capabilities) -> ConnectionMetaData:
+def _metadata(protocol: str, connection: spi.Connection) -> ConnectionMetaData:
     from importlib.metadata import version  # noqa: PLC0415  # slow to import, and rarely needed
 
-    names = ["JMSXGroupID", "JMSXGroupSeq", *(["JMSXDeliveryCount"] if capabilities.delivery_count else [])]
-    return ConnectionMetaData(protocol, "jmsjca", version("jmsjca"), "3.1", tuple(names))
+    counted = ["JMSXDeliveryCount"] if connection.capabilities.delivery_count else []
+    names = ("JMSXGroupID", "JMSXGroupSeq", *counted)
+    return ConnectionMetaData(protocol, "jmsjca", version("jmsjca"), "3.1", names, connection.broker)
 
 
 S = TypeVar("S", bound=BaseSession)
@@ -178,7 +181,7 @@ class Connection(Closeable):
     def metadata(self) -> ConnectionMetaData:
         """Protocol, versions and properties of this connection (JMS 3.1, section 6.1.6)."""
         self._check_open()
-        return _metadata(self._protocol, self._provider_connection.capabilities)
+        return _metadata(self._protocol, self._provider_connection)
 
     @property
     def admin(self) -> spi.Admin | None:

@@ -11,6 +11,7 @@ from jmsjca.management.cli import run
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
 BLOCKS = re.findall(r"^```console\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 COMMANDS = [each for block in BLOCKS for each in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+MEASURED = re.compile(r"[+-]?\d+\.\d[\d.]*")
 EXAMPLES = [tuple(each.split("\n", 1)) for each in COMMANDS]
 
 
@@ -28,4 +29,7 @@ def test_each_example_writes_what_the_page_shows(tmp_path, monkeypatch, capsys):
             continue
         run(arguments)
         written = capsys.readouterr()
-        assert written.out + written.err == output or (arguments[0] == "send" and output == ""), command
+        found = (written.out + written.err, output)
+        if arguments[0] == "doctor":
+            found = tuple(MEASURED.sub("N", text) for text in found)
+        assert found[0] == found[1] or (arguments[0] == "send" and output == ""), command

@@ -34,7 +34,7 @@ __all__ = [
     "unexpected_response",
 ]
 
-_CORRELATION_ID = 5  # which of the properties it is
+_CORRELATION_ID, _CREATION_TIME = 5, 9  # which of the properties they are
 
 _MAX_DIGITS = 20  # of the largest number that a broker counts
 _MAX_SHOWN_CHARACTERS = 300
@@ -47,10 +47,12 @@ class ManagementResponse:
     Args:
         properties: The application properties.
         body: The value of the body, of any AMQP type.
+        created: The creation time, in seconds since 1970; None without one.
     """
 
     properties: Mapping[str, Any]
     body: Any
+    created: float | None = None
 
 
 class ManagementConnection(Protocol):
@@ -183,7 +185,12 @@ def _parse_response(encoded: bytes, correlation: str) -> ManagementResponse | No
         found = EncodedMessage(encoded, ReceiveContext(None))
         if found.fields[_CORRELATION_ID] != correlation:
             return None
-        return ManagementResponse(found.map_of_section(APPLICATION_PROPERTIES), found.value_of(VALUE))
+        created = found.fields[_CREATION_TIME]
+        return ManagementResponse(
+            found.map_of_section(APPLICATION_PROPERTIES),
+            found.value_of(VALUE),
+            created / 1000 if isinstance(created, int) else None,
+        )
     except UNDECODABLE as error:
         raise unexpected_response("a message,", encoded) from error
 

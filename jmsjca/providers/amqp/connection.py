@@ -63,6 +63,11 @@ class AMQPConnection:
         """The capabilities of this connection."""
         return self._broker.capabilities
 
+    @property
+    def broker(self) -> str:
+        """The product and the version in the broker's open frame."""
+        return self._broker.announced
+
     def consumer(
         self,
         source: Destination | Subscription,

@@ -13,6 +13,7 @@ from jmsjca.errors import (
     NotSupportedError,
     ResourceAllocationError,
 )
+from jmsjca.providers.common.network import LOGIN_REMEDY
 
 __all__ = ["condition_text", "connection_error", "is_message_refusal", "link_error", "transport_error"]
 
@@ -58,7 +59,7 @@ def connection_error(condition: Any, client_id: str) -> JMSError:
     text = condition_text(condition)
     name = condition.name if condition else ""
     if name == "amqp:unauthorized-access":
-        return JMSSecurityError(f"The broker refuses the login: {text}")
+        return JMSSecurityError(f"The broker refuses the login: {text}. {LOGIN_REMEDY}")
     if name == "amqp:invalid-field" and "container-id" in str(condition.info):
         return InvalidClientIDError(f"The broker refuses the client id {client_id[:100]!r}: {text}")
     if name == "amqp:connection:redirect":

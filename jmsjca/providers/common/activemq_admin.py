@@ -87,6 +87,10 @@ class ActiveMQAdmin:
         topics = {Topic(name) for name in self._names("Topic") if name and not name.startswith(_ADVISORY)}
         return sorted(queues | topics, key=str)
 
+    def clock(self) -> float:
+        """Return the time of the broker's clock, in whole seconds: Jolokia stamps each response with it."""
+        return float(_number(self._respond({"type": "version"}), "timestamp"))
+
     def depth(self, source: Destination | Subscription) -> Depth:
         """Count the messages of a queue or a durable subscription. Delayed messages are not counted."""
         if isinstance(source, Subscription):
@@ -206,11 +210,14 @@ class ActiveMQAdmin:
     def _call(self, bean: str, operation: str, *arguments: str) -> Any:
         return self._request({"type": "exec", "mbean": bean, "operation": operation, "arguments": list(arguments)})
 
-    def _request(self, request: Mapping[str, Any]) -> Any:
+    def _respond(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         answer = self._management.post(request)
         if not isinstance(answer, dict):
             raise JMSError(f"The broker's management answers {answer!r:.200}, not with a map.")
-        response = cast("dict[str, Any]", answer)
+        return cast("dict[str, Any]", answer)
+
+    def _request(self, request: Mapping[str, Any]) -> Any:
+        response = self._respond(request)
         status = response.get("status")
         if status == _OK:
             return response.get("value")

@@ -19,6 +19,7 @@ from jmsjca.errors import (
 )
 
 __all__ = [
+    "LOGIN_REMEDY",
     "NetworkOptions",
     "check_protocol",
     "connection_error",
@@ -46,6 +47,14 @@ _GREETINGS = {
     "TLS": (b"\x15\x03", b"\x16\x03"),
 }
 _OPENWIRE_AT = 5  # offset of the magic of OpenWire, behind size and type of its first command
+
+_REMEDIES: dict[type[OSError], str] = {
+    ConnectionRefusedError: "nothing listens there: start the broker, or correct the host or the port",
+    ConnectionResetError: "the server ended the connection: correct the port, or use TLS",
+    socket.gaierror: "the name of the host is not known here: correct it, or the DNS",
+    TimeoutError: "no answer: check host, port and firewalls, or raise connect_timeout",
+}
+LOGIN_REMEDY = "Correct the user name or the password, or grant the permission."
 
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
@@ -130,7 +139,8 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
         return plain if context is None else _wrap_tls(plain, context, host)
     except ssl.SSLCertVerificationError as error:
         raise JMSSecurityError(
-            f"The certificate of {host}:{port} is not to be trusted: {error.verify_message}"
+            f"The certificate of {host}:{port} is not to be trusted: {error.verify_message}. Use the host name of the"
+            " certificate, and name its authority with the option ca_file."
         ) from error
     except ssl.SSLError as error:
         if error.reason in _NO_TLS:
@@ -141,7 +151,12 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
     except UnicodeError as error:  # the name is too long, or has an empty label
         raise InvalidURLError(f"{url} names a host that cannot exist: {error}.") from error
     except OSError as error:
-        raise connection_error(f"Cannot connect to {host}:{port}", error) from error
+        raise _unreachable(host, port, error) from error
+
+
+def _unreachable(host: str, port: int, error: OSError) -> JMSError:
+    remedy = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), "check host, port and network")
+    return connection_error(f"Cannot connect to {host}:{port} ({remedy})", error)
 
 
 def peer_name(url: ConnectionURL, default_port: int) -> str:

@@ -45,6 +45,10 @@ class EmbeddedAdmin:
         with self._store.read() as cursor:
             return list_destinations(cursor)
 
+    def clock(self) -> float:
+        """Return the time of the clock of this process, which stamps the messages."""
+        return self._store.now() / 1000
+
     def depth(self, source: Destination | Subscription) -> Depth:
         """Count the messages of a queue or a durable subscription; messages that dead processes held count as ready."""
         self._store.release_dead_owners()

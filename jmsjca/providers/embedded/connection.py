@@ -1,5 +1,6 @@
 """A connection to an embedded broker."""
 
+import sqlite3
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
@@ -61,6 +62,11 @@ class EmbeddedConnection:
             with store.write() as cursor:
                 store.check_owner(cursor)  # otherwise the id would stay in use after the death of this process
                 register_client_id(cursor, client_id, store.owner)
+
+    @property
+    def broker(self) -> str:
+        """The embedded broker, and the version of its database."""
+        return f"embedded broker, SQLite {sqlite3.sqlite_version}"
 
     def consumer(
         self,

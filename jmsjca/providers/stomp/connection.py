@@ -78,6 +78,11 @@ class STOMPConnection:
         """The capabilities of the broker over STOMP."""
         return self._broker.capabilities
 
+    @property
+    def broker(self) -> str:
+        """The product and the version in the header ``server`` of the login response."""
+        return self._dialect.server
+
     def consumer(
         self,
         source: Destination | Subscription,

@@ -13,6 +13,7 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
 )
+from jmsjca.providers.common.network import LOGIN_REMEDY
 
 __all__ = ["BrokerRefusedError", "error_text", "translating_errors"]
 
@@ -47,7 +48,8 @@ def translating_errors(doing: str) -> Generator[None, None, None]:
     except BrokerRefusedError as error:
         for pattern, kind in _MEANINGS:
             if pattern.search(error.text):
-                raise kind(f"The broker says that this client cannot {doing}: {error.text}") from error
+                remedy = f". {LOGIN_REMEDY}" if kind is JMSSecurityError else ""
+                raise kind(f"The broker says that this client cannot {doing}: {error.text}{remedy}") from error
         raise
 
 

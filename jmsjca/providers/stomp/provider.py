@@ -1,7 +1,7 @@
 """The provider of ``stomp://`` and ``stomp+ssl://`` URLs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
@@ -143,7 +143,7 @@ def _administered(session: STOMPSession, dialect: Dialect) -> Dialect:
     except JMSError:
         session.end(ConnectionLostError("The broker has no such management."))
         raise
-    return type(dialect)(broker, dialect.version, dialect.java_maps)
+    return replace(dialect, broker=broker)
 
 
 def _quote_client_id(client_id: str) -> str:

@@ -15,6 +15,8 @@ from jmsjca.testing.contract.harness import Contract, Harness, bodies, moment
 
 __all__ = ["TestAdmin", "TestBrowsing", "TestRemoving"]
 
+_DAY = 86_400.0  # seconds
+
 
 class TestBrowsing(Contract):
     """Browsing (JMS 3.1, section 4.1.6; capability browse)."""
@@ -131,6 +133,14 @@ class NeedsAdmin(Contract):
 
 class TestAdmin(NeedsAdmin):
     """`Connection.admin`, where the broker offers it."""
+
+    def test_clock_is_that_of_the_broker(self, admin: Admin) -> None:
+        """A time of today, which advances; None where the broker reports none (design rule of `Admin.clock`)."""
+        first, second = admin.clock(), admin.clock()
+        assert (first is None) is (second is None)
+        if first is not None and second is not None:
+            assert first <= second
+            assert abs(second - moment(0).timestamp()) < _DAY
 
     def test_depth_tells_ready_held_and_scheduled(self, harness: Harness, admin: Admin) -> None:
         """The three add up to everything in the queue."""

@@ -55,6 +55,10 @@ class ArtemisAdmin:
         found = {_destination(row, temporary) for row in rows}
         return sorted(found, key=str)
 
+    def clock(self) -> float:
+        """Return the time of the broker's clock."""
+        return expect_number("of milliseconds", self._request("broker", "getCurrentTimeMillis")) / 1000
+
     def depth(self, source: Destination | Subscription) -> Depth:
         """Count the messages of a queue or a named subscription."""
         row = self._row(source)

@@ -47,6 +47,7 @@ class AMQPBrokerProfile(BrokerProfile):
         create_admin: Creates its management, with seconds to wait for each response; None without management over AMQP.
         required_offers: The capability that the open frame must offer for a capability of JMS; without the offer the
             connection does not have it.
+        announced: The product and the version in the open frame of a connection.
     """
 
     product: str
@@ -67,6 +68,7 @@ class AMQPBrokerProfile(BrokerProfile):
     create_topology: Callable[[Engine, float], Topology] | None = None
     create_admin: Callable[[ManagementConnection, float], Admin] | None = None
     required_offers: Mapping[str, str] = field(default_factory=dict[str, str])
+    announced: str = field(default="", compare=False)
 
     def negotiated(self, offered: Collection[str]) -> "AMQPBrokerProfile":
         """Return the profile for a connection: without the capabilities that this release of the broker does not offer.

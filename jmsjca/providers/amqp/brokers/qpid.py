@@ -10,6 +10,7 @@ from jmsjca.messages import MapMessage
 from jmsjca.providers.amqp.admin import (
     ManagementClient,
     ManagementConnection,
+    ManagementResponse,
     ResponseFields,
     creatable_name,
     expect_list,
@@ -60,6 +61,10 @@ class QpidAdmin:
         bindings = map(ResponseFields, expect_list("bindings", ResponseFields(exchange).get("bindings") or []))
         topics = {destination(key, "topic") for binding in bindings if (key := binding.text("bindingKey"))}
         return sorted(found | made | topics, key=str)
+
+    def clock(self) -> float | None:
+        """Return the time of the broker's clock, which is the creation time of its responses."""
+        return self._ask(_EXCHANGE, "READ", {**_path("amq.direct"), "actuals": "true"}).created
 
     def depth(self, source: Destination | Subscription) -> Depth:
         """Count the messages of a queue or a named subscription."""
@@ -155,12 +160,18 @@ class QpidAdmin:
             for row in table.list("results")
         ]
 
+    def _ask(
+        self, kind: str, operation: str, further: dict[str, str], body: dict[str, str] | None = None
+    ) -> ManagementResponse:
+        return self._client.request(
+            MapMessage(body or {}, properties={"type": kind, "operation": operation, **further})
+        )
+
     def _request(
         self, kind: str, operation: str, further: dict[str, str], body: dict[str, str] | None = None
     ) -> tuple[int, Any]:
         """Perform an operation; return its status and result."""
-        request = MapMessage(body or {}, properties={"type": kind, "operation": operation, **further})
-        answer = self._client.request(request)
+        answer = self._ask(kind, operation, further, body)
         status = answer.properties.get("statusCode")
         if not isinstance(status, int):
             raise JMSError(f"The broker's management responded to {operation} without a status.")

@@ -32,6 +32,9 @@ class RabbitMQAdmin:
             " management over HTTP."
         )
 
+    def clock(self) -> None:
+        """Return None: the node does not report the time."""
+
     def depth(self, source: Destination | Subscription) -> Depth:
         """Count the waiting messages of a queue or a named subscription. The broker does not report held messages."""
         found = self._node.find_queue(_queue_name(source))

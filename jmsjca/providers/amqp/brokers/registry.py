@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
 from jmsjca.errors import NotSupportedError
 from jmsjca.providers.amqp.brokers.activemq import ACTIVEMQ
@@ -60,7 +61,7 @@ def profile_for(
         raise NotSupportedError(
             f"The options stream_offset and stream_filter are for RabbitMQ 4; the broker is {product} {version}."
         )
-    return found.negotiated(offered)
+    return replace(found.negotiated(offered), announced=f"{product} {version}".strip())
 
 
 def _major(version: str) -> int:

@@ -51,11 +51,13 @@ class Dialect(ABC):
         broker: The profile of the broker.
         version: The version of STOMP of the connection.
         java_maps: True to exchange maps with Java clients.
+        server: The header ``server`` of the login response: product and version.
     """
 
     broker: BrokerProfile
     version: str
     java_maps: bool = False
+    server: str = ""
 
     #: True if a transaction may contain acknowledgements.
     acknowledges_in_transaction = True

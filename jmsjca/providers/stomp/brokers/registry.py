@@ -59,7 +59,7 @@ def dialect_for(server: str, version: str, *, java_maps: bool = False) -> Dialec
         raise NotSupportedError(
             f"The option java_maps is for ActiveMQ; {broker.name} does not convert Java maps for STOMP."
         )
-    return kind(broker, version, java_maps)
+    return kind(broker, version, java_maps, server)
 
 
 def _at_least(release: str, wanted: tuple[int, int]) -> bool:

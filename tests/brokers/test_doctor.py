@@ -1,0 +1,57 @@
+"""What the doctor finds on each broker: name and version, the clock, a round trip; and what a failed login needs."""
+
+import json
+
+import pytest
+from brokers import BROKERS, PAIRS, registry
+
+from jmsjca.management.cli import run
+
+TELLS_TIME = {"artemis-amqp", "qpid-amqp"}
+WITHOUT_VERSION = {"openmq-stomp"}
+
+
+def findings(capsys, url):
+    status = run(["doctor", url, "--json"])
+    return status, {each["check"]: each for each in json.loads(capsys.readouterr().out)}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_each_broker_is_named_with_its_version(broker_url, capsys, pair):
+    url, name = broker_url(pair), pair.rpartition("-")[0]
+    status, found = findings(capsys, url)
+    assert status == 0
+    assert (BROKERS[name].release in found["broker"]["detail"]) is (pair not in WITHOUT_VERSION)
+    assert found["clock"]["result"] == ("ok" if pair in TELLS_TIME else "missing")
+    assert all(each["detail"] for each in found.values() if each["result"] == "missing")
+    measured = found["round trip"]
+    assert measured["result"] == "missing" or float(measured["detail"].split()[0]) > 0
+
+
+def test_activemq_tells_its_time_over_its_management(broker_url, capsys):
+    url = broker_url("activemq-stomp")
+    management = registry.shared("activemq").url("jolokia")
+    _, found = findings(capsys, f"{url}?management_url={management}")
+    assert found["clock"]["result"] == "ok"
+
+
+def test_a_user_without_the_permission_learns_why_there_is_no_time(broker_url, capsys):
+    url = broker_url("artemis-amqp").replace("amqp://", "amqp://limited:limited@")
+    status, found = findings(capsys, f"{url}?allow_insecure_login=true")
+    assert (status, found["clock"]["result"]) == (0, "missing")
+    assert "grant the permission" in found["clock"]["detail"]
+
+
+def test_a_wrong_password_is_told_with_the_remedy(broker_url, capsys):
+    url = broker_url("artemis-amqp").replace("amqp://", "amqp://limited:wrong-4711@")
+    status, found = findings(capsys, f"{url}?allow_insecure_login=true")
+    assert status == 1
+    assert "Correct the user name or the password" in found["failure"]["detail"]
+    assert "wrong-4711" not in str(found)
+
+
+def test_a_certificate_that_is_not_trusted_is_told_with_the_remedy(encrypted_artemis, capsys):
+    broker, _ = encrypted_artemis
+    status, found = findings(capsys, broker.url("amqps"))
+    assert status == 1
+    assert "name its authority with the option ca_file" in found["failure"]["detail"]
