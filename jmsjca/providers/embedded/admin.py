@@ -47,7 +47,7 @@ class EmbeddedAdmin:
 
     def clock(self) -> float:
         """Return the time of the clock of this process, which stamps the messages."""
-        return self._store.now() / 1000
+        return self._store.clock.now()
 
     def depth(self, source: Destination | Subscription) -> Depth:
         """Count the messages of a queue or a durable subscription; messages that dead processes held count as ready."""
