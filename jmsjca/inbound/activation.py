@@ -15,6 +15,7 @@ from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgument
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation_state import ActivationState, Status
+from jmsjca.inbound.dependencies import is_async
 from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.handler import Handler, HandlerLoop
 from jmsjca.inbound.health import ActivationHealth, HealthCheck
@@ -91,7 +92,7 @@ class Activation:
         if spec.transaction == "required":
             require_container_transactions(self._endpoint_settings.locator)
         if inbox is not None:
-            _check_inbox(spec)
+            _check_inbox(spec, inbox, handler)
             inbox.prepare()
         self._inbox = inbox
         self.spec = spec
@@ -383,12 +384,12 @@ def display_name(spec: "ActivationSpec", url: str) -> str:
     return f"{spec.concurrency_mode}-{_receiver_name(spec)}{selector}{context} @ [{ConnectionURL.parse(url)}]"
 
 
-def _check_inbox(spec: "ActivationSpec") -> None:
+def _check_inbox(spec: "ActivationSpec", inbox: Inbox, handler: Callable[..., object]) -> None:
     """Raise an error if an inbox cannot work.
 
     Raises:
         ConfigurationError: The handler's work is not a part of the unit; or no other consumer would get its messages
-            again, as those of a subscription that is not durable.
+            again, as those of a subscription that is not durable; or the handler cannot use its sessions.
     """
     place = f"{spec.destination_type}:{spec.destination}"
     if spec.transaction != "required":
@@ -399,6 +400,11 @@ def _check_inbox(spec: "ActivationSpec") -> None:
     if spec.destination_type == "topic" and spec.subscription_durability != "Durable":
         raise ConfigurationError(
             f"{place}: inbox=… is for queues and durable subscriptions: all subscribers of one topic would share it."
+        )
+    if inbox.is_asynchronous and not is_async(handler):
+        raise ConfigurationError(
+            f"{place}: the sessions of this inbox are asynchronous, and its handler is not. Declare the handler with "
+            "'async def', or give the inbox a synchronous Engine."
         )
 
 

@@ -60,8 +60,8 @@ class DeliveryAttempt:
         self._in_flight = in_flight
         self.unit = endpoint.open_unit(connection)
         self.transaction = endpoint.begin_transaction(self.unit, connection)
-        if isinstance(self.unit, InboxUnit):
-            self.unit.inbox = endpoint.open_inbox(self.transaction.manager)
+        if isinstance(self.unit, InboxUnit) and endpoint.inbox is not None:
+            self.unit.inbox = endpoint.inbox.open(self.transaction.manager)
         self.deliveries: list[spi.Delivery] = []
         self.abandoned = self.ended = False
         self._session: Session | None = None

@@ -17,7 +17,7 @@ from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
 from jmsjca.inbound.activity import Activity
 from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
-from jmsjca.inbound.inbox_unit import Inbox, InboxUnit, OpenInbox
+from jmsjca.inbound.inbox_unit import Inbox, InboxUnit, ListenerInbox
 from jmsjca.inbound.listener_context import log_context
 from jmsjca.inbound.statistics import StatisticsRecorder
 from jmsjca.inbound.unit_transaction import BeginTransaction, LocalTransaction, begin_container_transaction
@@ -201,7 +201,7 @@ class Endpoint:
         inbox: Recognises messages with committed work; None for no inbox.
 
     Attributes:
-        inbox: The inbox, as given.
+        inbox: The inbox of this listener; None without one.
         redelivery: The state of redelivered messages.
         held: The messages that wait for an acknowledgement.
         activity: The handlers and settlements in progress.
@@ -226,7 +226,9 @@ class Endpoint:
         inbox: Inbox | None = None,
     ) -> None:
         self.name = name
-        self.inbox = inbox
+        self.inbox: ListenerInbox | None = (
+            None if inbox is None else inbox.of_listener(settings.inbox_name, handler.event_loop)
+        )
         self.settings = settings
         self.handler = handler
         self.statistics = statistics
@@ -252,14 +254,6 @@ class Endpoint:
         self._still_running: dict[str, int] = {}
         self._abandoned_count = 0
         self._to_split: OrderedDict[str, None] = OrderedDict()
-
-    def open_inbox(self, manager: object) -> OpenInbox | None:
-        """Return the inbox of a unit; None without one.
-
-        Args:
-            manager: The transaction manager of the unit.
-        """
-        return None if self.inbox is None else self.inbox.open(self.settings.inbox_name, manager)
 
     def call(self, invocation: Invocation) -> object:
         """Call the handler inside the hooks, with the context name set around them."""

@@ -192,6 +192,17 @@ class Handler:
         """Return the event loop of the handler's coroutines; None before the first one."""
         return self._loop.running()
 
+    def event_loop(self) -> "asyncio.AbstractEventLoop":
+        """Return the event loop of the handler's coroutines, which is started if necessary.
+
+        Raises:
+            IllegalStateError: The listener is down.
+        """
+        with self._lock:
+            if not self._open:
+                raise IllegalStateError("The listener is down, so that its handler has no event loop.")
+            return self._loop.get()
+
     def runs_on_calling_loop(self) -> bool:
         """Return True if coroutines would run on the caller's event loop, so that the caller must not wait for them."""
         return self._loop.is_current()

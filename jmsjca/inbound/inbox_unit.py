@@ -1,13 +1,16 @@
 """Units of listeners with an inbox: what they send is stored, and a duplicate sends it again instead of the handler."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jmsjca.destinations import Destination
 from jmsjca.messages.message import Message
 from jmsjca.outbound.unit_of_work import UnitOfWork
 
-__all__ = ["Inbox", "InboxUnit", "OpenInbox", "StoredSend"]
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["Inbox", "InboxUnit", "ListenerInbox", "OpenInbox", "StoredSend"]
 
 
 class StoredSend(Protocol):
@@ -36,23 +39,41 @@ class OpenInbox(Protocol):
         ...
 
 
-class Inbox(Protocol):
-    """An inbox, such as `jmsjca.transactions.SqlInbox`."""
+class ListenerInbox(Protocol):
+    """The inbox of one listener."""
 
-    def prepare(self) -> None:
-        """Create what is missing in the database."""
-        ...
-
-    def open(self, endpoint: str, manager: object) -> OpenInbox:
+    def open(self, manager: object) -> OpenInbox:
         """Return the inbox of one unit."""
         ...
 
-    def is_known(self, endpoint: str, message: Message, message_id: str | None) -> bool:
+    def is_known(self, message: Message, message_id: str | None) -> bool:
         """Return True if the effects of a message are committed."""
         ...
 
     def prune_if_due(self) -> None:
         """Delete expired rows from time to time."""
+        ...
+
+
+class Inbox(Protocol):
+    """An inbox, such as `jmsjca.transactions.SqlInbox`."""
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """True if its sessions belong to the event loop of the handlers."""
+        ...
+
+    def prepare(self) -> None:
+        """Create what is missing in the database, unless that needs an event loop."""
+        ...
+
+    def of_listener(self, name: str, loop: "Callable[[], asyncio.AbstractEventLoop]") -> ListenerInbox:
+        """Return the inbox of one listener.
+
+        Args:
+            name: The name of the listener.
+            loop: Returns the event loop of its handler.
+        """
         ...
 
 

@@ -121,11 +121,7 @@ class RedeliveryProcessor:
     def _is_done(self, delivery: spi.Delivery) -> bool:
         """Return True if the inbox knows the message: its work is committed, so that it is settled, and not moved."""
         inbox, message_id = self._endpoint.inbox, readable_message_id(delivery)
-        return (
-            inbox is not None
-            and message_id is not None
-            and inbox.is_known(self._endpoint.settings.inbox_name, delivery.message, message_id)
-        )
+        return inbox is not None and message_id is not None and inbox.is_known(delivery.message, message_id)
 
     def _delay(self, delivery: spi.Delivery, seconds: float) -> None:
         if self._connection.capabilities.redelivery_delay:

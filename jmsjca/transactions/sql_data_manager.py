@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -11,15 +10,22 @@ from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session, SessionTransaction, sessionmaker
 
 from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolledBackError
+from jmsjca.transactions.event_loop import run_on_loop, running_loop
 from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, transaction_of
 
 if TYPE_CHECKING:  # the module needs greenlet, which SQLAlchemy does not install by itself
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
     from typing_extensions import TypeIs
 
-__all__ = ["SessionSource", "SqlDataManager", "join", "joined_session"]
-
-_POLL_INTERVAL = 0.5  # seconds between checks of a waiting thread that the loop still runs
+__all__ = [
+    "SessionSource",
+    "SqlDataManager",
+    "asynchronous_sources",
+    "is_asynchronous_engine",
+    "join",
+    "joined_session",
+    "new_session",
+]
 
 SessionSource: TypeAlias = Engine | sessionmaker[Session]
 """Where a session comes from: an engine, or a factory of sessions."""
@@ -69,14 +75,23 @@ def joined_session(
     try:
         found: Session | AsyncSession = joined.data(source)
     except KeyError:
-        found = _new_session(source)
+        found = new_session(source)
         _join(found, joined, is_closed_at_end=True)
         joined.set_data(source, found)
     return found
 
 
-def _new_session(source: SessionSource | AsyncEngine | async_sessionmaker[AsyncSession]) -> Session | AsyncSession:
-    if _is_asynchronous_engine(source):
+@overload
+def new_session(source: SessionSource) -> Session: ...
+
+
+@overload
+def new_session(source: AsyncEngine | async_sessionmaker[AsyncSession]) -> AsyncSession: ...
+
+
+def new_session(source: SessionSource | AsyncEngine | async_sessionmaker[AsyncSession]) -> Session | AsyncSession:
+    """Return a new session of a source."""
+    if is_asynchronous_engine(source):
         session: AsyncSession = _asynchronous_module().AsyncSession(source)
         return session
     return Session(source) if isinstance(source, Engine) else source()
@@ -114,7 +129,7 @@ class SqlDataManager:
     def __init__(self, session: Session | AsyncSession, *, is_closed_at_end: bool = False) -> None:
         self._given = session
         self._session = _synchronous(session)
-        self._loop = _running_loop() if _is_asynchronous(session) else None
+        self._loop = running_loop() if _is_asynchronous(session) else None
         self._is_closed_at_end = is_closed_at_end
         self._is_ended = self._is_rolled_back = False
         event.listen(self._session, "before_commit", self._refuse_commit)
@@ -180,18 +195,10 @@ class SqlDataManager:
     def _run(self, act: Callable[[], None]) -> None:
         """Call a method of the session; of an `AsyncSession` as a coroutine on its loop."""
         loop = self._loop
-        if loop is None or loop is _running_loop() or not _is_asynchronous(self._given):
+        if loop is None or loop is running_loop() or not _is_asynchronous(self._given):
             act()
             return
-        running = asyncio.run_coroutine_threadsafe(self._given.run_sync(lambda _: act()), loop)
-        while not running.done():
-            if not loop.is_running():
-                raise IllegalStateError("The event loop of a joined AsyncSession does not run any more.")
-            try:
-                running.result(_POLL_INTERVAL)
-            except TimeoutError:
-                continue
-        running.result()
+        run_on_loop(loop, self._given.run_sync(lambda _: act()))
 
     def _refuse_commit(self, session: Session) -> None:
         if not session.in_nested_transaction():  # the release of a savepoint commits nothing
@@ -212,18 +219,18 @@ def _is_asynchronous(session: Session | AsyncSession) -> TypeIs[AsyncSession]:
     return module is not None and isinstance(session, module.AsyncSession)
 
 
-def _is_asynchronous_engine(source: object) -> TypeIs[AsyncEngine]:
+def is_asynchronous_engine(source: object) -> TypeIs[AsyncEngine]:
+    """Return True for an `AsyncEngine`."""
     module = _asynchronous_module()
     return module is not None and isinstance(source, module.AsyncEngine)
+
+
+def asynchronous_sources() -> tuple[type, ...]:
+    """Return the asynchronous kind of an engine, and that of a factory of sessions; none if none can exist."""
+    module = _asynchronous_module()
+    return () if module is None else (module.AsyncEngine, module.async_sessionmaker)
 
 
 def _asynchronous_module() -> Any:
     """Return the module of asynchronous sessions; None if the program has not loaded it, and so has none of them."""
     return sys.modules.get("sqlalchemy.ext.asyncio")
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

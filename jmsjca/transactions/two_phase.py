@@ -1,9 +1,11 @@
 """Sessions of PostgreSQL that commit in two phases: prepared before the broker commits, and committed after it."""
 
+from __future__ import annotations
+
 import logging
 import re
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -11,7 +13,12 @@ from sqlalchemy.orm import Session
 
 from jmsjca.errors import NotSupportedError
 from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, is_in_doubt, transaction_of
-from jmsjca.transactions.sql_data_manager import SqlDataManager
+from jmsjca.transactions.sql_data_manager import SqlDataManager, is_asynchronous_engine
+
+if TYPE_CHECKING:  # the module needs greenlet, which SQLAlchemy does not install by itself
+    from collections.abc import Awaitable
+
+    from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
 __all__ = ["TwoPhaseDataManager", "recover_prepared", "two_phase_session"]
 
@@ -21,14 +28,23 @@ _PREFIX = "jmsjca-"
 _OURS = re.compile(rf"{_PREFIX}[0-9a-f]{{32}}")
 
 
-def two_phase_session(engine: sa.Engine, transaction: TransactionSource) -> Session:
+@overload
+def two_phase_session(engine: sa.Engine, transaction: TransactionSource) -> Session: ...
+
+
+@overload
+def two_phase_session(engine: AsyncEngine, transaction: TransactionSource) -> AsyncSession: ...
+
+
+def two_phase_session(engine: sa.Engine | AsyncEngine, transaction: TransactionSource) -> Session | AsyncSession:
     """Return a session that has joined a transaction, commits in two phases, and is closed with it.
 
     The database prepares in its vote, the broker commits after that, and then the database commits. If the broker rolls
     back, so does the database. After the death of a process use `recover_prepared`.
 
     Args:
-        engine: An engine of PostgreSQL with ``max_prepared_transactions`` above 0.
+        engine: An engine of PostgreSQL with ``max_prepared_transactions`` above 0. An `AsyncEngine` has an
+            `AsyncSession`, as with `joined_session`.
         transaction: A transaction of the `transaction` package, or its manager. The same engine has the same session as
             long as the transaction is open.
 
@@ -37,28 +53,32 @@ def two_phase_session(engine: sa.Engine, transaction: TransactionSource) -> Sess
     """
     joined = transaction_of(transaction)
     try:
-        found: Session = joined.data(engine)
+        found: Session | AsyncSession = joined.data(engine)
     except KeyError:
-        if engine.dialect.name != "postgresql":
-            raise NotSupportedError(
-                f"{engine.dialect.name} does not commit in two phases; only PostgreSQL does. Use joined_session(…)."
-            ) from None
-        manager = TwoPhaseDataManager(engine.connect())
+        found = _new_session(engine)
+        manager = TwoPhaseDataManager(found)
         joined.join(manager)
-        found = manager.session
         joined.set_data(engine, found)
-        joined.set_data(found, manager)
+        joined.set_data(manager.session, manager)
     return found
 
 
-def recover_prepared(engine: sa.Engine, *, older_than: float = 60.0) -> int:
+@overload
+def recover_prepared(engine: sa.Engine, *, older_than: float = 60.0) -> int: ...
+
+
+@overload
+def recover_prepared(engine: AsyncEngine, *, older_than: float = 60.0) -> Awaitable[int]: ...
+
+
+def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float = 60.0) -> int | Awaitable[int]:
     """Commit the transactions that processes prepared before they died.
 
     It is unknown whether the broker had committed. If it had not, it redelivers the messages, and an inbox recognises
     them, as its rows are committed here.
 
     Args:
-        engine: The engine of the database.
+        engine: The engine of the database. With an `AsyncEngine` the call is awaited.
         older_than: Seconds since the preparation, which is longer than any commit of the broker takes. Younger ones may
             belong to a process that is alive. 0 takes all.
 
@@ -68,55 +88,46 @@ def recover_prepared(engine: sa.Engine, *, older_than: float = 60.0) -> int:
     Raises:
         sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
     """
-    prepared = sa.text(
-        "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, :prefix) "
-        "AND prepared <= now() - make_interval(secs => :seconds)"
-    )
-    recovered = 0
+    if is_asynchronous_engine(engine):
+        return _recover_asynchronously(engine, older_than)
     with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-        for gid in connection.scalars(prepared, {"prefix": _PREFIX, "seconds": older_than}).all():
-            if _OURS.fullmatch(gid):
-                connection.exec_driver_sql(f"COMMIT PREPARED '{gid}'")
-                recovered += 1
-    if recovered:
-        logger.warning("%d prepared transactions of dead processes were committed.", recovered)
-    return recovered
+        return _recover(connection, older_than)
 
 
 class TwoPhaseDataManager(SqlDataManager):
     """Prepares in its vote, and commits when all have voted.
 
     Args:
-        connection: A connection to the database, which the data manager closes.
+        session: A session of this module, which is closed at the end.
 
     Attributes:
-        session: The session.
+        session: The session; of an `AsyncSession` the synchronous one behind it.
     """
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
-        self._xid = f"{_PREFIX}{uuid.uuid4().hex}"
-        self._two_phase: Any = connection.begin_twophase(self._xid)
-        self.session = Session(connection, join_transaction_mode="rollback_only")
+    session: _TwoPhaseSession
+
+    def __init__(self, session: Session | AsyncSession) -> None:
+        super().__init__(session, is_closed_at_end=True)
+        assert isinstance(self._session, _TwoPhaseSession)  # noqa: S101  # the callers are in this module
+        self.session = self._session
         self._is_prepared = False
-        super().__init__(self.session, is_closed_at_end=True)
 
     def tpc_vote(self, _transaction: JoinedTransaction) -> None:
         """Prepare the database's transaction."""
         self._stop_listening()
-        self._two_phase.prepare()
+        self._run(self.session.prepare_phase)
         self._is_prepared = True
 
     def tpc_finish(self, _transaction: JoinedTransaction) -> None:
         """Commit: the broker has committed. An error is logged, as nothing can be rolled back any more."""
         self._is_ended = True
         try:
-            self._two_phase.commit()
+            self._run(self.session.commit_phase)
         except SQLAlchemyError:
             logger.exception(
                 "The database did not commit the prepared transaction %s, although the broker has: use "
                 "recover_prepared(…) when the database is there again.",
-                self._xid,
+                self.session.xid,
             )
         self._close()
 
@@ -132,9 +143,84 @@ class TwoPhaseDataManager(SqlDataManager):
         if not self._is_ended:
             self._is_ended = True
             self._stop_listening()
-            self._two_phase.rollback()
+            self._run(self.session.roll_back)
         self._close()
 
-    def _close(self) -> None:
-        self.session.close()
-        self._connection.close()
+
+class _TwoPhaseSession(Session):
+    """A session whose connection is opened, and whose transaction begins, at its first statement.
+
+    Args:
+        bind: The engine.
+        **options: Those of `Session`.
+
+    Attributes:
+        xid: The name of the prepared transaction.
+    """
+
+    def __init__(self, bind: sa.Engine, **options: Any) -> None:
+        super().__init__(bind, join_transaction_mode="rollback_only", **options)
+        self.xid = f"{_PREFIX}{uuid.uuid4().hex}"
+        self._engine = bind
+        self._connection: sa.Connection | None = None
+        self._phases: Any = None
+
+    def get_bind(self, *_args: object, **_options: object) -> sa.Connection:
+        """Return the connection, in its transaction of two phases."""
+        if self._connection is None:
+            self._connection = self._engine.connect()
+            self._phases = self._connection.begin_twophase(self.xid)
+        return self._connection
+
+    def prepare_phase(self) -> None:
+        """Prepare, if there was a statement."""
+        if self._phases is not None:
+            self._phases.prepare()
+
+    def commit_phase(self) -> None:
+        """Commit what is prepared."""
+        if self._phases is not None:
+            self._phases.commit()
+
+    def roll_back(self) -> None:
+        """Roll back, also what is prepared."""
+        if self._phases is not None:
+            self._phases.rollback()
+
+    def close(self) -> None:
+        """Close the session and its connection."""
+        super().close()
+        if self._connection is not None:
+            self._connection.close()
+
+
+def _new_session(engine: sa.Engine | AsyncEngine) -> Session | AsyncSession:
+    if engine.dialect.name != "postgresql":
+        raise NotSupportedError(
+            f"{engine.dialect.name} does not commit in two phases; only PostgreSQL does. Use joined_session(…)."
+        )
+    if is_asynchronous_engine(engine):
+        from sqlalchemy.ext.asyncio import AsyncSession  # noqa: PLC0415  # the module needs greenlet
+
+        return AsyncSession(engine, sync_session_class=_TwoPhaseSession)
+    return _TwoPhaseSession(engine)
+
+
+async def _recover_asynchronously(engine: AsyncEngine, older_than: float) -> int:
+    async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        return await connection.run_sync(_recover, older_than)
+
+
+def _recover(connection: sa.Connection, older_than: float) -> int:
+    prepared = sa.text(
+        "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, :prefix) "
+        "AND prepared <= now() - make_interval(secs => :seconds)"
+    )
+    recovered = 0
+    for gid in connection.scalars(prepared, {"prefix": _PREFIX, "seconds": older_than}).all():
+        if _OURS.fullmatch(gid):
+            connection.exec_driver_sql(f"COMMIT PREPARED '{gid}'")
+            recovered += 1
+    if recovered:
+        logger.warning("%d prepared transactions of dead processes were committed.", recovered)
+    return recovered

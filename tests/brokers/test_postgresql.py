@@ -13,12 +13,13 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from jmsjca import Outcome, Queue
 from jmsjca.errors import NotSupportedError, TransactionInDoubtError
 from jmsjca.outbound.unit_of_work import UnitOfWork
-from jmsjca.transactions import Relay, recover_prepared, two_phase_session
+from jmsjca.transactions import Relay, SqlInbox, recover_prepared, two_phase_session
 from jmsjca.transactions.notifications import NotificationListener
 from tests.unit.conftest import adapter, connected, recorder  # noqa: F401  # fixtures
 from tests.unit.inbound.listeners import PATIENCE, send
 from tests.unit.inbound.test_container_transactions import (  # noqa: F401  # cases
     METADATA,
+    ROWS,
     TestOneHandler,
     insert,
     left,
@@ -34,6 +35,7 @@ from tests.unit.inbound.test_inbox import (  # noqa: F401  # a fixture, and case
     inbox,
     listen,
 )
+from tests.unit.inbound.test_inbox_sources import TestAsynchronous  # noqa: F401  # cases
 from tests.unit.transactions.test_outbox import (  # noqa: F401  # fixtures
     TestAdd,
     TestRelay,
@@ -79,6 +81,15 @@ def engine(postgresql):
     engine.dispose()
 
 
+@pytest.fixture
+def source(engine):
+    """An asynchronous engine of the same schema."""
+    with engine.connect() as connection:
+        schema = connection.scalar(sa.text("SHOW search_path"))
+    options = {"options": f"-csearch_path={schema}"}
+    return create_async_engine(engine.url, connect_args=options, poolclass=sa.NullPool)
+
+
 @pytest.mark.parametrize("is_asynchronous", [False, True])
 def test_a_commit_wakes_a_relay_before_it_polls(  # noqa: PLR0917  # fixtures
     engine, outbox, factory, broker, monkeypatch, is_asynchronous
@@ -114,43 +125,59 @@ def test_a_commit_wakes_a_relay_before_it_polls(  # noqa: PLR0917  # fixtures
     assert (received and received.body, running.is_alive()) == ("a", False)
 
 
+async def recovered(source):
+    return await recover_prepared(source, older_than=0)
+
+
 class TestTwoPhases:
     """The database prepares, the broker commits, the database commits."""
 
-    def forward(self, adapter, engine, calls, **options):
-        def handler(message, session, transaction):
+    @pytest.fixture(params=["synchronous", "asynchronous"])
+    def forward(self, request, adapter, engine, source):
+        """Return a function that has a message forwarded with a row, by a handler of each kind."""
+
+        async def asynchronous(message, session, transaction):
+            calls.append(message.body)
+            await two_phase_session(source, transaction).execute(ROWS.insert().values(text=message.body))
+            session.create_producer(Queue("out")).send(session.create_text_message(message.body))
+
+        def synchronous(message, session, transaction):
             calls.append(message.body)
             insert(two_phase_session(engine, transaction), message.body)
             session.create_producer(Queue("out")).send(session.create_text_message(message.body))
 
-        send(adapter, "a")
-        listen(adapter, handler, None, **options)
+        def begin():
+            send(adapter, "a")
+            listen(adapter, asynchronous if request.param == "asynchronous" else synchronous, None)
+            return calls
 
-    def test_all_commit_together(self, adapter, recorder, engine):
         calls = []
-        self.forward(adapter, engine, calls)
+        return begin
+
+    def test_all_commit_together(self, adapter, recorder, engine, forward):
+        calls = forward()
         assert outcome(recorder) is Outcome.COMMITTED
         adapter.stop()
         assert (calls, rows(engine), left(adapter)) == (["a"], ["a"], [[], ["a"]])
 
-    def test_what_the_broker_rolls_back_the_database_rolls_back(self, adapter, recorder, engine, monkeypatch):
+    def test_what_the_broker_rolls_back_the_database_rolls_back(self, adapter, recorder, engine, forward, monkeypatch):
         Broken(monkeypatch, 1)
-        calls = []
-        self.forward(adapter, engine, calls)
+        calls = forward()
         assert [outcome(recorder), outcome(recorder)] == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
         adapter.stop()
         assert (calls, rows(engine), left(adapter)) == (["a", "a"], ["a"], [[], ["a"]])
 
-    def test_what_the_broker_may_have_committed_the_database_commits(self, adapter, recorder, engine, monkeypatch):
+    def test_what_the_broker_may_have_committed_the_database_commits(
+        self, adapter, recorder, engine, forward, monkeypatch
+    ):
         def in_doubt(unit, **options):
             commit(unit, **options)
             raise TransactionInDoubtError("The reply is lost.")
 
         commit = UnitOfWork.commit
-        calls = []
         with monkeypatch.context() as patch:
             patch.setattr(UnitOfWork, "commit", in_doubt)
-            self.forward(adapter, engine, calls)
+            calls = forward()
             recorder.outcomes.get(timeout=PATIENCE)
         adapter.stop()
         assert (calls, rows(engine), left(adapter)) == (["a"], ["a"], [[], ["a"]])
@@ -171,7 +198,40 @@ class TestTwoPhases:
         with pytest.raises(NotSupportedError, match="only PostgreSQL"):
             two_phase_session(sa.create_engine("sqlite://"), transaction.TransactionManager())
 
-    def test_prepared_transactions_are_committed_once_they_are_old(self, engine):
+    def test_an_asynchronous_handler_that_fails_leaves_nothing_prepared(self, adapter, recorder, engine, source):
+        async def handler(message, transaction):
+            database = two_phase_session(source, transaction)
+            assert two_phase_session(source, transaction) is database
+            await database.execute(ROWS.insert().values(text=message.body))
+            raise KeyError(message.body)
+
+        send(adapter, "a")
+        listen(adapter, handler, None, redelivery_handling="1:delete")
+        assert outcome(recorder) is Outcome.ROLLED_BACK
+        adapter.stop()
+        assert rows(engine) == []
+        assert asyncio.run(recovered(source)) == 0
+
+    def test_an_inbox_commits_in_two_phases_on_the_loop(self, adapter, recorder, engine, source, monkeypatch):
+        Broken(monkeypatch, 1)
+        inbox, calls = SqlInbox(source, two_phase=True), []
+
+        async def handler(message, transaction):
+            calls.append(message.body)
+            await inbox.async_session(transaction).execute(ROWS.insert().values(text=message.body))
+
+        send(adapter, "a")
+        listen(adapter, handler, inbox)
+        assert [outcome(recorder), outcome(recorder)] == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        adapter.stop()
+        assert (calls, rows(engine)) == (["a", "a"], ["a"])  # the broker rolled back, and so did the database
+
+    def test_a_handler_without_a_statement_prepares_nothing(self, adapter, recorder, engine):
+        send(adapter, "a")
+        listen(adapter, lambda message, transaction: two_phase_session(engine, transaction) and None, None)
+        assert outcome(recorder) is Outcome.COMMITTED
+
+    def test_prepared_transactions_are_committed_once_they_are_old(self, engine, source):
         manager = transaction.TransactionManager()
         insert(two_phase_session(engine, manager), "a")
         (dying,) = manager.get()._resources
@@ -179,10 +239,10 @@ class TestTwoPhases:
         dying.tpc_vote(manager.get())
         assert recover_prepared(engine) == 0
         assert rows(engine) == []
-        assert recover_prepared(engine, older_than=0) == 1
+        assert asyncio.run(recovered(source)) == 1
         assert rows(engine) == ["a"]
-        dying._connection.invalidate()  # as its process dies
-        dying._connection.close()
+        dying.session._connection.invalidate()  # as its process dies
+        dying.session._connection.close()
 
 
 @pytest.mark.parametrize(

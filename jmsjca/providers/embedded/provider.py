@@ -11,7 +11,7 @@ from jmsjca.providers.embedded.connection import EmbeddedConnection
 from jmsjca.providers.embedded.store.store import close_store, open_store
 from jmsjca.spi import Capabilities
 
-__all__ = ["CAPABILITIES", "EmbeddedProvider"]
+__all__ = ["CAPABILITIES", "EmbeddedProvider", "location_of"]
 
 
 class EmbeddedProvider:
@@ -35,7 +35,7 @@ class EmbeddedProvider:
             InvalidClientIDError: Another connection has the client id.
             StoreError: The file cannot be used.
         """
-        place = _location(url)
+        place = location_of(url)
         capabilities = (
             CAPABILITIES if isinstance(place, Path) else replace(CAPABILITIES, shared_between_processes=False)
         )
@@ -47,7 +47,13 @@ class EmbeddedProvider:
             raise
 
 
-def _location(url: ConnectionURL) -> Path | str:
+def location_of(url: ConnectionURL) -> Path | str:
+    """Return the file of a broker, or the name of a broker in memory.
+
+    Raises:
+        InvalidURLError: The URL names neither of them.
+        InvalidOptionError: The URL has options; an embedded broker has none.
+    """
     if url.query:
         raise InvalidOptionError(f"An embedded broker has no options in its URL, but {', '.join(url.query)} was given.")
     if url.others:

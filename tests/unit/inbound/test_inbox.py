@@ -18,7 +18,7 @@ from jmsjca.errors import (
 )
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.transactions import InboxOutcome, SqlInbox, joined_session
-from jmsjca.transactions.inbox import message_key
+from jmsjca.transactions.listener_inbox import message_key
 from tests.unit.inbound.listeners import PATIENCE, send, waiting
 from tests.unit.inbound.test_container_transactions import METADATA, insert, left, outcome, rows
 
@@ -40,9 +40,10 @@ def engine(tmp_path):
     engine.dispose()
 
 
-@pytest.fixture
-def inbox(engine):
-    return SqlInbox(engine)
+@pytest.fixture(params=["before", "after"])
+def inbox(request, engine):
+    """An inbox that inserts its rows before the handler, or after it."""
+    return SqlInbox(engine, insert=request.param)
 
 
 class Broken:

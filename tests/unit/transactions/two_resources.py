@@ -16,6 +16,7 @@ from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.transactions import SqlInbox, recover_prepared
 from jmsjca.transactions.broker_data_manager import BrokerDataManager
+from jmsjca.transactions.inbox_table import InboxTable
 from jmsjca.transactions.sql_data_manager import joined_session
 
 __all__ = ["WINDOW", "Account", "Place", "account_of_a_kill", "chosen_steps", "prepare", "steps_of", "verdict_on"]
@@ -309,16 +310,16 @@ def _plant(fault):
     """Plant what must show loss or duplicates, in this process only."""
     if fault == "inbox row outside the transaction":
 
-        def insert(inbox, session, endpoint, key, message_id):
-            with inbox._session() as own:
-                new = original(inbox, own, endpoint, key, message_id)
+        def insert(table, session, row, now):
+            with Session(session.get_bind()) as own:
+                new = original(table, own, row, now)
                 own.commit()
             return new
 
-        original, SqlInbox.insert = SqlInbox.insert, insert
+        original, InboxTable.insert = InboxTable.insert, insert
     elif fault == "settle before commit":
         BrokerDataManager.sortKey = lambda manager: "!first"
     elif fault == "one endpoint for all":
-        SqlInbox.open = lambda inbox, endpoint, manager, open_=SqlInbox.open: open_(inbox, "same", manager)
+        SqlInbox.of_listener = lambda inbox, name, loop, of=SqlInbox.of_listener: of(inbox, "same", loop)
     else:
         assert not fault
