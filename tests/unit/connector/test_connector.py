@@ -315,10 +315,12 @@ class TestInProgress:
 
     @pytest.mark.usefixtures("in_doubt")
     def test_fail_on_startup_terminates_without_a_restart(self, connector, bodies, caplog):
-        orders = Orders()
-        polling = connector(orders, in_progress_destination="held", in_doubt_events="FailOnStartup", poll_frequency=0)
+        orders = Flaky(1)  # ends a connector that starts in spite of them
+        orders.connector = connector(
+            orders, in_progress_destination="held", in_doubt_events="FailOnStartup", poll_frequency=0
+        )
         with pytest.raises(ConnectorTerminatedError, match="queue:held has messages"):
-            polling.run()
+            orders.connector.run()
         assert (orders, bodies("held"), bodies("in")) == ([], ["x", "y"], ["a"])
         assert [each.levelname for each in caplog.records] == ["CRITICAL"]
 

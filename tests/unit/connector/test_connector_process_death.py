@@ -3,12 +3,14 @@
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from jmsjca import ConnectionFactory, Queue
 from jmsjca.connector import Connector, ConnectorConfig, ReturnCode
 
+PATIENCE = 60  # seconds
 ORDER = '{"_type": "Order", "id": "a"}'
 
 
@@ -34,8 +36,10 @@ def test_an_event_survives_the_death_of_the_process_during_its_delivery(tmp_path
         archive_destination="archive",
         receive_timeout=1,
     )
+    deadline = time.monotonic() + PATIENCE
     with Connector(config, lambda order: orders.append(order.get("id"))) as connector:
         while not orders:  # the store releases the messages of a dead process after a moment
+            assert time.monotonic() < deadline, "the event is lost"
             assert connector.poll_for_events() is ReturnCode.SUCCEED
     with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
         left = {name: session.create_consumer(Queue(name)).receive(0) for name in ("in", "held", "archive")}
