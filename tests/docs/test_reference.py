@@ -51,6 +51,17 @@ def test_every_option_is_in_the_settings(pages):
         assert re.search(rf"^\| `{re.escape(name)}` \|", pages["settings"], flags=re.MULTILINE), name
 
 
+def test_every_field_of_a_configuration_file_is_in_the_reference(pages):
+    for title, name in (
+        ("adapters", "user_name"),
+        ("listeners", "handler"),
+        ("factories", "kind"),
+        ("destinations", "topic"),
+    ):
+        section = pages["configuration"].partition(f"## `[{title}.NAME]`")[2].partition("## ")[0]
+        assert re.search(rf"^\| `{name}` \| [^|]+ \|.*\| \S.* \|$", section, flags=re.MULTILINE), title
+
+
 def test_every_command_is_in_the_reference(pages):
     for command in ("demo", "queues", "dlq list", "selector test", "relay"):
         assert f"## jmsjca {command}\n" in pages["commands"]

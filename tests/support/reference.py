@@ -5,6 +5,7 @@ argument ``check`` looks for each public name in the site that was built, and fo
 """
 
 import inspect
+import json
 import re
 import sys
 from dataclasses import MISSING, fields
@@ -13,6 +14,14 @@ from pathlib import Path
 
 import typer
 
+from jmsjca.config.activation_spec import ActivationSpec
+from jmsjca.config.configuration_file import (
+    AdapterSection,
+    Configuration,
+    DestinationSection,
+    FactorySection,
+    ListenerSection,
+)
 from jmsjca.config.options import _NAMES, InboundOptions, OutboundOptions
 from jmsjca.config.settings import Limits
 from jmsjca.management.commands import app
@@ -58,6 +67,7 @@ def pages():
     return {
         "index": index(),
         "settings": settings(),
+        "configuration": configuration(),
         "commands": commands(),
         **{module: page(module) for module in MODULES},
     }
@@ -77,8 +87,11 @@ def index():
     text = (
         "Use these pages to look up a name, an argument or an error. They are generated from the code. For example,\n"
         "the arguments of a listener are the fields of `ActivationSpec` in [jmsjca](jmsjca.md). The options of URLs,\n"
-        "of connections and of JMSJCA are in [Settings](settings.md), the command line is in [Commands](commands.md),\n"
-        "and the capabilities of brokers in [What each broker can do](../capabilities.md).\n"
+        "of connections and of JMSJCA are in [Settings](settings.md), the sections of `jmsjca.toml` in\n"
+        "[Configuration files](configuration.md), the command line is in [Commands](commands.md), and the\n"
+        "capabilities of brokers are in [What each broker can do](../capabilities.md). The tests compare the tables of\n"
+        "[events of the log](../logging.md#events-of-listeners) and of [metrics](../metrics.md) with the code. Exit\n"
+        "statuses are in [Command line](../command-line.md#exit-status).\n"
     )
     return f"{HEAD}# Reference\n\n{text}\n{table(rows)}"
 
@@ -103,6 +116,45 @@ def settings():
         f"`embedded://` URLs have no other options.\n\n{names}"
     )
     return "\n".join(parts)
+
+
+def configuration():
+    text = (
+        "Use this page to look up a field of `jmsjca.toml`. The tables are generated from the JSON schema, which is\n"
+        "`jmsjca.config.configuration_file.Configuration.model_json_schema()`.\n"
+        "[Configuration](../configuration.md) has an example. The fields of `[connectors.NAME]` are those of `ConnectorConfig` in\n"
+        "[jmsjca.connector](jmsjca.connector.md).\n"
+    )
+    parts = [f"{HEAD}# Configuration files\n\n{text}"]
+    for title, kind in (
+        ("[adapters.NAME]", AdapterSection),
+        ("[listeners.NAME]", ListenerSection),
+        ("[factories.NAME]", FactorySection),
+        ("[destinations.NAME]", DestinationSection),
+    ):
+        parts.append(f"## `{title}`\n\n{table(configuration_rows(kind))}")
+    return "\n".join(parts)
+
+
+def configuration_rows(kind):
+    definitions = Configuration.model_json_schema()["$defs"]
+    described = descriptions(kind) | (descriptions(ActivationSpec) if kind is ListenerSection else {})
+    yield from (["field", "type", "default", "meaning"], ["---"] * 4)
+    for name, schema in definitions[kind.__name__]["properties"].items():
+        default = schema.get("default")
+        shown = "" if default is None or default == {} else f"`{json.dumps(default)}`"
+        yield [f"`{name}`", ", ".join(types(schema, definitions)), shown, described[name].replace("|", "\\|")]
+
+
+def types(schema, definitions):
+    """Return the types of a JSON schema, and the values of an enumeration, without null."""
+    if "$ref" in schema:
+        return types(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "enum" in schema or "const" in schema:
+        return [f"`{json.dumps(value)}`" for value in schema.get("enum", [schema.get("const")])]
+    several = [name for each in schema.get("anyOf", ()) for name in types(each, definitions)]
+    alone = {"object": "table"}.get(schema.get("type"), schema.get("type", "any"))
+    return list(dict.fromkeys(several)) or ([] if alone == "null" else [alone])
 
 
 def settings_rows(kind, own):
