@@ -89,9 +89,9 @@ def index():
         "the arguments of a listener are the fields of `ActivationSpec` in [jmsjca](jmsjca.md). The options of URLs,\n"
         "of connections and of JMSJCA are in [Settings](settings.md), the sections of `jmsjca.toml` in\n"
         "[Configuration files](configuration.md), the command line is in [Commands](commands.md), and the\n"
-        "capabilities of brokers are in [What each broker can do](../capabilities.md). The tests compare the tables of\n"
-        "[events of the log](../logging.md#events-of-listeners) and of [metrics](../metrics.md) with the code. Exit\n"
-        "statuses are in [Command line](../command-line.md#exit-status).\n"
+        "capabilities of brokers are in [What each broker can do](../capabilities.md). The tests compare the tables\n"
+        "of [events of the log](../logging.md#events-of-listeners) and of [metrics](../metrics.md) with the code.\n"
+        "Exit statuses are in [Command line](../command-line.md#exit-status).\n"
     )
     return f"{HEAD}# Reference\n\n{text}\n{table(rows)}"
 
@@ -122,8 +122,8 @@ def configuration():
     text = (
         "Use this page to look up a field of `jmsjca.toml`. The tables are generated from the JSON schema, which is\n"
         "`jmsjca.config.configuration_file.Configuration.model_json_schema()`.\n"
-        "[Configuration](../configuration.md) has an example. The fields of `[connectors.NAME]` are those of `ConnectorConfig` in\n"
-        "[jmsjca.connector](jmsjca.connector.md).\n"
+        "[Configuration](../configuration.md) has an example. The fields of `[connectors.NAME]` are those of\n"
+        "`ConnectorConfig` in [jmsjca.connector](jmsjca.connector.md).\n"
     )
     parts = [f"{HEAD}# Configuration files\n\n{text}"]
     for title, kind in (
