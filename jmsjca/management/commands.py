@@ -1,5 +1,6 @@
 """The commands of the command line, one function each."""
 
+import tomllib
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -12,6 +13,7 @@ from jmsjca.management.console_command import console_app
 from jmsjca.management.dead_letter_commands import dead_letter_app
 from jmsjca.management.file_commands import file_app
 from jmsjca.management.mcp_command import mcp_app
+from jmsjca.management.presentation import JsonOption, print_json
 from jmsjca.management.queue_commands import queue_app, selector_app
 from jmsjca.management.relay_command import relay_app
 from jmsjca.management.spark_commands import spark_app
@@ -114,6 +116,7 @@ def convert(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The TOML file; the output without one.")
     ] = None,
+    json: JsonOption = False,
 ) -> int:
     """Convert deployment descriptors to a configuration file, and list what has no place in it.
 
@@ -123,10 +126,14 @@ def convert(
 
     deployment = read(*files)
     text = to_toml(deployment.configuration)
+    if output is not None:
+        output.write_text(text, "utf-8")
+    if json:
+        report = [entry._asdict() for entry in deployment.report]
+        print_json({"configuration": tomllib.loads(text), "report": report})
+        return 0
     if output is None:
         typer.echo(text, nl=False)
-    else:
-        output.write_text(text, "utf-8")
     for entry in deployment.report:
         typer.echo(str(entry), err=True)
     return 0

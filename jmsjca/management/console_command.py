@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jmsjca.errors import ConfigurationError, ProviderNotInstalledError
-from jmsjca.management.presentation import UrlOption, broker_url
+from jmsjca.management.presentation import JsonOption, UrlOption, broker_url, print_json
 
 if TYPE_CHECKING:
     import uvicorn
@@ -28,6 +28,7 @@ def console(
     url: UrlOption,
     port: Annotated[int, typer.Option(help="The port; 0 for a free one.", min=0, max=65535)] = 8321,
     write: Annotated[bool, typer.Option("--write", help="Permit the replay and the deletion of messages.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Serve web pages about a broker, for browsers on this machine only, until SIGINT.
 
@@ -38,7 +39,11 @@ def console(
     application = Console(broker_url(url), token=os.environ.get(_TOKEN_VARIABLE) or None, writable=write)
     with _listening(port) as listener:
         server = _server(application)
-        typer.echo(f"http://{_HOST}:{listener.getsockname()[1]}/?token={application.token}")
+        address = f"http://{_HOST}:{listener.getsockname()[1]}/"
+        if json:
+            print_json({"address": address, "token": application.token, "writable": write}, lines=True)
+        else:
+            typer.echo(f"{address}?token={application.token}")
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
 

@@ -1,5 +1,6 @@
 """The commands ``jmsjca dlq``: list, show, replay, edit, drop, export and import dead letters."""
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +9,7 @@ import typer
 
 from jmsjca.errors import ConfigurationError, InvalidArgumentError
 from jmsjca.management.dead_letter import DeadLetterRecord
-from jmsjca.management.insight import Change, Edit, Insight, selector_of_ids
+from jmsjca.management.insight import Change, Changes, Edit, Insight, selector_of_ids
 from jmsjca.management.message_file import message_line, read_lines
 from jmsjca.management.presentation import (
     JsonOption,
@@ -23,6 +24,7 @@ from jmsjca.management.presentation import (
     print_rows,
     print_text,
 )
+from jmsjca.management.progress import with_progress
 from jmsjca.messages.message import Message
 
 __all__ = ["dead_letter_app", "edit_of", "print_changes"]
@@ -130,7 +132,8 @@ def drop(  # noqa: PLR0917  # typer calls it by name
 @dead_letter_app.command()
 def export(queue: _QueueArgument, url: UrlOption, selector: SelectorOption = None) -> None:
     """Write dead letters as JSON lines, each with its body and its failure. The queue is not changed."""
-    for message in Insight(broker_url(url)).all_messages(queue, selector):
+    messages = Insight(broker_url(url)).all_messages(queue, selector)
+    for message in messages if sys.stdout.isatty() else with_progress(messages, "messages"):
         print_json(message_line(message), lines=True)
 
 
@@ -144,7 +147,9 @@ def import_letters(
     """Send the messages of a file to a queue, all in one transaction. Each gets a new id."""
     try:
         with file.open(encoding="utf-8") as lines:
-            count = Insight(broker_url(url)).send_all(queue, read_lines(lines))
+            size = file.stat().st_size
+            read = with_progress(lines, "bytes", size, size=lambda line: len(line.encode()))
+            count = Insight(broker_url(url)).send_all(queue, read_lines(read))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}.") from error
     print_rows([{"queue": queue, "imported": count}], as_json=json)
@@ -168,7 +173,8 @@ def print_changes(changes: Iterable[Change], *, as_json: bool) -> int:
         changes: The changes, of which each is carried out when it is read.
         as_json: True for JSON.
     """
-    found = [_change_row(each) for each in changes]
+    total = changes.total if isinstance(changes, Changes) else None
+    found = [_change_row(each) for each in with_progress(changes, "messages", total)]
     print_rows(found, as_json=as_json)
     return int(any(each["outcome"] in {"gone", "skipped"} for each in found))
 

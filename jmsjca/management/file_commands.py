@@ -7,6 +7,7 @@ import typer
 
 from jmsjca.errors import ConfigurationError
 from jmsjca.management.presentation import JsonOption, print_rows
+from jmsjca.management.progress import busy
 from jmsjca.providers.embedded import maintenance
 
 __all__ = ["file_app"]
@@ -19,7 +20,8 @@ _FileArgument = Annotated[Path, typer.Argument(help="The file of the broker.")]
 @file_app.command()
 def check(file: _FileArgument, json: JsonOption = False) -> int:
     """Read the whole file, and list its faults. The exit status is 1 if there are any."""
-    faults = maintenance.check(_existing(file))
+    with busy("checking"):
+        faults = maintenance.check(_existing(file))
     rows = [{"file": file, "fault": fault} for fault in faults] or [{"file": file, "fault": None}]
     print_rows(rows, as_json=json)
     return int(bool(faults))
@@ -28,7 +30,9 @@ def check(file: _FileArgument, json: JsonOption = False) -> int:
 @file_app.command()
 def compact(file: _FileArgument, json: JsonOption = False) -> None:
     """Release unused space to the disk. Processes that use the file wait meanwhile."""
-    print_rows([{"file": file, "freed_bytes": maintenance.compact(_existing(file))}], as_json=json)
+    with busy("compacting"):
+        freed = maintenance.compact(_existing(file))
+    print_rows([{"file": file, "freed_bytes": freed}], as_json=json)
 
 
 @file_app.command()
@@ -38,7 +42,8 @@ def backup(
     json: JsonOption = False,
 ) -> None:
     """Copy the file, as it is at one moment, while processes may use it. The new file is checked."""
-    copied = maintenance.backup(_existing(file), target.resolve())
+    with busy("copying"):
+        copied = maintenance.backup(_existing(file), target.resolve())
     print_rows([{"file": file, "backup": target, "bytes": copied}], as_json=json)
 
 

@@ -19,6 +19,7 @@ from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.destination_info import DestinationInfo, describe, in_order, measure_rates, require_admin
 from jmsjca.management.message_changes import (
     Change,
+    Changes,
     Edit,
     Handle,
     carry_out,
@@ -37,7 +38,7 @@ from jmsjca.outbound.session import Session
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
 
-__all__ = ["Change", "DestinationInfo", "Edit", "Insight", "selector_of_ids"]
+__all__ = ["Change", "Changes", "DestinationInfo", "Edit", "Insight", "selector_of_ids"]
 
 logger = logging.getLogger("jmsjca.management")
 
@@ -217,7 +218,7 @@ class Insight:
         edit: Edit | None = None,
         rate: float | None = None,
         dry_run: bool = False,
-    ) -> Iterator[Change]:
+    ) -> Changes:
         """Send dead letters back to where each came from. Each is sent and acknowledged in one transaction.
 
         A replayed message counts its replays in the property ``_JMSJCA_ReplayCount``. If it fails again, its record
@@ -231,8 +232,8 @@ class Insight:
             rate: The maximum number of messages in a second; None for no limit.
             dry_run: True to change nothing.
 
-        Yields:
-            The change of each message, after its commit.
+        Returns:
+            An iterator over the change of each message; it is carried out when it is read.
 
         Raises:
             InvalidDestinationError: A message has no record of its origin, and ``to`` is None. Nothing is changed.
@@ -242,9 +243,7 @@ class Insight:
         handle = replay if edit is None else edited(edit, as_replay=True)
         return self._change(queue, selector, lambda record: to or _known_origin(record), handle, rate, dry_run=dry_run)
 
-    def move(
-        self, queue: str, selector: str | None = None, *, to: Destination, dry_run: bool = False
-    ) -> Iterator[Change]:
+    def move(self, queue: str, selector: str | None = None, *, to: Destination, dry_run: bool = False) -> Changes:
         """Move messages to another destination, each in one transaction.
 
         Args:
@@ -253,17 +252,15 @@ class Insight:
             to: The destination.
             dry_run: True to change nothing.
 
-        Yields:
-            The change of each message, after its commit.
+        Returns:
+            An iterator over the change of each message; it is carried out when it is read.
 
         Raises:
             NotSupportedError: As `replay`.
         """
         return self._change(queue, selector, lambda _: to, move, dry_run=dry_run)
 
-    def copy(
-        self, queue: str, selector: str | None = None, *, to: Destination, dry_run: bool = False
-    ) -> Iterator[Change]:
+    def copy(self, queue: str, selector: str | None = None, *, to: Destination, dry_run: bool = False) -> Changes:
         """Send copies of messages to another destination, each in one transaction; the messages stay.
 
         A repeated call sends the copies again.
@@ -274,19 +271,14 @@ class Insight:
             to: The destination.
             dry_run: True to change nothing.
 
-        Yields:
-            The change of each message, after its commit.
+        Returns:
+            An iterator over the change of each message; it is carried out when it is read.
 
         Raises:
             NotSupportedError: The broker cannot browse.
         """
         found = list(self.all_messages(queue, selector))  # the copies may go to the same queue
-        with self._session() as session:
-            for message in found:
-                planned = _planned(DeadLetterRecord.of(message), to)
-                if not dry_run:
-                    copy_message(session, message, to)
-                yield planned if dry_run else replace(planned, outcome="done")
+        return Changes(len(found), self._copy(found, to, dry_run=dry_run))
 
     def edit(self, queue: str, message_id: str, edit: Edit, *, to: Destination | None = None) -> Change:
         """Replace a message by an edited copy, in one transaction. The copy has a new id.
@@ -309,7 +301,7 @@ class Insight:
         change, *_ = self._change(queue, selector, lambda _: target, edited(edit, as_replay=False))
         return change
 
-    def delete(self, queue: str, selector: str | None = None, *, dry_run: bool = False) -> Iterator[Change]:
+    def delete(self, queue: str, selector: str | None = None, *, dry_run: bool = False) -> Changes:
         """Delete messages, each in one transaction.
 
         Args:
@@ -317,8 +309,8 @@ class Insight:
             selector: Only matching messages; None for all.
             dry_run: True to change nothing.
 
-        Yields:
-            The change of each message, after its commit.
+        Returns:
+            An iterator over the change of each message; it is carried out when it is read.
 
         Raises:
             NotSupportedError: As `replay`.
@@ -348,13 +340,21 @@ class Insight:
         rate: float | None = None,
         *,
         dry_run: bool = False,
-    ) -> Iterator[Change]:
+    ) -> Changes:
         plan = [_planned(record, target(record)) for record in self.dead_letters(queue, selector)]
-        if dry_run:
-            yield from plan
-            return
+        return Changes(len(plan), iter(plan) if dry_run else self._carry_out(queue, plan, handle, rate))
+
+    def _carry_out(self, queue: str, plan: Sequence[Change], handle: Handle, rate: float | None) -> Iterator[Change]:
         with self._session(transacted=True) as session:
             yield from paced(carry_out(session, queue, plan, handle), rate)
+
+    def _copy(self, found: Iterable[Message], to: Destination, *, dry_run: bool) -> Iterator[Change]:
+        with self._session() as session:
+            for message in found:
+                planned = _planned(DeadLetterRecord.of(message), to)
+                if not dry_run:
+                    copy_message(session, message, to)
+                yield planned if dry_run else replace(planned, outcome="done")
 
     @contextmanager
     def _session(self, *, transacted: bool = False) -> Generator[Session]:

@@ -17,6 +17,7 @@ from jmsjca.redelivery.moved_copy import plain_copy
 
 __all__ = [
     "Change",
+    "Changes",
     "Edit",
     "Handle",
     "carry_out",
@@ -52,6 +53,26 @@ class Change:
     target: Destination | None
     outcome: str
     replays: int = 0
+
+
+class Changes(Iterator[Change]):
+    """The changes of the messages of a queue, each of which is carried out when it is read.
+
+    Args:
+        total: The number of changes.
+        changes: The changes.
+
+    Attributes:
+        total: As given.
+    """
+
+    def __init__(self, total: int, changes: Iterator[Change]) -> None:
+        self.total = total
+        self._changes = changes
+
+    def __next__(self) -> Change:
+        """Carry out the next change, and return it after its commit."""
+        return next(self._changes)
 
 
 @dataclass(frozen=True, slots=True)

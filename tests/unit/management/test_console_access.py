@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import json
 import os
 import re
 import signal
@@ -260,6 +261,15 @@ def test_the_command_serves_on_loopback_until_it_is_stopped(tmp_path):
             server.send_signal(signal.SIGINT)
         assert server.wait(60) == 0
         assert TOKEN not in server.stderr.read()
+
+
+def test_the_command_writes_its_address_and_its_token_as_json(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
+    monkeypatch.setenv("JMSJCA_CONSOLE_TOKEN", TOKEN)
+    assert run(["console", "--url", f"embedded://{tmp_path}/broker.db", "--port", "0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", found.pop("address"))
+    assert found == {"token": TOKEN, "writable": False}
 
 
 def test_a_port_that_is_taken_is_an_error_with_a_remedy(tmp_path, capsys):

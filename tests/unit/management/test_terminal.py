@@ -59,16 +59,16 @@ class Terminal:
     def __init__(self, monkeypatch, columns):
         self._patch, self._columns = monkeypatch, columns
 
-    def run(self, *arguments):
-        """Run a command; return its exit status and the lines that the terminal shows."""
+    def run(self, *arguments, stream="stdout"):
+        """Run a command; return its exit status and the lines that the terminal shows of a stream."""
         terminal, own = pty.openpty()
         fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 40, self._columns, 0, 0))
         shown = []
         reader = threading.Thread(target=_read, args=(terminal, shown))
         reader.start()
         with os.fdopen(own, "w") as output, self._patch.context() as patched:
-            patched.setattr(sys, "stdout", output)
-            patched.setattr(sys, "__stdout__", output)  # whose size is that of the terminal
+            patched.setattr(sys, stream, output)
+            patched.setattr(sys, f"__{stream}__", output)  # whose size is that of the terminal
             status = run(arguments)
         reader.join()
         os.close(terminal)
@@ -135,13 +135,12 @@ def test_the_help_of_each_command_fits(terminal, command):
     assert lines[1].startswith(f" Usage: jmsjca {' '.join(command)}") or lines[0].startswith("Usage: jmsjca")
 
 
-WITH_JSON = [
-    each for each in ALL if " ".join(each) not in {"console", "convert", "demo", "docs", "mcp", "dlq export", "relay"}
-]
+JSON_ALWAYS = {"docs", "mcp", "dlq export"}
+WITH_JSON = [each for each in ALL if " ".join(each) not in JSON_ALWAYS]
 
 
 @pytest.mark.parametrize("command", WITH_JSON, ids=" ".join)
-def test_each_command_with_a_table_has_json(capsys, command):
+def test_each_command_has_json(capsys, command):
     assert run([*command, "--help"]) == 0
     assert "--json" in capsys.readouterr().out
 
@@ -209,6 +208,49 @@ def test_a_narrow_terminal_shows_all_that_a_wide_one_shows(place, monkeypatch):
 def test_a_pipe_gets_whole_lines(place, capsys):
     assert run(["dlq", "list", "dlq.orders"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+LONG_WORK = {
+    "dlq replay": (["dlq", "replay", "dlq.orders"], "3/3"),
+    "dlq drop": (["dlq", "drop", "dlq.orders", "--all"], "3/3"),
+    "dlq export": (["dlq", "export", "dlq.orders"], "messages"),
+    "dlq import": (["dlq", "import", "orders", "letters.jsonl"], "bytes"),
+    "move": (["move", "orders", "audit"], "2/2"),
+    "copy": (["copy", "orders", "audit"], "2/2"),
+    "purge": (["purge", "orders", "--all"], "2/2"),
+    "file check": (["file", "check", "broker.db"], "checking"),
+    "file compact": (["file", "compact", "broker.db"], "compacting"),
+    "file backup": (["file", "backup", "broker.db", "copy.db"], "copying"),
+}
+
+
+@pytest.fixture
+def letters(place, capsys):
+    """Provide a file of exported letters."""
+    assert run(["dlq", "export", "dlq.orders"]) == 0
+    Path("letters.jsonl").write_text(capsys.readouterr().out, "utf-8")
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("work", LONG_WORK)
+def test_long_work_shows_a_bar_on_the_terminal_and_writes_the_same_output(monkeypatch, capsys, terminal, work):
+    monkeypatch.setenv("TERM", "xterm")
+    arguments, shown = LONG_WORK[work]
+    shell, columns = terminal
+    status, lines = shell.run(*arguments, "--json" if work not in JSON_ALWAYS else "--selector=", stream="stderr")
+    assert status == 0
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", "\r".join(lines))
+    assert shown in text
+    assert max(map(len, re.split(r"[\r\n]", text))) <= columns
+    for line in [capsys.readouterr().out] if work != "dlq export" else capsys.readouterr().out.splitlines():
+        json.loads(line)
+
+
+@pytest.mark.usefixtures("letters")
+@pytest.mark.parametrize("work", LONG_WORK)
+def test_a_pipe_gets_no_bar(capsys, work):
+    assert run(LONG_WORK[work][0]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
