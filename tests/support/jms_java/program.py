@@ -12,11 +12,12 @@ SOURCES = Path(__file__).parents[2] / "java"
 
 def classpath(program, *jars):
     """Return the class path of a program of ``tests/java`` with what ``sums/<jars>.sha512`` pin."""
-    libraries = [f"{_download(name)}/*" for name in jars]
+    libraries = [f"{download(name)}/*" for name in jars]
     return ":".join([str(_compile(program, libraries)), *libraries])
 
 
-def _download(name):
+def download(name):
+    """Return the folder with the jars that ``sums/<name>.sha512`` pins."""
     return provide(f"jars-{name}-{_digest([SUMS / f'{name}.sha512'])}", lambda draft: download_all(name, draft))
 
 
