@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from jmsjca.management.beans import ActivationBean, AdapterBean, ServerBean, _python_name
 from tests.docs.manual_rows import named_in, read_rows
 from tests.torture.documentation_faults import ELSEWHERE, cited_tests, plant_all, read_faults
 from tests.torture.planting import ROOT
@@ -11,6 +12,7 @@ from tests.torture.public_api import ROOMS, public_members
 
 SAMPLE, SEED = 15, 20
 FAULTS = read_faults()
+BEANS = (ActivationBean, AdapterBean, ServerBean)
 MANAGEMENT = ("jmsjca.management.beans",)  # whose attributes have faults, too
 
 
@@ -44,6 +46,17 @@ def test_every_test_of_a_row_catches_a_fault(row) -> None:
     proved = {test for fault in faults for test in ([fault.test] if fault.test else row.tests)}
     assert set(row.tests) - proved - {test for test in row.tests if test.startswith(ELSEWHERE)} == set()
     assert not row.tests or faults
+
+
+@pytest.mark.parametrize(
+    ("bean", "name"),
+    [(bean, name) for bean in BEANS for name in (*bean.attribute_names, *bean.operation_names)],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_every_attribute_and_operation_of_a_bean_has_a_fault(bean, name) -> None:
+    member = getattr(bean, _python_name(name))
+    method = getattr(member, "fget", member).__qualname__  # that of the first name, where there are several
+    assert any(fault.method == method or f"`{name}`" in fault.sentence for fault in FAULTS)
 
 
 @pytest.mark.parametrize("names", public_members(), ids=min)

@@ -120,11 +120,13 @@ def test_status_and_operations(adapter, bean):
         found.invoke(stop)
         assert found.invoke("getStatus") == "Down"
     found.invoke("restart")
+    assert found.invoke("getStatus") in {"Connecting", "Up"}
     until(lambda: found.invoke("getStatus") == "Up")
     assert [found.invoke(name) for name in ("isStartable", "isRestartable", "isStoppable")] == [True] * 3
     found.invoke("pause")
     assert found.get_attribute("Paused") is True
     found.invoke("resume")
+    assert found.get_attribute("Paused") is False
     found.invoke("resize", 7)
     until(lambda: found.get_attribute("NConfiguredEndpoints") == 7)
 
