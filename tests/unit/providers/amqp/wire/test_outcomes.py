@@ -164,7 +164,7 @@ def broker(monkeypatch, clock, waits):
             clock.time += LATER
             asked.release()
             until(lambda: self.sending.outstanding < missing)
-            if not self.done():
+            if self.sending.outstanding:
                 clock.time += LATER
                 raise TimeoutError
             return super().result(SECONDS)
