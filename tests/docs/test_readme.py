@@ -3,7 +3,10 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+
+from jmsjca.spi import Capabilities
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "README.md").read_text()
@@ -25,3 +28,7 @@ def test_the_first_program_runs_as_pasted(tmp_path):
     assert (run.stdout, run.stderr, run.returncode) == (shown, "", 0)
     assert shown
     assert [path.name for path in tmp_path.iterdir()] == ["first.py"]
+
+
+def test_the_number_of_capabilities_is_right():
+    assert f"lists {len(fields(Capabilities))} capabilities" in " ".join(PAGE.split())
