@@ -24,7 +24,7 @@ from jmsjca.inbound.unit_transaction import BeginTransaction, LocalTransaction, 
 from jmsjca.messages.delivery import original_message_id
 from jmsjca.messages.settlement import Outcome
 from jmsjca.outbound.unit_of_work import UnitOfWork
-from jmsjca.redelivery.encounter import Failure
+from jmsjca.redelivery.encounter import Failure, UnsettledMessages
 from jmsjca.redelivery.handler import RedeliveryHandler
 from jmsjca.redelivery.policy import RedeliveryPolicy
 
@@ -203,6 +203,7 @@ class Endpoint:
     Attributes:
         inbox: The inbox of this listener; None without one.
         redelivery: The state of redelivered messages.
+        unsettled: The messages that were delivered and not settled.
         held: The messages that wait for an acknowledgement.
         activity: The handlers and settlements in progress.
         paused: True while no messages are taken, although there is a connection.
@@ -239,6 +240,7 @@ class Endpoint:
         self.activation = activation
         self.mbean_name = mbean_name
         self.redelivery = RedeliveryHandler(settings.redelivery)
+        self.unsettled = UnsettledMessages()
         self.held = AcknowledgementRegistry()
         self.activity = Activity(clock)
         self.paused = False
@@ -297,13 +299,14 @@ class Endpoint:
             if unit.abandoned:
                 self._abandoned_count -= 1
                 self._remove_running(unit.deliveries)
+        self._record_unsettled(unit.deliveries, outcome)
         if outcome is not Outcome.COMMITTED and self.settings.split_failed_batches and len(unit.deliveries) > 1:
             self._mark_to_split(unit.deliveries)
         self.hooks.settled(self.name, outcome, len(unit.deliveries))
 
     def must_be_delivered_alone(self, delivery: spi.Delivery) -> bool:
         """Return True if a message was in a failed batch and has to be delivered alone."""
-        if not self._to_split or not was_delivered_before(delivery):
+        if not self._to_split or not self.has_delivered(delivery):
             return False
         return message_identity(delivery) in self._to_split
 
@@ -317,6 +320,16 @@ class Endpoint:
                 self._abandoned_count += 1
                 for message_id in map(message_identity, unit.deliveries):
                     self._still_running[message_id] = self._still_running.get(message_id, 0) + 1
+
+    def has_delivered(self, delivery: spi.Delivery) -> bool:
+        """Return True if a message is redelivered, as the broker says or this process remembers."""
+        return was_delivered_before(delivery) or self.remembers(delivery)
+
+    def remembers(self, delivery: spi.Delivery) -> bool:
+        """Return True if a message was delivered before, although the broker may have forgotten it."""
+        if self.unsettled.may_look_new and message_identity(delivery) in self.unsettled:
+            return True
+        return self.is_still_running(delivery)
 
     def is_still_running(self, delivery: spi.Delivery) -> bool:
         """Return True if a handler is still processing an earlier delivery of the same message."""
@@ -344,7 +357,7 @@ class Endpoint:
             uncounted: True if the broker does not count the returned deliveries.
         """
         for delivery in deliveries:
-            if was_delivered_before(delivery):
+            if self.has_delivered(delivery):
                 encounter = self.redelivery.encounter(message_identity(delivery))
                 encounter.mark_returned(waited=waited, uncounted=uncounted)
 
@@ -352,10 +365,16 @@ class Endpoint:
         """Record that the broker may count the deliveries of messages that could not be returned."""
         for delivery in deliveries:
             if (
-                was_delivered_before(delivery)
+                self.has_delivered(delivery)
                 and (known := self.redelivery.find_encounter(message_identity(delivery))) is not None
             ):
                 known.mark_return_failed()
+
+    def _record_unsettled(self, deliveries: Sequence[spi.Delivery], outcome: Outcome) -> None:
+        if outcome is not Outcome.COMMITTED:
+            self.unsettled.add(map(message_identity, deliveries))
+        elif self.unsettled:
+            self.unsettled.discard([message_identity(each) for each in deliveries if self.has_delivered(each)])
 
     def _remove_running(self, deliveries: Sequence[spi.Delivery]) -> None:
         for message_id in map(message_identity, deliveries):

@@ -76,6 +76,7 @@ class _ListenerConnection:
         self.connected = True
         try:
             if not self._stopping:
+                self._endpoint.unsettled.begin_connection()
                 dispatcher = self._create_dispatcher(connection)
                 on_up()
                 self._check.check_max_deliveries(self._endpoint.settings, connection)

@@ -108,6 +108,7 @@ class MessageMover:
         known = self._encounter(letter.message_id)
         rejected, known.rejection = known.rejection is not None, None
         known.reset_move_failures()
+        self._endpoint.unsettled.discard([letter.message_id])
         logger.warning(
             "%s %s the message %s from %s after %d redeliveries: %s%s",
             self._endpoint.name,

@@ -102,7 +102,9 @@ class RedeliveryProcessor:
         """Return the delay in seconds before the handler sees a message, or the outcome of its move or deletion."""
         count, redelivered = delivery.count, delivery.redelivered
         if not redelivered and (count or 0) <= 1:
-            return 0.0
+            if not self._endpoint.remembers(delivery):
+                return 0.0
+            redelivered = True
         shared = self._connection.capabilities.delivery_count and not readable_message_id(delivery)
         decision = self._endpoint.redelivery.decide(
             message_identity(delivery), redelivered=redelivered, delivery_count=count, shared=shared

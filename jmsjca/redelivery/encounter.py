@@ -1,6 +1,8 @@
-"""Encounters (the state of a message between its deliveries), the cache of encounters, and failures as text."""
+"""What is remembered of a message between its deliveries: its encounter, its failure, and that it is not settled."""
 
 import traceback
+from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
@@ -14,9 +16,10 @@ if TYPE_CHECKING:
 
     from jmsjca.redelivery.policy import RedeliveryPolicy
 
-__all__ = ["Encounter", "EncounterCache", "Failure", "encodable"]
+__all__ = ["Encounter", "EncounterCache", "Failure", "UnsettledMessages", "encodable"]
 
 _MAX_DATA = 10_000
+_MAX_UNSETTLED = 5000
 
 _MAX_ID_LENGTH = 256
 
@@ -252,6 +255,49 @@ class EncounterCache:
         if len(self._young) > self._capacity:
             self._old, self._young = self._young, {}
         return encounter
+
+
+class UnsettledMessages:
+    """The identities of messages that an endpoint delivered and did not settle. Thread-safe.
+
+    A broker that is killed may forget that it has delivered a message, and deliver it again like a new one. Messages
+    are looked up after a connection was lost, and not before: until then the broker's own flags are right.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[str, None] = OrderedDict()
+        self._connections = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def __contains__(self, identity: str) -> bool:
+        return identity in self._known
+
+    @property
+    def may_look_new(self) -> bool:
+        """True if one of them may be delivered like a new message."""
+        return self._connections > 1 and bool(self._known)
+
+    def begin_connection(self) -> None:
+        """Count a connection: messages that it delivers may have been delivered by an earlier one."""
+        self._connections += 1
+
+    def add(self, identities: Iterable[str]) -> None:
+        """Add messages; the oldest of too many are dropped."""
+        with self._lock:
+            for identity in identities:
+                self._known[identity] = None
+                self._known.move_to_end(identity)
+            while len(self._known) > _MAX_UNSETTLED:
+                self._known.popitem(last=False)
+
+    def discard(self, identities: Iterable[str]) -> None:
+        """Remove messages that are settled."""
+        with self._lock:
+            for identity in identities:
+                self._known.pop(identity, None)
 
 
 def _key(message_id: str) -> str | bytes:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tests.torture.moves import Moves
 from tests.torture.verdict import Verdict
 
 __all__ = ["Report"]
@@ -28,20 +29,25 @@ class Report:
     stalled: list[str]
     growth: int
     verdict: Verdict
+    moves: Moves
     crashed: list[str]
     complaints: str
 
     @property
     def good(self) -> bool:
-        return self.verdict.good and not (self.left or self.stalled or self.crashed) and self.growth <= MOST_GROWTH
+        at_rest = not (self.left or self.stalled or self.crashed)
+        return self.verdict.good and self.moves.good and at_rest and self.growth <= MOST_GROWTH
 
     def __str__(self) -> str:
-        v = self.verdict
+        v, m = self.verdict, self.moves
         figures = {
             "kills": self.kills, "pauses": self.pauses,
             "committed": v.committed, "consumed": v.consumed, "lost": v.lost, "twice": v.twice,
             "in doubt": v.in_doubt, "known not to have happened": v.fenced, "unexpected": v.unexpected,
-            "torn": v.torn, "left": self.left, "stalled": len(self.stalled), "crashed": len(self.crashed),
+            "torn": v.torn,
+            "moved": m.moved, "without origin": m.without_origin, "handler calls": m.calls,
+            "handled too often": m.too_often, "again by another process": m.again,
+            "left": self.left, "stalled": len(self.stalled), "crashed": len(self.crashed),
             "descriptors or threads grown": self.growth,
         }  # fmt: skip
         line = ", ".join(f"{name} {figure}" for name, figure in figures.items())

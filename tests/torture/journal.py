@@ -70,6 +70,7 @@ class Log:
     name: str
     opened: bool = False
     took: list[str] = field(default_factory=list)
+    handled: list[str] = field(default_factory=list)  # poison, once for each call of a handler
     batches: list[Batch] = field(default_factory=list)
 
     @classmethod
@@ -84,6 +85,8 @@ class Log:
             self.opened = True
         elif entry.verb == "took":
             self.took += entry.ids
+        elif entry.verb == "handled":
+            self.handled += entry.ids
         elif entry.verb == "try":
             self.batches.append(Batch(entry.ids))
         elif entry.verb in _OUTCOMES and self.batches and self.batches[-1].outcome is None:

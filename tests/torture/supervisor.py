@@ -136,7 +136,7 @@ class Herd:
 
     def _read(self, slot: Slot) -> None:
         for entry in slot.reader.new():
-            slot.progress += entry.verb in ("took", "ok")
+            slot.progress += entry.verb in ("took", "ok", "handled")
             self.counts[f"{slot.role} {entry.verb}"] += len(entry.ids)
 
     def _replace(self, slot: Slot) -> None:

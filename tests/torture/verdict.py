@@ -58,17 +58,20 @@ def read_logs(folder: Path) -> list[Log]:
     return [Log.read(path) for path in sorted((folder / "journals").iterdir())]
 
 
-def compare(logs: Sequence[Log], done: Sequence[Message], outlawed: Collection[str]) -> Verdict:
-    """Hold what the workers noted against the messages in ``done``.
+def compare(
+    logs: Sequence[Log], done: Sequence[Message], outlawed: Collection[str], dead: Sequence[Message] = ()
+) -> Verdict:
+    """Hold what the workers noted against the messages in ``done``, and against dead letters.
 
     Args:
         logs: Their journals.
         done: The messages.
         outlawed: The names of workers that may be refused a commit.
+        dead: The dead letters.
     """
     producers = [log for log in logs if log.name.startswith("producer")]
     consumers = [log for log in logs if not log.name.startswith("producer")]
-    found = Counter(_text(m, "id") for m in done)
+    found = Counter(_text(m, "id") for m in (*done, *dead))
     promised = _ids(producers, "ok") | _ids(consumers, "ok")
     allowed = _ids(producers, "ok") | _ids(producers, "doubt", None)
     return Verdict(

@@ -26,8 +26,10 @@ from jmsjca import (
     reconnection,
 )
 from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.hooks import DeadLetter
 from jmsjca.outbound import MessageConsumer, MessageProducer
 from tests.torture.journal import Journal
+from tests.torture.moves import HANDLING, POISON
 
 __all__ = ["FULL", "Worker"]
 
@@ -87,6 +89,7 @@ class Worker:
 
 WORK = Queue("work")
 DONE = Queue("done")
+POISONOUS = 0.02  # of the messages over a network
 MOST_WAITING = 2000  # producers pause above it
 AGAIN = 0.1  # seconds until somebody who lost his connection makes another one
 
@@ -101,11 +104,12 @@ def produce(worker: Worker) -> None:
 
 def _produce_while_connected(worker: Worker, numbers: Iterator[int]) -> None:
     with _connect(worker) as connection, connection.create_session(transacted=True) as session:
-        producer = session.create_producer(WORK)
+        producer, poisoner = session.create_producer(WORK), session.create_producer(Queue(POISON))
         while worker.goes_on():
             ids = [f"{worker.name}.{next(numbers)}" for _ in range(worker.dice.randint(1, 50))]
             for message_id in ids:
-                _send_work(worker, session, producer, message_id)
+                is_poison = not worker.is_embedded and worker.chance(POISONOUS)
+                _send_work(worker, session, poisoner if is_poison else producer, message_id)
             (worker.roll_back if worker.chance(0.05) else worker.commit)(session, ids)
             _wait_for_room(worker, connection)
 
@@ -172,6 +176,27 @@ def listen_concurrently(worker: Worker) -> None:
                 sys.exit("The listener is down.")
 
 
+def move_poison(worker: Worker) -> None:
+    """Fail with all messages of a listener in any mode, until they are moved."""
+    adapter = ResourceAdapter(worker.url, hooks=[_NotingMoves(worker.journal)])
+    mode = worker.dice.choice(["serial", "sync", "cc"])
+    spec = ActivationSpec(
+        destination=POISON, concurrency_mode=mode, endpoint_pool_max_size=3, redelivery_handling=HANDLING
+    )
+
+    def fail(message: Message) -> None:
+        worker.journal.note("handled", [_id(message)])
+        raise ValueError("poison")
+
+    activation = adapter.activate(spec, fail)
+    with adapter:
+        worker.journal.note("opened")
+        while worker.goes_on():
+            time.sleep(0.02)
+            if activation.status == "Down":
+                sys.exit("The listener is down.")
+
+
 def _acknowledge_some(worker: Worker, held: deque[Message]) -> None:
     """In any order; without held acknowledgement this does nothing."""
     messages = [held.popleft() for _ in range(len(held))]
@@ -192,6 +217,16 @@ class _Noting(Hooks):
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
         verb = {Outcome.COMMITTED: "ok", Outcome.ROLLED_BACK: "rolled-back", Outcome.IN_DOUBT: "doubt"}
         self._journal.note(verb.get(outcome, "refused"))
+
+
+class _NotingMoves(Hooks):
+    """Notes each move."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def dead_lettered(self, endpoint: str, letter: DeadLetter) -> None:
+        self._journal.note("moved", [letter.message_id])
 
 
 def _consume_while_connected(worker: Worker) -> None:
@@ -268,6 +303,7 @@ ROLES: dict[str, Callable[[Worker], None]] = {
     "consumer": consume,
     "listener": listen,
     "concurrent": listen_concurrently,
+    "mover": move_poison,
 }
 
 if __name__ == "__main__":

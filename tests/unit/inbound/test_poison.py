@@ -1,12 +1,13 @@
 """Whatever a broker can hand over is dead-lettered, and is handled no more often than the redelivery handling says."""
 
 import struct
+from functools import partial
 
 import pytest
 from amqp_peer import Broker, Gone, Peer
-from amqp_peer.performatives import Transfer
+from amqp_peer.performatives import Disposition, Transfer
 
-from jmsjca import BytesMessage, ConnectionFactory, ObjectMessage, Queue
+from jmsjca import BytesMessage, ConnectionFactory, ObjectMessage, Queue, reconnection
 from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.delivery import ReceivedMessage
@@ -184,6 +185,39 @@ def test_two_cuts_while_it_is_moved_change_nothing():
     assert (report.calls, cuts) == (TIMES, [])
     told = received(moved).message.properties
     assert (told["JMS_Sun_JMSJCA_OriginalJMSMessageID"], told["JMS_Sun_JMSJCA_ExceptionMessage"]) == ("ID:1", "poison")
+
+
+class Forgetful(Broker):
+    """Loses connections when a message is returned or moved, and forgets its deliveries, like one that is killed."""
+
+    def __init__(self, returns, moves):
+        super().__init__()
+        self.cuts = {Disposition: returns, Transfer: moves}
+        self.instead = {kind: partial(self._cut, kind) for kind in self.cuts}
+
+    def __call__(self, line, peer):
+        try:
+            super().__call__(line, peer)
+        finally:
+            for kept in self.store.queues["q"]:
+                kept.failures = 0
+
+    def _cut(self, kind, service, frame):
+        if self.cuts[kind]:
+            self.cuts[kind] -= 1
+            raise Gone
+        service.carry_out(frame)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("returns", "moves"), [(1, 0), (2, 0), (0, 1), (2, 1)])
+def test_a_broker_that_forgets_deliveries_lets_nobody_handle_a_message_more_often(mode, returns, moves, monkeypatch):
+    """The endpoint remembers them as long as its process lives."""
+    monkeypatch.setattr(reconnection, "_BACKOFF", (0.01,))
+    broker = Forgetful(returns, moves)
+    report, [moved] = dead_letter_amqp([properties(_0=_ID) + _DATA], mode, broker=broker)
+    assert (report.calls, set(broker.cuts.values())) == (TIMES, {0})
+    assert received(moved).message.properties["JMS_Sun_JMSJCA_OriginalJMSMessageID"] == "ID:1"
 
 
 STOMP_DEFECTS = {

@@ -279,3 +279,22 @@ def test_long_ids_are_told_apart_and_take_no_room():
 def test_capacity_is_one_at_least(capacity):
     with pytest.raises(ValueError, match=f"1 at least, not {capacity}"):
         EncounterCache(capacity)
+
+
+def test_unsettled_messages_may_look_new_after_the_first_connection():
+    unsettled = UnsettledMessages()
+    unsettled.begin_connection()
+    unsettled.add(["a"])
+    assert not unsettled.may_look_new
+    unsettled.begin_connection()
+    assert unsettled.may_look_new
+    assert "a" in unsettled
+    unsettled.discard(["a", "b"])
+    assert not unsettled.may_look_new
+
+
+def test_the_latest_5000_unsettled_messages_are_remembered():
+    unsettled = UnsettledMessages()
+    unsettled.add(map(str, range(5000)))
+    unsettled.add(["0", "more"])
+    assert [name in unsettled for name in ("0", "1", "2", "more")] == [True, False, True, True]
