@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from jmsjca.errors import MessageFormatError, ResourceAllocationError
 from jmsjca.redelivery import Encounter, EncounterCache, Failure
+from jmsjca.redelivery.encounter import UnsettledMessages
 
 
 def counts(*delivery_counts):
