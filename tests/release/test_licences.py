@@ -20,12 +20,14 @@ def packages(name, extras=()):
         if (distribution.name, extras) in found:
             continue
         found[distribution.name, extras] = distribution
-        for requirement in map(Requirement, distribution.requires or ()):
-            if requirement.marker is None or any(
-                requirement.marker.evaluate({"extra": extra}) for extra in ("", *extras)
-            ):
-                left.append((requirement.name, tuple(sorted(requirement.extras))))
+        wanted = (each for each in map(Requirement, distribution.requires or ()) if is_needed(each, extras))
+        left.extend((each.name, tuple(sorted(each.extras))) for each in wanted)
     return {each.name: each for each in found.values()}
+
+
+def is_needed(requirement, extras):
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *extras))
 
 
 def licence(distribution):
