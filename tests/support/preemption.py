@@ -27,6 +27,7 @@ class Preemption:
         """Play both, and tell whether the first one has as many steps."""
         self.other = Thread(target=self._run, args=[second])
         before = sys.gettrace()
+        sys._getframe().f_trace_opcodes = True  # Python 3.12 traces opcodes only if a frame asked for them before
         sys.settrace(self._trace)
         try:
             first()
