@@ -54,11 +54,14 @@ class OutboxStatistics:
         depth: The number of messages that are not sent yet.
         oldest: Seconds since the oldest of them was added; None if the table is empty.
         failing: The number of messages that the broker has refused at least once.
+        lag: Seconds from the addition of the message that the relay sent last until the broker had it; None before the
+            first one, and if no relay was asked.
     """
 
     depth: int
     oldest: float | None
     failing: int
+    lag: float | None = None
 
 
 class Outbox:

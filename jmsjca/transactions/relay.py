@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 import sqlalchemy as sa
@@ -93,6 +94,7 @@ class Relay:
         self._leases = Leases(outbox.leases, uuid.uuid4().hex, PARTITIONS, lease)
         self._lease = lease
         self._renewed = 0.0
+        self._lag: float | None = None
         self._tokens: dict[int, int] = {}
         self._connection: Any = None
         self._one_by_one = True
@@ -153,9 +155,9 @@ class Relay:
         return len(sending.sent)
 
     def get_stats(self) -> OutboxStatistics:
-        """Return the number of waiting messages and the age of the oldest one."""
+        """Return the number of waiting messages, the age of the oldest one, and the lag of the one sent last."""
         with self._engine.connect() as connection:
-            return self._outbox.get_stats(connection, self._clock())
+            return replace(self._outbox.get_stats(connection, self._clock()), lag=self._lag)
 
     def close(self) -> None:
         """Close the connection to the broker, and release the parts of the table for other relays."""
@@ -175,14 +177,25 @@ class Relay:
 
     def _send(self, sending: "_Sending") -> None:
         try:
-            if self._connection is None:
-                self._connection = self._factory.create_connection()
-            if self._one_by_one or not self._connection.capabilities.atomic or not self._send_as_unit(sending):
+            connection = self._connected()
+            if self._one_by_one or not connection.capabilities.atomic or not self._send_as_unit(sending):
                 self._send_one_by_one(sending)
         except JMSError:
             self._drop_connection()
             self._one_by_one = True
             raise
+
+    def _connected(self) -> Any:
+        """Return the connection, or a new one."""
+        if self._connection is None:
+            self._connection = self._factory.create_connection()
+            if not self._connection.capabilities.duplicate_detection:
+                logger.info(
+                    "The broker of %s does not detect duplicates: after a failure, messages may arrive twice. "
+                    "Receivers can recognise them by the property %s, as an inbox does.",
+                    *(self._table, DUPLICATE_ID),
+                )
+        return self._connection
 
     def _send_as_unit(self, sending: "_Sending") -> bool:
         """Send all messages in one transaction; False if the broker refused it, so that one of them is at fault."""
@@ -240,6 +253,8 @@ class Relay:
     def _record(self, sending: "_Sending") -> None:
         """Delete what was sent, and record what was refused, in the parts that the relay still has."""
         columns, now = self._table.c, self._clock()
+        if sending.sent:
+            self._lag = max(now - next(row.added for row in sending.rows if row.id == sending.sent[-1]), 0.0)
         with self._engine.begin() as connection:
             mine = self._leases.still_mine(connection, self._tokens)
             done = [row.id for row in sending.rows if row.id in set(sending.sent) and row.part in mine]

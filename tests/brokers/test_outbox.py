@@ -1,5 +1,7 @@
 """The relay of an outbox over brokers on a network, killed between the broker's confirmation and its own record."""
 
+import logging
+
 import pytest
 import sqlalchemy as sa
 
@@ -11,7 +13,10 @@ LEASE = 30.0
 
 
 @pytest.mark.parametrize("pair", ["artemis-amqp", "activemq-stomp", "rabbitmq4-amqp"])
-def test_what_a_relay_sent_before_its_death_arrives_once_where_duplicates_are_detected(pair, broker_url, tmp_path):
+def test_what_a_relay_sent_before_its_death_arrives_once_where_duplicates_are_detected(
+    pair, broker_url, tmp_path, caplog
+):
+    caplog.set_level(logging.INFO, "jmsjca.transactions")
     engine = sa.create_engine(f"sqlite:///{tmp_path}/application.db")
     metadata = sa.MetaData()
     outbox = Outbox(metadata, engine=engine)
@@ -30,6 +35,7 @@ def test_what_a_relay_sent_before_its_death_arrives_once_where_duplicates_are_de
     assert living.get_stats().depth == 0
     with factory.create_connection() as connection, connection.create_session() as session:
         detects = connection.capabilities.duplicate_detection
+        assert any("may arrive twice" in record.getMessage() for record in caplog.records) == (not detects)
         consumer = session.create_consumer(queue)
         expected = bodies if detects else [*bodies[:10], *bodies]
         assert [consumer.receive(timeout=PATIENCE).body for _ in expected] == expected

@@ -129,6 +129,27 @@ async def recovered(source):
     return await recover_prepared(source, older_than=0)
 
 
+def test_a_relay_that_cannot_listen_any_more_polls(engine, outbox, factory, broker):
+    relay = Relay(outbox, factory, engine, poll_interval=0.01)
+    running = threading.Thread(target=relay.run, daemon=True)
+    running.start()
+    listening = sa.text(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN %' AND state = 'idle'"
+    )
+    with broker.create_session() as session:
+        consumer = session.create_consumer(Queue("orders"))
+        for body in "ab":
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                ended = (connection.scalar(listening) or threading.Event().wait(0.01) for _ in range(100 * PATIENCE))
+                assert any(ended)  # it listens before each look at the table
+            with engine.begin() as connection:
+                outbox.add(connection, "orders", body)
+            assert consumer.receive(timeout=PATIENCE).body == body
+    relay.stop()
+    running.join(PATIENCE)
+    assert not running.is_alive()
+
+
 class TestTwoPhases:
     """The database prepares, the broker commits, the database commits."""
 

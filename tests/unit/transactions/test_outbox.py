@@ -96,6 +96,14 @@ def add(engine, outbox, *bodies, **options):
         return [outbox.add(session, "orders", body, **options) for body in bodies]
 
 
+def set_added(engine, outbox, *times):
+    columns = outbox.table.c
+    with engine.begin() as connection:
+        rows = connection.scalars(sa.select(columns.id).order_by(columns.id)).all()
+        for row, added in zip(rows, times, strict=True):
+            connection.execute(sa.update(outbox.table).where(columns.id == row).values(added=added))
+
+
 def received(connection, queue="orders"):
     with connection.create_session() as session:
         return list(session.create_browser(Queue(queue)))
@@ -457,13 +465,20 @@ class TestRelay:
         assert not running.is_alive()
         assert texts(broker) == []
 
-    def test_statistics_tell_the_depth_and_the_age(self, engine, outbox, relay):
+    def test_statistics_tell_the_depth_and_the_age(self, engine, outbox, relay, clock):
         assert relay.get_stats().oldest is None
         add(engine, outbox, *"ab")
-        with engine.begin() as connection:
-            connection.execute(sa.update(outbox.table).values(added=relay._clock() - 5))
+        set_added(engine, outbox, clock.now - 5, clock.now - 1)
         stats = relay.get_stats()
-        assert (stats.depth, stats.oldest, stats.failing) == (2, 5.0, 0)
+        assert (stats.depth, stats.oldest, stats.failing, stats.lag) == (2, 5.0, 0, None)
+
+    def test_statistics_tell_the_lag_of_what_was_sent_last(self, engine, outbox, relay, broker, clock):
+        add(engine, outbox, *"abc", key="k")
+        set_added(engine, outbox, clock.now - 9, clock.now - 7, clock.now)
+        with engine.begin() as connection:
+            connection.execute(sa.update(outbox.table).where(outbox.table.c.added == clock.now).values(headers="{"))
+        assert relay.run_once() == 2
+        assert (relay.get_stats().lag, relay.get_stats().depth) == (7.0, 1)
 
 
 SAMPLE = 4

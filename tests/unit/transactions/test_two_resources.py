@@ -1,8 +1,10 @@
 """A listener of two resources, killed at each step, over an embedded broker and SQLite in files."""
 
 import pytest
+import sqlalchemy as sa
 
 from tests.unit.transactions.two_resources import (
+    ROWS,
     WINDOW,
     Place,
     account_of_a_kill,
@@ -63,3 +65,17 @@ def test_without_one_there_is_the_documented_window_and_nothing_else(tmp_path, c
 def test_a_planted_fault_loses_something(tmp_path, fault, has_inbox, found):
     visited = visit(tmp_path, 0, has_inbox=has_inbox, fault=fault)
     assert any(text.startswith(found) for _, _, wrong in visited for text in wrong)
+
+
+@pytest.mark.parametrize(("fault", "count"), [("", 2), ("one endpoint for all", 1)])
+def test_a_key_without_the_endpoint_loses_the_row_of_the_second_listener(tmp_path, fault, count):
+    places = [
+        place_in(tmp_path, has_inbox=True, duplicate_ids=True, fault=fault)._replace(name=name, bodies=("a",))
+        for name in "qr"
+    ]
+    for place in places:
+        prepare(place)
+    for place in places:
+        steps_of(place)
+    with places[0].engine().connect() as connection:
+        assert connection.scalars(sa.select(ROWS.c.text)).all() == ["a"] * count

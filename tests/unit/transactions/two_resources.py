@@ -13,13 +13,24 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
+from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.transactions import SqlInbox, recover_prepared
 from jmsjca.transactions.broker_data_manager import BrokerDataManager
 from jmsjca.transactions.inbox_table import InboxTable
 from jmsjca.transactions.sql_data_manager import joined_session
 
-__all__ = ["WINDOW", "Account", "Place", "account_of_a_kill", "chosen_steps", "prepare", "steps_of", "verdict_on"]
+__all__ = [
+    "ROWS",
+    "WINDOW",
+    "Account",
+    "Place",
+    "account_of_a_kill",
+    "chosen_steps",
+    "prepare",
+    "steps_of",
+    "verdict_on",
+]
 
 PATIENCE = 60
 METADATA = sa.MetaData()
@@ -42,6 +53,7 @@ class Place(NamedTuple):
         has_inbox: Whether the listener has an inbox.
         fault: What is wrong on purpose; an empty text for nothing.
         two_phase: Whether the database commits in two phases.
+        duplicate_ids: Whether the messages have their bodies as duplicate ids.
     """
 
     broker: str
@@ -51,6 +63,7 @@ class Place(NamedTuple):
     has_inbox: bool
     fault: str = ""
     two_phase: bool = False
+    duplicate_ids: bool = False
 
     @property
     def is_remote(self):
@@ -140,7 +153,7 @@ def prepare(place):
     with ConnectionFactory(place.broker).create_connection() as connection, connection.create_session() as session:
         producer = session.create_producer(place.source)
         for body in place.bodies:
-            producer.send(TextMessage(body))
+            producer.send(TextMessage(body, properties={DUPLICATE_ID: body} if place.duplicate_ids else {}))
 
 
 def steps_of(place, last=0):
