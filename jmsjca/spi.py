@@ -136,6 +136,13 @@ class Delivery(Protocol):
         """True if the message was delivered before."""
         ...
 
+    def drop_content(self) -> None:
+        """Free the memory of the message and its bytes, once they are copied: no property can be read afterwards.
+
+        The delivery can still be settled, and released if its consumer receives nothing more.
+        """
+        ...
+
 
 class Unit(Protocol):
     """A unit of work; nothing reaches the broker before `commit`. Not reusable."""

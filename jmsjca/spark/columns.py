@@ -36,7 +36,7 @@ _FROM_HEADERS = (*_HEADERS, "properties")
 _PLACES = ("_epoch", "_partition", "_seq")
 _MAX_INT = 2**31 - 1
 _CHUNK_ROWS = 10_000
-_CHUNK_BYTES = 1 << 26  # far below the 2 GiB that one Arrow array of texts holds
+_CHUNK_BYTES = 1 << 24  # held twice for a moment; far below the 2 GiB that one Arrow array of texts holds
 
 KeyReader = Callable[[spi.Delivery], str | None]
 
@@ -83,7 +83,7 @@ def _storable(key: str | None) -> str | None:
 
 
 class ColumnBuilder:
-    """Collects deliveries, and converts them to Arrow in chunks.
+    """Collects deliveries, and converts them to Arrow in chunks. A delivery loses its content as it is converted.
 
     Args:
         names: The names of the columns, in order.
@@ -203,6 +203,8 @@ class ColumnBuilder:
         """Convert the rows that were added since the last call to an Arrow batch."""
         if self._chunk:
             self._batches.append(self._batch())
+        for delivery in self._deliveries:
+            delivery.drop_content()
         self._flushed_bytes += self._bytes
         self._chunk, self._deliveries, self._errors, self._bytes = [], [], {}, 0
 

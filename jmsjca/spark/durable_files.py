@@ -5,9 +5,10 @@ A file is written under a temporary name, flushed, linked or renamed to its own 
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from jmsjca.errors import StoreError
 from jmsjca.spark.part_file import seal, unseal
@@ -28,15 +29,19 @@ __all__ = [
 _REMEDY = "Restore it from a backup, or see `jmsjca spark repair --help` for what can be repaired."
 
 
-def create(path: Path, data: Sequence[bytes]) -> bool:
+def create(path: Path, write: Callable[[BinaryIO], object]) -> bool:
     """Create a file durably and atomically. Return False if it exists already.
+
+    Args:
+        path: The file.
+        write: Writes the content to a file that is open.
 
     Raises:
         FileNotFoundError: The folder does not exist.
     """
     temporary = _temporary(path)
     try:
-        _write(temporary, data)
+        _write(temporary, write)
         os.link(temporary, path)
     except FileExistsError:
         return False
@@ -49,14 +54,14 @@ def create(path: Path, data: Sequence[bytes]) -> bool:
 def replace(path: Path, data: bytes) -> None:
     """Replace a file durably and atomically."""
     temporary = _temporary(path)
-    _write(temporary, [data])
+    _write(temporary, lambda file: file.write(data))
     temporary.replace(path)
     sync_folder(path.parent)
 
 
 def create_sealed(path: Path, text: str) -> bool:
     """Create a file with a text and its checksum. Return False if it exists already."""
-    return create(path, [seal(text.encode())])
+    return create(path, lambda file: file.write(seal(text.encode())))
 
 
 def replace_sealed(path: Path, text: str) -> None:
@@ -129,7 +134,7 @@ def probe(folder: Path) -> None:
     first, second = _temporary(folder / "probe"), _temporary(folder / "probe")
     try:
         with _explained(folder, "files cannot be written there"):
-            _write(first, [b"probe"])
+            _write(first, lambda file: file.write(b"probe"))
         with _explained(
             folder,
             "its file system has no hard links, by which one of several attempts at a partition is the first; use a"
@@ -163,9 +168,9 @@ def _temporary(path: Path) -> Path:
     return path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
 
 
-def _write(path: Path, data: Sequence[bytes]) -> None:
+def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(fd, "wb") as file:
-        file.writelines(data)
+        write(file)
         file.flush()
         os.fsync(fd)

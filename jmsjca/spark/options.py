@@ -51,7 +51,7 @@ class SparkOptions:
         receiveIdleTimeout: A partition ends after this time without a message.
         maxBatchLatency: After this time since its first message, a partition waits for no later messages.
         batchTimeout: A partition ends after this time in any case.
-        pollInterval: The interval at which the driver checks for new messages while there are none.
+        pollInterval: The interval at which the driver checks an empty queue for new messages.
         driverRetryTimeout: The time for which the driver tolerates an unreachable broker.
         dedupKey: The key that identifies duplicates: "JMSMessageID", "JMSCorrelationID", "property:NAME", "content"
             (messages with equal headers, properties and bodies are one) or "none".

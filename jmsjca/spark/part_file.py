@@ -23,7 +23,7 @@ from zlib import crc32
 from jmsjca.errors import StoreError
 from jmsjca.spark.schema import ipc, pa
 
-__all__ = ["Counts", "StagedPart", "encode", "read_counts", "read_keys", "read_part", "seal", "unseal"]
+__all__ = ["Counts", "StagedPart", "read_counts", "read_keys", "read_part", "seal", "unseal", "write_part"]
 
 T = TypeVar("T")
 
@@ -32,6 +32,7 @@ _MAGIC = _FORMAT + b"2\n"
 _VERSION_1 = b"ARROW1"
 _SEAL = b"crc32:"
 _KEYS = pa.schema([pa.field("key", pa.string())])
+_HEAD = 512  # the size of the line with counts and checksums, filled up with spaces
 _MAX_HEAD = 1 << 16
 _DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OSError)  # ArrowInvalid is a ValueError
 
@@ -77,12 +78,17 @@ class StagedPart:
     counts: Counts
 
 
-def encode(part: StagedPart) -> list[Any]:
-    """Return the content of the file as buffers, to be written one after the other."""
-    keys = _stream(pa.table([pa.array(part.keys, pa.string())], schema=_KEYS))
-    rows = _stream(part.table)
-    sections = {name: {"size": len(data), "crc": crc32(data)} for name, data in (("keys", keys), ("table", rows))}
-    return [_MAGIC, seal(json.dumps({**asdict(part.counts), **sections}).encode()), b"\n", keys, rows]
+def write_part(file: BinaryIO, part: StagedPart) -> None:
+    """Write the content of the file. Its first lines come last, because the checksums are known only then.
+
+    The rows are not held in memory a second time.
+    """
+    file.seek(len(_MAGIC) + _HEAD)
+    keys = _write_stream(file, pa.table([pa.array(part.keys, pa.string())], schema=_KEYS))
+    rows = _write_stream(file, part.table)
+    head = json.dumps({**asdict(part.counts), "keys": keys, "table": rows}).encode()
+    file.seek(0)
+    file.write(_MAGIC + seal(head.ljust(_HEAD - len(seal(b"")) - 1)) + b"\n")
 
 
 def read_counts(path: Path) -> Counts:
@@ -194,11 +200,33 @@ def _section(file: BinaryIO, told: dict[str, int], name: str) -> Any:
     return pa.py_buffer(data)
 
 
-def _stream(table: Any) -> Any:
-    sink = pa.BufferOutputStream()
-    with ipc.new_stream(sink, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as writer:
+class _Checked:
+    """A file for Arrow to write to: knows the size and the checksum of what was written."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = 0
+        self.crc = 0
+
+    def write(self, data: bytes) -> int:
+        """Write some bytes."""
+        self.size += len(data)
+        self.crc = crc32(data, self.crc)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        """Do nothing: the file is flushed once, at its end."""
+
+
+def _write_stream(file: BinaryIO, table: Any) -> dict[str, int]:
+    """Write a table as an Arrow IPC stream, and return its size and checksum."""
+    checked = _Checked(file)
+    options = ipc.IpcWriteOptions(compression="zstd")
+    with ipc.new_stream(pa.PythonFile(checked, "w"), table.schema, options=options) as writer:
         writer.write_table(table)
-    return sink.getvalue()
+    return {"size": checked.size, "crc": checked.crc}
 
 
 def _old_part(table: Any) -> StagedPart:

@@ -36,6 +36,7 @@ logger = logging.getLogger("jmsjca.spark")
 
 _GRACE = 0.1  # of maxBatchLatency
 _FIRST = 100  # messages: their average size limits the number of the next ones
+_CHUNK_BYTES = 1 << 24  # received at a time: these are in memory as messages beside the rows so far
 
 
 class JmsPartition(InputPartition):
@@ -227,7 +228,8 @@ class PartitionReader:
         left, size = self._quota - received, self._columns.size
         if not received:
             return min(left, _FIRST)
-        return 0 if size >= self._max_bytes else min(left, 1 + (self._max_bytes - size) * received // max(size, 1))
+        room = min(self._max_bytes - size, _CHUNK_BYTES)
+        return 0 if room <= 0 else min(left, 1 + room * received // max(size, 1))
 
     def _stage(self, consumer: spi.Consumer, received: Sequence[spi.Delivery]) -> StagedPart | None:
         """Publish the received messages. If another attempt was first, release them and return None."""

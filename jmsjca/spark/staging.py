@@ -41,7 +41,7 @@ from jmsjca.spark.durable_files import (
     sweep,
     sync_folder,
 )
-from jmsjca.spark.part_file import Counts, StagedPart, encode, read_counts, read_keys, read_part
+from jmsjca.spark.part_file import Counts, StagedPart, read_counts, read_keys, read_part, write_part
 
 __all__ = [
     "EpochPartition",
@@ -243,7 +243,7 @@ class Staging:
             StaleEpochError: The epoch is over.
         """
         try:
-            return create(self._path(part, "arrow"), encode(staged))
+            return create(self._path(part, "arrow"), lambda file: write_part(file, staged))
         except FileNotFoundError:
             raise StaleEpochError(
                 f"Epoch {part.epoch} was removed while partition {part.number} was at work."

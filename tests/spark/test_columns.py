@@ -35,6 +35,9 @@ class Broken:
     count = 4
     redelivered = True
 
+    def drop_content(self) -> None:
+        pass
+
     @property
     def message(self) -> Message:
         raise MessageFormatError("no such kind")
@@ -49,6 +52,9 @@ class Whole:
         self.message = message
         self.count = count
         self.redelivered = count != 1
+
+    def drop_content(self) -> None:
+        pass
 
 
 def staged(*deliveries: Any, names: Any = tuple(ARROW_SCHEMA.names), dedup_key: str = "JMSMessageID") -> StagedPart:
@@ -153,6 +159,9 @@ def test_what_cannot_be_decoded_gives_its_bytes_and_the_reason() -> None:
 
 class Hopeless:
     """A delivery of which nothing can be read, with errors that no provider should raise."""
+
+    def drop_content(self) -> None:
+        pass
 
     def __getattr__(self, name: str) -> object:
         raise KeyError(name)

@@ -29,6 +29,9 @@ class Delivery:
         self.message = TextMessage(key)
         self.message.message_id = key
 
+    def drop_content(self) -> None:
+        pass
+
 
 class Connection:
     """A connection, consumer and unit of a broker that handed its messages to others too."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jmsjca.errors import IllegalStateError, StoreError
-from jmsjca.spark.part_file import Counts, StagedPart, encode, read_counts, read_keys, read_part
+from jmsjca.spark.part_file import Counts, StagedPart, read_counts, read_keys, read_part, write_part
 from jmsjca.spark.schema import ARROW_SCHEMA, ipc, pa
 from jmsjca.spark.staging import EpochPartition, Staging
 
@@ -23,9 +23,9 @@ def part(*texts: str) -> StagedPart:
 
 
 def write(path: Path, content: StagedPart) -> bytes:
-    data = b"".join(map(bytes, encode(content)))
-    path.write_bytes(data)
-    return data
+    with path.open("wb") as file:
+        write_part(file, content)
+    return path.read_bytes()
 
 
 def outcome(read: Callable[[], Any]) -> Any:

@@ -186,12 +186,19 @@ def test_what_comes_again_and_again_is_handed_over_once(broker, read_with_fault)
 def given_back(monkeypatch) -> list[str]:
     """What is given back on purpose, not merely when the connection closes: other brokers count that as a delivery."""
     texts: list[str] = []
-    release = EmbeddedConsumer.release
+    received: dict[int, str] = {}
+    receive, release = EmbeddedConsumer.receive, EmbeddedConsumer.release
+
+    def noting(self, limit, timeout):
+        chunk = receive(self, limit, timeout)
+        received.update((delivery.id, delivery.message.body) for delivery in chunk)
+        return chunk
 
     def noted(self, deliveries):
-        texts.extend(delivery.message.body for delivery in deliveries)
+        texts.extend(received[delivery.id] for delivery in deliveries)
         release(self, deliveries)
 
+    monkeypatch.setattr(EmbeddedConsumer, "receive", noting)
     monkeypatch.setattr(EmbeddedConsumer, "release", noted)
     return texts
 
@@ -403,6 +410,9 @@ class Numbered:
     """A delivery."""
 
     raw, count, redelivered, message = b"", 1, False, TextMessage("t")
+
+    def drop_content(self) -> None:
+        pass
 
 
 def open_for(inflow: Inflow, quota: int, *, counted: bool, **changes: object) -> tuple[int, float]:

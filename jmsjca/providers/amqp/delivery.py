@@ -66,6 +66,11 @@ class ReceivedMessage:
         """True if the message was delivered before."""
         return read_header(self.encoded).redelivered(self._failures, counts=self._origin.counts_deliveries)
 
+    def drop_content(self) -> None:
+        """Free the memory of the message and its bytes."""
+        self.encoded = b""
+        self._message = None
+
 
 def _body_bytes(message: Message, encoded: bytes) -> bytes:
     """Return the content of text, bytes and pickled object messages; for other types the encoded body."""

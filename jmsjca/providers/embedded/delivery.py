@@ -55,6 +55,11 @@ class StoredMessage:
         """True if it was delivered before."""
         return self._row[1] > 1
 
+    def drop_content(self) -> None:
+        """Free the memory of the message and its bytes."""
+        self._row = (*self._row[:3], b"", None, None)
+        self._message = None
+
 
 class EmbeddedDeliveryOwner(Protocol):
     """The consumer of a delivery, as units use it."""

@@ -85,6 +85,11 @@ class STOMPDelivery:
         """True if it was delivered before."""
         return self._came_before or self._failures > 0
 
+    def drop_content(self) -> None:
+        """Free the memory of the message and its body; its acknowledgement needs the headers."""
+        self.frame = self.frame._replace(body=b"")
+        self._message = None
+
     def for_redelivery(self, *, counted: bool) -> "STOMPDelivery":
         """Return the same message for another attempt; this delivery cannot be used afterwards."""
         return STOMPDelivery(self.frame, self.sequence, self.consumer, self._failures + counted)

@@ -144,6 +144,20 @@ class TestDelivery(Contract):
         assert isinstance(delivery.raw, bytes)
         assert "köln".encode() in delivery.raw
 
+    def test_delivery_without_its_content_can_be_settled_or_returned(self, harness: Harness) -> None:
+        """`Delivery.drop_content` frees memory here: the broker still has the message, whole."""
+        queue = harness.queue()
+        harness.send(queue, "a", "b")
+        connection = harness.connect()
+        consumer = connection.consumer(queue, order=Order.ANY)
+        first, second = harness.gather(consumer, 2)
+        first.drop_content()
+        second.drop_content()
+        harness.settle([first], connection)
+        consumer.close()
+        connection.close()
+        harness.expect(queue, "b")
+
 
 class TestOrdering(Contract):
     """Messages of one sender stay in order (JMS 3.1, section 6.2.9), and `Order` says what a rollback does to it."""
