@@ -24,7 +24,8 @@ from jmsjca import ConnectionFactory, Queue
 from jmsjca.transactions import Outbox, Relay
 
 KEYS = 20
-LEASE = 6.0  # a third of it is for a send that is on its way, also on a busy machine
+EMBEDDED_LEASE = 1.0
+NETWORK_LEASE = 6.0  # a third of it is for a send that is on its way, also on a busy machine
 PATIENCE = 120.0
 BROKER_EVERY = 10
 QUEUE = Queue("relay.kills")
@@ -84,7 +85,8 @@ def relay(database, url):
     """Send until killed."""
     logging.disable()  # it says each time that the broker is down
     engine = sa.create_engine(database, connect_args=_waiting(database))
-    Relay(Outbox(sa.MetaData(), engine=engine), ConnectionFactory(url), lease=LEASE, poll_interval=0.05).run()
+    lease = EMBEDDED_LEASE if url.startswith("embedded:") else NETWORK_LEASE
+    Relay(Outbox(sa.MetaData(), engine=engine), ConnectionFactory(url), lease=lease, poll_interval=0.05).run()
 
 
 def run(name, rows, kills, seed):
