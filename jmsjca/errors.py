@@ -272,7 +272,11 @@ class TransactionRolledBackError(JMSError):
 
 
 class TransactionInDoubtError(JMSError):
-    """The outcome of the commit is unknown. It is never assumed to be either success or failure."""
+    """The outcome of the commit is unknown. It is never assumed to be either success or failure.
+
+    Either everything happened, or the received messages are redelivered and nothing was sent, unless the text says
+    otherwise. Do the work again only if it may be done twice: with a duplicate id, or with an inbox at the receiver.
+    """
 
 
 _MAX_DELAY = (2**31 - 1) / 1000  # seconds, as in a redelivery handling

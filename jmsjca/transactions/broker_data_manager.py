@@ -2,13 +2,24 @@
 
 from typing import Any, Protocol
 
-from jmsjca.errors import ConnectionLostError, IllegalStateError, NotSupportedError, TransactionRolledBackError
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    NotSupportedError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from jmsjca.spi import Connection
 from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, mark_in_doubt, transaction_of
 
 __all__ = ["BrokerDataManager", "EndableUnit", "join_data_manager", "join_unit", "joined_data_manager"]
 
 _KEY = object()
+_IN_DOUBT = (
+    "The database sessions of the transaction are committed. If the broker has not committed, it redelivers the "
+    "received messages: an inbox recognises them, and sends again what their handlers have sent. Without one, let the "
+    "handler recognise its own rows."
+)
 
 
 class EndableUnit(Protocol):
@@ -118,6 +129,9 @@ class BrokerDataManager:
         self._is_ended = True  # a failed commit has released the deliveries already
         try:
             self._unit.commit()
+        except TransactionInDoubtError as error:
+            mark_in_doubt(_transaction)
+            raise TransactionInDoubtError(f"{error} {_IN_DOUBT}") from error
         except BaseException as error:
             if not isinstance(error, TransactionRolledBackError | ConnectionLostError):
                 mark_in_doubt(_transaction)

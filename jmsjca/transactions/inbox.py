@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from jmsjca.arguments import check_instance, check_timeout
 from jmsjca.errors import IllegalStateError, InvalidArgumentError
-from jmsjca.transactions.embedded_file import engine_of_file
+from jmsjca.transactions.inbox_sources import LoopRunner, ThreadRunner, engine_of_file
 from jmsjca.transactions.inbox_table import InboxTable
 from jmsjca.transactions.joined_transaction import TransactionSource
 from jmsjca.transactions.listener_inbox import (
@@ -31,7 +31,6 @@ from jmsjca.transactions.listener_inbox import (
     Resolver,
     SessionRunner,
 )
-from jmsjca.transactions.session_runners import LoopRunner, ThreadRunner
 from jmsjca.transactions.sql_data_manager import (
     SessionSource,
     asynchronous_sources,

@@ -16,6 +16,7 @@ from jmsjca.errors import IllegalStateError, InvalidOptionError, NotSupportedErr
 from jmsjca.transactions import container_transaction, join, join_unit, joined_session, locators
 from jmsjca.transactions.container_transaction import ContainerTransaction
 from tests.unit.inbound.listeners import PATIENCE, in_thread, send, waiting
+from tests.unit.transactions.failures import leaves
 
 METADATA = sa.MetaData()
 ROWS = sa.Table("rows", METADATA, sa.Column("text", sa.String, primary_key=True))
@@ -60,6 +61,7 @@ def outcome(recorder):
 class TestOneHandler:
     @pytest.mark.parametrize("spec", SPECS)
     def test_all_commit_together(self, adapter, recorder, engine, spec):
+        """JMSJCA: testContainerManaged."""
         send(adapter, "a")
 
         def handler(message, session, transaction):
@@ -74,6 +76,7 @@ class TestOneHandler:
         assert (rows(engine), left(adapter)) == (["a"], [[], ["sent"]])
 
     @pytest.mark.parametrize("spec", SPECS)
+    @leaves("the handler raises", "none", "redelivered, nothing sent")
     def test_an_error_rolls_all_back(self, adapter, recorder, engine, spec):
         send(adapter, "a")
         failures = [KeyError("once")]
@@ -91,6 +94,7 @@ class TestOneHandler:
         assert (rows(engine), left(adapter)) == (["a"], [[], ["sent"]])
 
     @pytest.mark.parametrize("give_up", ["mark", "doom", "abort", "reject", "retry"])
+    @leaves("the handler marks the unit for rollback", "none", "redelivered, nothing sent")
     def test_every_way_to_give_up_takes_the_row_back(self, adapter, recorder, engine, give_up):
         send(adapter, "a")
         reasons = []
@@ -119,6 +123,7 @@ class TestOneHandler:
         done = give_up != "reject"
         assert (rows(engine), left(adapter)) == (["a"] if done else [], [[], ["sent"] if done else []])
 
+    @leaves("the database alone rolls back: its commit fails", "none", "redelivered, nothing sent")
     def test_a_database_that_cannot_commit_rolls_the_message_back(self, adapter, recorder, engine):
         send(adapter, "a")
 
@@ -137,6 +142,7 @@ class TestOneHandler:
         assert any("FOREIGN KEY" in str(value).upper() for value in moved.properties.values())
 
     @pytest.mark.parametrize("end", ["rollback", "close"])
+    @leaves("the handler rolls back or closes its session", "none", "redelivered, nothing sent")
     def test_a_session_that_the_handler_has_ended_rolls_all_back(self, adapter, recorder, engine, end):
         send(adapter, "a")
         attempts = []
@@ -153,6 +159,7 @@ class TestOneHandler:
         adapter.stop()
         assert (rows(engine), left(adapter)) == (["a"], [[], []])
 
+    @leaves("the connection to the broker is lost before the commit", "none", "redelivered, nothing sent")
     def test_a_connection_that_is_closed_before_the_commit_leaves_no_row(self, adapter, recorder, engine):
         """The handler returns after the listener was stopped."""
         send(adapter, "a")
@@ -357,7 +364,61 @@ class TestOtherTransactions:
         assert bodies == ["a"]
 
 
+class TestRedeliveryHandling:
+    """Its actions for a joined listener: the rows of the failed handler are gone, and no handler sees the message."""
+
+    @pytest.mark.parametrize(
+        ("handling", "calls", "dead"),
+        [("1:delete", 1, []), ("1:move(queue:dlq)", 1, ["a"]), ("1:20; 2:30; 3:move(queue:dlq)", 3, ["a"])],
+        ids=["delete", "move", "delay and move"],
+    )
+    @pytest.mark.parametrize("spec", SPECS)
+    def test_its_actions_leave_no_row(self, jms_broker_url, engine, handling, calls, dead, spec):  # noqa: PLR0917
+        given_up, good, seen = threading.Event(), threading.Event(), []
+
+        class GivenUp(Hooks):
+            def dead_lettered(self, endpoint, letter):
+                given_up.set()
+
+        def handler(message, session, transaction):
+            insert(joined_session(engine, transaction), message.body)
+            session.create_producer(Queue("out")).send(session.create_text_message(message.body))
+            seen.append(message.body)
+            if message.body == "a":
+                raise KeyError("always")
+            message.acknowledge()
+            good.set()
+
+        adapter = ResourceAdapter(jms_broker_url, hooks=[GivenUp()])
+        send(adapter, "a", "good")
+        listen(adapter, handler, redelivery_handling=handling, **spec)
+        assert given_up.wait(PATIENCE)
+        assert good.wait(PATIENCE)
+        adapter.stop()
+        assert (rows(engine), left(adapter), seen.count("a")) == (["good"], [[], ["good"]], calls)
+        assert [text for text, _ in waiting(adapter, "dlq")] == dead
+
+
 class TestBatches:
+    def test_a_held_batch_is_one_transaction_that_other_threads_end(self, adapter, recorder, engine):
+        send(adapter, *"ab")
+        held = queue.Queue()
+
+        def handler(message, transaction):
+            if not message.end_of_batch:
+                insert(joined_session(engine, transaction), message.body)
+            held.put(message)
+
+        fields = {"concurrency_mode": "sync", "endpoint_pool_max_size": 1, "batch_size": 2, "hold_until_ack": True}
+        listen(adapter, handler, **fields)
+        messages = [held.get(timeout=PATIENCE) for _ in range(3)]
+        assert rows(engine) == []
+        for message in messages:
+            in_thread(message.acknowledge).join(PATIENCE)
+        assert recorder.outcomes.get(timeout=PATIENCE) == (Outcome.COMMITTED, 2)
+        adapter.stop()
+        assert (rows(engine), left(adapter)) == (list("ab"), [[], []])
+
     @pytest.mark.parametrize("split", [False, True])
     def test_a_batch_is_one_transaction(self, adapter, recorder, engine, split):
         send(adapter, *"abc")

@@ -21,6 +21,7 @@ from jmsjca.transactions import InboxOutcome, SqlInbox, joined_session
 from jmsjca.transactions.listener_inbox import message_key
 from tests.unit.inbound.listeners import PATIENCE, send, waiting
 from tests.unit.inbound.test_container_transactions import METADATA, insert, left, outcome, rows
+from tests.unit.transactions.failures import leaves
 
 DAY = 86_400.0
 MODES = [
@@ -113,6 +114,7 @@ class TestAfterAFailedCommitOfTheBroker:
         source, destination = left(adapter)
         assert (source, sorted(destination)) == ([], list("abcd"))
 
+    @leaves("the broker alone rolls back", "committed", "redelivered, nothing sent")
     def test_without_the_inbox_the_handler_fails_on_its_own_row(self, adapter, recorder, engine, monkeypatch):
         Broken(monkeypatch, 1)
         calls = []
@@ -200,10 +202,20 @@ class TestInDoubtCommit:
         assert (found, left(adapter)) == (["a", "b"], [[], []])
         return calls
 
+    def test_the_error_says_what_is_known_and_what_to_do(self, adapter, engine, doubtful, caplog):
+        self.handle(adapter, engine, None if doubtful else SqlInbox(engine))
+        assert "The reply is lost. The database sessions of the transaction are committed." in caplog.text
+        assert "an inbox recognises them" in caplog.text
+
     def test_with_an_inbox_all_agree(self, adapter, engine, inbox, doubtful):
         assert self.handle(adapter, engine, inbox) == ["a", "b"]
         assert rows(engine) == ["a", "b"]
 
+    @leaves(
+        "the broker's reply is lost (`TransactionInDoubtError`)",
+        "committed",
+        "in doubt: sent and settled, or redelivered",
+    )
     def test_without_one_the_handler_is_called_again_if_it_was_not_committed(self, adapter, engine, doubtful):
         with engine.begin() as connection:  # without its unique key
             connection.execute(sa.text("DROP TABLE rows"))

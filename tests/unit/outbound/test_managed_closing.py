@@ -21,7 +21,7 @@ class TestCloseInATransaction:
 
     @pytest.mark.parametrize("is_closed_inside", [True, False])
     def test_its_commit_sends_wherever_the_connection_is_closed(self, managed, manager, bodies, is_closed_inside):
-        """JMSJCA: testQQBM1, testQQBM2."""
+        """JMSJCA: testCloseInTranactionXA, testCloseInTransactionLT (testQQBM1), testBeanManaged (testQQBM2)."""
         connection = managed().create_connection()
         manager.begin()
         send(connection.create_session(transacted=True))
@@ -69,7 +69,7 @@ class TestCloseInATransaction:
         assert not exists(temporary)
 
     def test_another_connection_goes_on_with_it(self, managed, manager, bodies):
-        """JMSJCA: sendTo2And3CloseImmediately, testReuseLTResources."""
+        """JMSJCA: testReuseXAResources, testReuseLTResources (sendTo2And3CloseImmediately)."""
         factory = managed()
         manager.begin()
         for to in (OUT, THIRD, OUT):
@@ -102,8 +102,18 @@ class TestCloseInATransaction:
                 with pytest.raises(IllegalStateError, match="one broker connection"):
                     send(session)
 
+    def test_a_connection_of_another_factory_goes_on_with_it(self, managed, manager, bodies):
+        """JMSJCA: testMultiXA (sendTo2And3PreventSharing), testMultiNonSharedResources (sendTo2And3Mix)."""
+        manager.begin()
+        for to in (OUT, THIRD):
+            with managed().create_connection() as connection:
+                send(connection.create_session(), to=to)
+        assert (bodies(OUT), bodies(THIRD)) == ([], [])
+        manager.commit()
+        assert (bodies(OUT), bodies(THIRD)) == (["sent"], ["sent"])
+
     def test_a_rollback_and_a_commit_of_connections_that_stay_open(self, managed, manager, bodies):
-        """JMSJCA: testBeanManagedRBAllocateOutsideOfTx, testBeanManagedRBAllocateInTx."""
+        """JMSJCA: testBeanManagedRBAllocateOutsideOfTx, …InTx, testXASessionRBAllocateOutsideOfTx."""
         with managed().create_connection() as connection:
             session = connection.create_session()
             manager.begin()

@@ -112,6 +112,7 @@ class TestInATransaction:
             assert (bodies(IN), bodies()) == ([], ["one", "two"])
 
     def test_a_second_connection_and_savepoints_are_refused(self, managed, manager, bodies):
+        """JMSJCA: testSharedXAResources, testSharedLTResources (sendTo2And3CloseAtEnd), where XA joins them."""
         factory = managed()
         with factory.create_connection() as one, factory.create_connection() as two:
             second = two.create_session()

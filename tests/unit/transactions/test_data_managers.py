@@ -16,6 +16,7 @@ from jmsjca.spi import Capabilities
 from jmsjca.testing.contract.harness import prepare
 from jmsjca.transactions.broker_data_manager import join_unit
 from jmsjca.transactions.sql_data_manager import join
+from tests.unit.transactions.failures import leaves
 
 IN, OUT = Queue("in"), Queue("out")
 METADATA = sa.MetaData()
@@ -127,6 +128,7 @@ def test_database_that_fails_to_commit_rolls_the_unit_back(connection, engine):
     assert state(connection, engine) == (1, 0, 0)
 
 
+@leaves("a vote before the database's fails", "none", "redelivered, nothing sent")
 def test_failed_vote_before_the_database_rolls_both_back(connection, engine):
     current = transaction.TransactionManager().begin()
     received_unit(connection, current)
@@ -136,6 +138,7 @@ def test_failed_vote_before_the_database_rolls_both_back(connection, engine):
     assert state(connection, engine) == (1, 0, 0)
 
 
+@leaves("a vote after the database's fails", "committed", "redelivered, nothing sent")
 def test_vote_that_fails_after_the_database_leaves_rows_and_message(connection, engine):
     current = transaction.TransactionManager().begin()
     received_unit(connection, current)

@@ -3,9 +3,9 @@
 import pytest
 import sqlalchemy as sa
 
+from tests.unit.transactions.failures import BETWEEN, cases_of
 from tests.unit.transactions.two_resources import (
     ROWS,
-    WINDOW,
     Place,
     account_of_a_kill,
     chosen_steps,
@@ -18,9 +18,10 @@ BODIES = ("a", "b")
 SAMPLE = 3
 
 
-def place_in(folder, **fields):
+def place_in(folder, *, is_file=False, **fields):
     folder.mkdir(exist_ok=True)
-    return Place(f"embedded://{folder}/broker.db", f"sqlite:///{folder}/rows.db", "q", BODIES, **fields)
+    broker = f"embedded://{folder}/broker.db"
+    return Place(broker, broker if is_file else f"sqlite:///{folder}/rows.db", "q", BODIES, **fields)
 
 
 def visit(tmp_path, size, **fields):
@@ -33,29 +34,20 @@ def visit(tmp_path, size, **fields):
         yield last, kinds, verdict_on(account_of_a_kill(place, last), BODIES)
 
 
-def report(capsys, name, visited):
-    total = len(visited[0][1])
+@pytest.mark.parametrize(
+    "case",
+    cases_of("test_a_killed_listener_leaves_what_its_case_says"),
+    ids=lambda case: f"{case.listener}, {case.database}",
+)
+def test_a_killed_listener_leaves_what_its_case_says(tmp_path, capsys, case):
+    is_file = case.database == "the broker's file"
+    visited = list(visit(tmp_path, SAMPLE, is_file=is_file, **case.fields))
     with capsys.disabled():
-        print(f"\nkills of a listener with a database, {name}: {len(visited)} of {total} steps visited")
-
-
-def test_with_an_inbox_all_three_agree_exactly_once(tmp_path, capsys):
-    visited = list(visit(tmp_path, SAMPLE, has_inbox=True))
-    report(capsys, "inbox", visited)
-    assert [(last, kinds[last - 1], wrong) for last, kinds, wrong in visited if wrong] == []
-
-
-def test_without_one_there_is_the_documented_window_and_nothing_else(tmp_path, capsys):
-    visited = list(visit(tmp_path, SAMPLE, has_inbox=False))
-    report(capsys, "no inbox", visited)
-    for last, kinds, wrong in visited:
-        kind = kinds[last - 1]
-        if kind in WINDOW:
-            assert len(wrong) == 1, (last, kind, wrong)
-            assert wrong[0].startswith("2 rows"), (last, kind, wrong)
-        else:
-            assert wrong == [], (last, kind)
-    assert {kinds[last - 1] for last, kinds, _ in visited} & WINDOW
+        name = f"{case.listener}, {case.database}"
+        print(f"\nkills of a listener with {name}: {len(visited)} of {len(visited[0][1])} steps visited")
+    told = [(last, kinds[last - 1], case.fault(kinds[last - 1], wrong)) for last, kinds, wrong in visited]
+    assert [found for found in told if found[2]] == []
+    assert {kind for _, kind, _ in told} >= BETWEEN
 
 
 @pytest.mark.parametrize(

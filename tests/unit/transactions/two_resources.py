@@ -17,12 +17,12 @@ from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.transactions import SqlInbox, recover_prepared
 from jmsjca.transactions.broker_data_manager import BrokerDataManager
+from jmsjca.transactions.inbox_sources import engine_of_file
 from jmsjca.transactions.inbox_table import InboxTable
 from jmsjca.transactions.sql_data_manager import joined_session
 
 __all__ = [
     "ROWS",
-    "WINDOW",
     "Account",
     "Place",
     "account_of_a_kill",
@@ -38,8 +38,6 @@ ROWS = sa.Table(
     "rows", METADATA, sa.Column("id", sa.Integer, primary_key=True), sa.Column("text", sa.String, nullable=False)
 )
 END = "the end"
-WINDOW = {"after the database's commit", "before the broker's commit", "in the broker's commit"}
-"""The steps at which a kill leaves the row of a message that is redelivered."""
 
 
 class Place(NamedTuple):
@@ -54,6 +52,7 @@ class Place(NamedTuple):
         fault: What is wrong on purpose; an empty text for nothing.
         two_phase: Whether the database commits in two phases.
         duplicate_ids: Whether the messages have their bodies as duplicate ids.
+        insert: When the row of the inbox is inserted.
     """
 
     broker: str
@@ -64,6 +63,7 @@ class Place(NamedTuple):
     fault: str = ""
     two_phase: bool = False
     duplicate_ids: bool = False
+    insert: str = "before"
 
     @property
     def is_remote(self):
@@ -78,6 +78,8 @@ class Place(NamedTuple):
         return Queue(f"{self.name}.out")
 
     def engine(self):
+        if self.database.startswith("embedded:"):
+            return engine_of_file(self.database)
         waits = {"timeout": PATIENCE} if self.database.startswith("sqlite") else {}
         return sa.create_engine(self.database, connect_args=waits)
 
@@ -280,7 +282,7 @@ def _held(connection, place):
 def _adapter_of(place, engine, settled, step):
     adapter = ResourceAdapter(place.broker, hooks=[settled])
     adapter.ended = threading.Event()
-    inbox = SqlInbox(engine, two_phase=place.two_phase) if place.has_inbox else None
+    inbox = SqlInbox(engine, two_phase=place.two_phase, insert=place.insert) if place.has_inbox else None
 
     @adapter.listener(place.source, transaction="required", inbox=inbox)
     def handler(message, session, transaction):

@@ -1,14 +1,22 @@
-"""Where the statements of an inbox run: on the calling thread, or on the event loop of asynchronous sessions."""
+"""The sources of an inbox: sessions of a thread, those of an event loop, and the file of an embedded broker."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
+import sqlalchemy as sa
+
+from jmsjca.config import ConnectionURL, Limits
+from jmsjca.errors import InvalidArgumentError
+from jmsjca.providers.embedded.provider import location_of
+from jmsjca.providers.embedded.store.database import open_database
 from jmsjca.transactions.event_loop import run_on_loop
 
 if TYPE_CHECKING:  # the second module needs greenlet, which SQLAlchemy does not install by itself
     import asyncio
+    import sqlite3
     from collections.abc import Callable
 
     from sqlalchemy.ext.asyncio import AsyncSession
@@ -16,7 +24,7 @@ if TYPE_CHECKING:  # the second module needs greenlet, which SQLAlchemy does not
 
     from jmsjca.transactions.joined_transaction import JoinedTransactionManager
 
-__all__ = ["LoopRunner", "ThreadRunner"]
+__all__ = ["LoopRunner", "ThreadRunner", "engine_of_file"]
 
 T = TypeVar("T")
 
@@ -92,3 +100,33 @@ class LoopRunner:
             if self._prepare is not None:
                 run_on_loop(self._loop(), self._apart(self._prepare))
                 self._prepare = None
+
+
+def engine_of_file(url: str) -> sa.Engine:
+    """Return an engine for the file of an embedded broker, which is created if it does not exist.
+
+    A connection of the engine is open for one session only, so that a fork copies none.
+
+    Args:
+        url: ``embedded:///folder/file.db``.
+
+    Raises:
+        InvalidURLError: The URL names no file.
+        InvalidArgumentError: The URL is one of another provider, or of a broker in memory.
+    """
+    parsed = ConnectionURL.parse(url)
+    place = location_of(parsed) if parsed.protocol == "embedded" else None
+    if not isinstance(place, Path):
+        raise InvalidArgumentError(
+            f"{parsed} names no file of an embedded broker. Give embedded:///folder/file.db, or the Engine of a "
+            "database."
+        )
+    path = place
+
+    def connect() -> sqlite3.Connection:
+        """Open the file as the broker does."""
+        connection = open_database(path, Limits().lock_timeout)
+        connection.isolation_level = "DEFERRED"  # sqlite3 begins transactions: the broker's own statements do for it
+        return connection
+
+    return sa.create_engine(f"sqlite:///{path}", creator=connect, poolclass=sa.NullPool)
