@@ -1,5 +1,6 @@
 """The conversion of received messages to business objects: rule, data handler, verb, dynamic meta-object."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jmsjca.connector.business_objects import BusinessObject
@@ -25,6 +26,7 @@ class Event:
         properties: Properties that a copy gets in addition to those of the message; None removes one.
         event_id: The unique id of the event, the same for all copies of a message; None for no id.
         damage: The reason why the message cannot be decoded; None for a message that can be.
+        raw: Returns the body as it was received, for a copy of a message with damaged headers; None if it is not known.
     """
 
     message: Message
@@ -32,6 +34,7 @@ class Event:
     properties: dict[str, object]
     event_id: str | None = None
     damage: str | None = None
+    raw: Callable[[], bytes] | None = None
 
 
 class EventConversion:

@@ -2,7 +2,9 @@
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import EventSession, Receiver
@@ -12,10 +14,17 @@ from jmsjca.connector.event_conversion import Event, EventConversion
 from jmsjca.connector.report_messages import ReportRequest, Reports, report_request
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConfigurationError, InvalidDestinationError, JMSError, UnknownBusinessObjectError, excerpt
+from jmsjca.errors import (
+    ConfigurationError,
+    InvalidDestinationError,
+    JMSError,
+    MessageFormatError,
+    UnknownBusinessObjectError,
+    excerpt,
+)
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import DUPLICATE_ID
-from jmsjca.redelivery import MoveFacts, moved_copy
+from jmsjca.redelivery import MoveFacts, moved_copy, raw_copy
 from jmsjca.redelivery.encounter import Failure, encodable
 
 __all__ = ["EventFlow", "outcome_of"]
@@ -91,7 +100,7 @@ class EventFlow:
         Raises:
             JMSError: The broker refuses a copy or the commit.
         """
-        request = report_request(event)
+        request = _report_request(event)
         delivery = self._delivered(session, event, elimination, request)
         if delivery.outcome is DeliveryOutcome.CONNECTOR_NOT_ACTIVE:
             session.rollback()
@@ -183,7 +192,7 @@ class EventFlow:
         if outcome is not DeliveryOutcome.SUCCEED:
             logger.warning(
                 "Message %s of %s: %s: %s. The message is %s.",
-                event.message.message_id,
+                _readable(event.message, "message_id"),
                 event.origin,
                 outcome,
                 error,
@@ -199,7 +208,7 @@ class EventFlow:
     def _archive(self, archive: EventSession, event: Event) -> None:
         """Send a copy to the broker of the archive; a second one of the same event has the same duplicate id."""
         copy = _copy_of(event, None)
-        event_id = event.event_id or event.message.message_id
+        event_id = event.event_id or _readable(event.message, "message_id")
         if event_id is not None:
             copy.properties[DUPLICATE_ID] = event_id
         producer = archive.create_producer(self._config.archive_destination)
@@ -243,7 +252,13 @@ def _reason(outcome: DeliveryOutcome, business_object: BusinessObject) -> JMSErr
 
 def _copy_of(event: Event, error: Exception | None) -> Message:
     failure = None if error is None else Failure.of(error)
-    copy = moved_copy(event.message, MoveFacts(event.origin, _redeliveries(event.message), failure=failure))
+    facts = MoveFacts(event.origin, max((_readable(event.message, "delivery_count") or 1) - 1, 0), failure=failure)
+    try:
+        copy = moved_copy(event.message, facts)
+    except MessageFormatError:
+        if event.raw is None:
+            raise
+        copy = raw_copy(event.raw(), event.message, facts)
     for name, value in event.properties.items():
         copy.properties.pop(name, None)
         if value is not None:
@@ -251,5 +266,15 @@ def _copy_of(event: Event, error: Exception | None) -> Message:
     return copy
 
 
-def _redeliveries(message: Message) -> int:
-    return max((message.delivery_count or 1) - 1, 0)
+def _report_request(event: Event) -> ReportRequest | None:
+    """Return the reports that a message asks for; none if its properties are damaged."""
+    with suppress(MessageFormatError):
+        return report_request(event)
+    return None
+
+
+def _readable(message: Message, header: str) -> Any:
+    """Return a header; None if it cannot be decoded."""
+    with suppress(MessageFormatError):
+        return getattr(message, header)
+    return None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
+from jmsjca import spi
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination
@@ -15,9 +16,11 @@ from jmsjca.connector.poll_cycle import poll_cycle
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
 from jmsjca.connector.stored_events import StoredEvents
 from jmsjca.destinations import Destination, Topic
-from jmsjca.errors import JMSError
+from jmsjca.errors import JMSError, MessageFormatError
+from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection
-from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch
+from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch, receive_delivery
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
 
@@ -137,12 +140,19 @@ class PolledSession:
         source, consumer = self._consumers[name]
         if self._exact:  # this poll takes all that are prefetched: none is locked during the pause after it
             limit_prefetch(consumer, min(turns, _LONGEST_PREFETCH))
-        message = consumer.receive(self._config.receive_timeout)
-        if message is None:
-            return None
-        if self._in_progress is None:
-            return self._process(Event(message, source, {}))
-        return self._process(self._in_progress.hold(message, source))
+        received = receive_delivery(consumer, self._config.receive_timeout)
+        return None if received is None else self._process(self._event(*received, source))
+
+    def _event(self, message: Message | MessageFormatError, delivery: spi.Delivery, source: Destination) -> Event:
+        """Return the event of a message. One that cannot be decoded is never in doubt: it is not delivered."""
+        if isinstance(message, MessageFormatError):
+            return Event(BytesMessage(delivery.raw), source, {}, damage=str(message))
+        if self._in_progress is not None:
+            try:
+                return self._in_progress.hold(message, source)
+            except MessageFormatError as error:  # a header, which the copy needs
+                return Event(BytesMessage(delivery.raw), source, {}, damage=str(error))
+        return Event(message, source, {}, raw=lambda: delivery.raw)
 
     def _process(self, event: Event) -> DeliveryOutcome:
         return self._flow.process(self._events, event, self._elimination, self._archive)

@@ -169,7 +169,7 @@ class Message(DeliveryMixin):
 
     def _may_contain_property(self, name: str) -> bool:
         """Return False if a received message certainly lacks a property. Cheaper than decoding the properties."""
-        mentions = getattr(self._undecoded, "mentions", None)
+        mentions = getattr(getattr(self, "_undecoded", None), "mentions", None)
         return mentions is None or mentions(name)
 
     if not TYPE_CHECKING:  # otherwise type checkers accept every misspelt attribute

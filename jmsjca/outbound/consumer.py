@@ -19,7 +19,7 @@ from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.message_listeners import ListenerDispatcher
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
 
-__all__ = ["MessageConsumer", "PrefetchingReceiver", "limit_prefetch"]
+__all__ = ["MessageConsumer", "PrefetchingReceiver", "limit_prefetch", "receive_delivery"]
 
 T = TypeVar("T")
 
@@ -139,6 +139,14 @@ class PrefetchingReceiver:
     def take(self) -> Message:
         """Return the first prefetched message, acknowledged as the session's mode says."""
         return self._mode.take(self._prefetched.popleft(), self)
+
+    def take_delivery(self) -> tuple[Message | MessageFormatError, spi.Delivery]:
+        """Return the first prefetched message, or the error if it cannot be decoded, with its delivery."""
+        delivery = self._prefetched[0]
+        try:
+            return self.take(), delivery
+        except MessageFormatError as error:
+            return error, delivery
 
     def take_body(self, kind: type[T], allowed: AbstractSet[tuple[str, str]] | None) -> T:
         """Return the body of the first prefetched message.
@@ -357,8 +365,13 @@ class MessageConsumer(Closeable):
         """Set the maximum number of messages that the next receive prefetches, the one that it returns included."""
         self._receiver.limit_prefetch(messages)
 
+    def _receive_delivery(self, timeout: float | None) -> tuple[Message | MessageFormatError, spi.Delivery] | None:
+        """Receive the next message with its delivery, which has its bytes; the error if it cannot be decoded."""
+        return self._receiver.receive(timeout, self._receiver.take_delivery)
 
-# For connectors; a method of this name would be offered to every user of a consumer.
+
+# For connectors; methods of these names would be offered to every user of a consumer.
+receive_delivery = MessageConsumer._receive_delivery  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 limit_prefetch = MessageConsumer._limit_prefetch  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 

@@ -12,7 +12,7 @@ from jmsjca import Message, Queue, TextMessage
 from jmsjca.connector import BusinessObject, ConnectorConfig, DeliveryOutcome, EventPipeline
 from tests.spark.conftest import Broker
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 DEFINITIONS = {
     "Order": {

@@ -21,7 +21,7 @@ from tests.torture.planting import ROOT, copied_source, plant, run_in
 __all__ = ["JOBS", "Fault", "Report", "cited_tests", "must_fail", "plant_all", "read_faults"]
 
 JOBS = 2
-TEST_TIMEOUT, PROCESS_TIMEOUT = 120, 240  # seconds
+TEST_TIMEOUT, PROCESS_TIMEOUT = 120, 900  # seconds; tests with a Spark session have a longer timeout of their own
 PYTEST = ["pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider", f"--timeout={TEST_TIMEOUT}", "--timeout-method=thread"]
 ELSEWHERE = "brokers/"  # tests that need a broker of their own
 LACKING = {"JMSJCA_CONFORMANCE": "", "JMSJCA_DATA": ""}  # a fresh clone has no such files

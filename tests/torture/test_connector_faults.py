@@ -1,6 +1,6 @@
 """Planted faults in the connector: each is caught by the test that ``docs/connector-documents.md`` cites.
 
-``JMSJCA_ALL_STEPS=1`` plants all of them; otherwise a sample.
+``JMSJCA_ALL_STEPS=1`` plants all of them; otherwise a sample of those that need no Spark session.
 """
 
 import os
@@ -19,13 +19,14 @@ FAULTS = [
     Fault(sentence=entry["test"], **entry)
     for entry in tomllib.loads((Path(__file__).parent / "connector_faults.toml").read_text())["fault"]
 ]
+QUICK = [fault for fault in FAULTS if not fault.test.startswith("spark/test_event_pipeline")]
 CITED = {test for row in read_rows(("connector-documents.md",)) for test in row.tests}
 WITHOUT_FAULTS = ("brokers/", "torture/", "testing/", "spark/test_flights")  # brokers of their own, or other faults
 
 
 @pytest.mark.timeout(3600)
 def test_faults_are_caught_by_the_cited_tests(capsys: pytest.CaptureFixture[str]) -> None:
-    chosen = FAULTS if os.environ.get("JMSJCA_ALL_STEPS") else random.Random(SEED).sample(FAULTS, SAMPLE)
+    chosen = FAULTS if os.environ.get("JMSJCA_ALL_STEPS") else random.Random(SEED).sample(QUICK, SAMPLE)
     report = plant_all(chosen, len(FAULTS))
     with capsys.disabled():
         print(f"\nconnector {report}")

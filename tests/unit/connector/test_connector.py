@@ -5,6 +5,7 @@ import logging
 import threading
 
 import pytest
+from poisoning import poison_embedded
 
 from jmsjca import ConnectionFactory, MapMessage, Queue, TextMessage, Topic
 from jmsjca.connector import (
@@ -224,6 +225,22 @@ class TestOutcomes:
         connector(orders, **TARGETS, in_progress_destination=in_progress).poll_for_events()
         assert only(target).get_string_property("JMS_Sun_JMSJCA_ExceptionClass").startswith("jmsjca.errors.")
         assert orders == []
+
+    def test_a_message_that_cannot_be_decoded_hides_no_other(self, connector, put, bodies, url, in_progress):
+        put("in", "a")
+        poison_embedded(url, Queue("in"))
+        put("in", "b")
+        orders = Orders()
+        fields = {"in_progress_destination": in_progress, "poll_quantity": 3}
+        assert connector(orders, **fields).poll_for_events() is ReturnCode.SUCCEED
+        assert (orders, bodies("in"), bodies("held")) == (["a", "b"], [], [])
+
+    def test_the_copy_of_a_message_that_cannot_be_decoded_has_its_bytes(self, connector, url, only, in_progress):
+        poison_embedded(url, Queue("in"))
+        connector(print, **TARGETS, in_progress_destination=in_progress).poll_for_events()
+        copy = only("errors")
+        assert (copy.body, copy.properties["_JMSJCA_OriginalDestinationName"]) == (b"poison", "in")
+        assert "cannot be decoded" in copy.properties["_JMSJCA_ExceptionMessage"]
 
     def test_a_copy_has_the_failure_and_the_origin(self, connector, session, only, in_progress):
         sent = TextMessage(ORDER % "a", correlation_id="c-1", type="order", properties={"region": "south"})
