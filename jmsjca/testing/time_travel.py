@@ -36,8 +36,8 @@ class TimeTravel:
         from jmsjca.inbound.delay_queue import DelayQueue  # noqa: PLC0415  # loaded by the tests that need it
 
         self._offset = 0.0
-        patch.setattr(SystemClock, "now", partial(self._read, time.time))
-        patch.setattr(SystemClock, "monotonic", partial(self._read, time.monotonic))
+        patch.setattr(SystemClock, "now", staticmethod(partial(self._read, time.time)))
+        patch.setattr(SystemClock, "monotonic", staticmethod(partial(self._read, time.monotonic)))
         patch.setattr("jmsjca.providers.embedded.consumer._SAFETY_POLL", _POLL)
         time_to_next = DelayQueue[object].time_to_next
 
