@@ -45,7 +45,7 @@ def _connect(broker, stack):
     for name, protocol in BROKERS[broker].clients.items():
         try:
             url = registry.url_of(f"{broker}-{protocol}")
-            yield Own(name, _for(name, url), stack)
+            yield Own(name, _for(name, url), stack, BROKERS[broker].queue_names.get(name, "{}"))
         except BrokerMissing as problem:
             print(f"not installed: {name} on {broker}: {str(problem).splitlines()[0]}")
 

@@ -21,10 +21,17 @@ SECONDS = 60
 
 
 class Own:
-    """A client of `tests.interop.shim`, connected once."""
+    """A client of `tests.interop.shim`, connected once.
 
-    def __init__(self, name, url, stack: ExitStack):
-        self.name, self._client = name, stack.enter_context(connect(name, url))
+    Args:
+        name: Its name.
+        url: The URL of the broker.
+        stack: Closes it.
+        queue_name: The name of a queue for this client, with the place of the usual name.
+    """
+
+    def __init__(self, name, url, stack: ExitStack, queue_name="{}"):
+        self.name, self._client, self._queue_name = name, stack.enter_context(connect(name, url)), queue_name
 
     def carries(self, group):
         """Return True for each group."""
@@ -32,13 +39,15 @@ class Own:
 
     def declare(self, queue):
         """Make a queue, where the first consumer makes it."""
-        self._client.receive(queue, 1, 0)
+        self._client.receive(self._queue_name.format(queue), 1, 0)
 
     def send(self, queue, group):
-        self._client.send(queue, [make(group.kind, told, group.headers, group.properties) for told in group.data])
+        messages = [make(group.kind, told, group.headers, group.properties) for told in group.data]
+        self._client.send(self._queue_name.format(queue), messages)
 
     def receive(self, queue, count):
-        return [tell(place, told) for place, told in enumerate(self._client.receive(queue, count, SECONDS))]
+        received = self._client.receive(self._queue_name.format(queue), count, SECONDS)
+        return [tell(place, told) for place, told in enumerate(received)]
 
 
 class Shim:

@@ -1,6 +1,8 @@
 """Every client sends to every client on a broker, and the outcomes."""
 
 import uuid
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tests.interop.cases import GROUPS
@@ -9,16 +11,29 @@ __all__ = ["BROKERS", "Outcome", "exchange", "run"]
 
 
 class Broker(NamedTuple):
-    """The protocol of each client on a broker, and the groups of messages that not all of them can carry."""
+    """The clients on a broker.
+
+    Attributes:
+        clients: The protocol of each.
+        not_carried: The groups of messages that not all of them can carry.
+        queue_names: The names of queues for clients that have other ones than ours.
+    """
 
     clients: dict[str, str]
     not_carried: frozenset[str] = frozenset()
+    queue_names: Mapping[str, str] = MappingProxyType({})
 
 
 _AMQP = {"jmsjca": "amqp", "qpid-jms": "amqp"}
 BROKERS = {
     "artemis": Broker(_AMQP),
     "qpid": Broker(_AMQP, frozenset({"reply to a topic"})),  # a topic there has the exchange in its name for Java
+    "rabbitmq4": Broker(
+        _AMQP,
+        # A message of Java without a body ends the session, and Java tells the addresses of queues and topics.
+        frozenset({"message", "reply to a queue", "reply to a topic"}),
+        {"qpid-jms": "/queues/{}"},
+    ),
     "activemq": Broker(
         {"jmsjca": "stomp", "openwire": "openwire"},
         frozenset(  # docs/limits.md says why
