@@ -243,8 +243,11 @@ class ConnectorConfig(BaseModel):
         known = {name.lower(): field for name, field in DOCUMENTED_NAMES.items()}
         fields: dict[str, object] = {}
         for name, value in properties.items():
-            field = known.get(name.lower())
-            fields[field or name] = value if field is None else _converted(field, value)
+            field, own = known.get(name.lower()), name.lower()
+            if field is None:
+                fields[own if own in cls.model_fields else name] = value
+            else:
+                fields[field] = _converted(field, value)
         return cls(**cast("Any", fields))
 
     @field_validator("input_destination")

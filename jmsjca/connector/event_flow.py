@@ -195,7 +195,7 @@ class EventFlow:
                 _readable(event.message, "message_id"),
                 event.origin,
                 outcome,
-                error,
+                str(error).rstrip("."),
                 f"moved to {target}" if target else "discarded, because no destination is configured for it",
                 exc_info=error if outcome is DeliveryOutcome.FAIL else None,
             )

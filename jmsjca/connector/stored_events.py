@@ -11,6 +11,7 @@ from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, keys_only
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
 from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.redelivery.encounter import encodable
 
 __all__ = ["StoredEvents"]
 
@@ -114,8 +115,10 @@ class StoredEvents:
         return found
 
     def _finish(self, record: EventRecord, status: RecordStatus, comment: str) -> None:
+        comment = encodable(comment)  # a value of the event in it may be no valid text
         if status is not RecordStatus.SUCCESS:
-            logger.warning("Event %s of %s: %s: %s", record.event_id, record.object_name, status.name, comment)
+            kind = record.object_name or "the event store"
+            logger.warning("Event %s of %s: %s: %s", record.event_id, kind, status.name, comment)
         try:
             self._store.finish(record, status, comment)
         except Exception as error:

@@ -21,7 +21,7 @@ def test_the_documented_names():
         {
             "ConnectionFactoryName": URL,
             "InputDestination": "A;B; topic:C",
-            "client_id": "hub",
+            "Client_ID": "hub",
             "PollQuantity": "2",
             "pollfrequency": "2500",
             "InDoubtEvents": "logerror",

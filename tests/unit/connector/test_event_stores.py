@@ -189,7 +189,7 @@ def test_each_outcome_has_its_status(application, polling, answer, status):
     def collaboration(customer):
         seen.append(customer.get("ID"))
         if answer is OSError:
-            raise OSError("the disk is full")
+            raise OSError("the disk is full: \ud800")  # half of a character, as a value of an event may have
         return answer
 
     assert polling(application.store, collaboration).poll_for_events() is ReturnCode.SUCCEED
