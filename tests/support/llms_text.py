@@ -8,16 +8,28 @@ LONGEST = 300  # characters of the description of a page
 
 
 def text():
-    """Return the index: a line for each page of the navigation, with its title and its first sentence."""
-    lines = ["# jmsjca", "", f"> {first_sentence(DOCS / 'index.md')}", "", "## Pages", ""]
-    lines += [f"- [{title(page)}]({page.relative_to(DOCS)}): {first_sentence(page)}" for page in pages()]
+    """Return the index: a line for each page of the navigation, with its title and its first sentence, by section."""
+    lines = ["# jmsjca", "", f"> {first_sentence(DOCS / 'index.md')}"]
+    for section, names in sections().items():
+        lines += ["", f"## {section}", ""]
+        lines += [f"- [{title(page)}]({page.relative_to(DOCS)}): {first_sentence(page)}" for page in names]
     return "\n".join(lines) + "\n"
 
 
+def sections():
+    """Return the pages of each section of the navigation, without those of the reference, which are generated."""
+    found, name = {}, "Pages"
+    for line in (DOCS / "mkdocs.yml").read_text().partition("nav:\n")[2].splitlines():
+        if section := re.fullmatch(r"  - ([\w ]+):", line):
+            name = section[1]
+        elif (page := re.fullmatch(r" +- .*: ([\w/.-]+\.md)", line)) and not page[1].startswith("reference/"):
+            found.setdefault(name, []).append(DOCS / page[1])
+    return found
+
+
 def pages():
-    """Return the pages of the navigation, without those of the reference, which are generated."""
-    names = re.findall(r"^ +- .*: ([\w/.-]+\.md)$", (DOCS / "mkdocs.yml").read_text(), flags=re.MULTILINE)
-    return [DOCS / name for name in names if not name.startswith("reference/")]
+    """Return the pages of all sections."""
+    return [page for names in sections().values() for page in names]
 
 
 def title(page):
@@ -27,8 +39,9 @@ def title(page):
 def first_sentence(page):
     """Return the first sentence of a page, without links and code blocks."""
     plain = re.sub(r"^```.*?^```|^<!--.*?-->|^#.*?$|^\|.*?$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    words = " ".join(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", plain).split())
-    return re.split(r"(?<=[.:]) (?=[A-Z])", words)[0][:LONGEST]
+    paragraph = re.search(r"\S.*?(?=\n\n|\Z)", plain, flags=re.DOTALL)[0]
+    words = " ".join(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph).split())
+    return re.split(r"(?<=[.:]) (?=[A-Z`])", words)[0][:LONGEST]
 
 
 if __name__ == "__main__":
