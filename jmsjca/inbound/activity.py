@@ -43,9 +43,11 @@ class Activity:
         self._steps: dict[object, tuple[Step, float]] = {}
         self.last_progress = clock.monotonic()
 
-    def begin(self, unit: object, step: Step) -> None:
-        """Record that a unit begins a step. It replaces an earlier step of the unit."""
-        self._steps[unit] = (step, self._clock.monotonic())
+    def begin(self, unit: object, step: Step) -> float:
+        """Record that a unit begins a step, and return the time. It replaces an earlier step of the unit."""
+        now = self._clock.monotonic()
+        self._steps[unit] = (step, now)
+        return now
 
     def end(self, unit: object) -> None:
         """Record that the unit's step has ended."""

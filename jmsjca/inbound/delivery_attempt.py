@@ -232,7 +232,7 @@ class DeliveryAttempt:
     def _run_guarded(self, deliveries: Sequence[spi.Delivery], call: Callable[[Sequence[spi.Delivery]], None]) -> None:
         """Call the handler. The caller ends the activity, or settles."""
         before, sends = len(self.deliveries), self.unit.sends
-        self.endpoint.activity.begin(self, "handler")
+        began = self.endpoint.activity.begin(self, "handler")
         self.endpoint.statistics.record_start(len(deliveries))
         try:
             call(deliveries)
@@ -241,7 +241,7 @@ class DeliveryAttempt:
             self.endpoint.mark_returned(() if begun else deliveries)
             self._record_failure(error, deliveries if begun else (), sent=self.unit.sends > sends)
         finally:
-            self.endpoint.statistics.record_end()
+            self.endpoint.statistics.record_end(self.endpoint.activity.now() - began)
 
     def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
         """Add messages to the unit, all before the first is decoded, so that they are also returned together."""

@@ -33,6 +33,7 @@ class Statistics:
         n_redelivered_messages: Messages that were redelivered at least once.
         n_delivery_commits: Units that were committed after a handler saw them.
         n_bypass_commits: Units that were committed to move or delete a message.
+        handler_seconds: The sum of the durations of the calls of the handler that have ended.
         settled_messages: The messages of settled units by their outcome, since the activation exists.
         returned_messages: Received messages that were released although no handler saw them, as at a stop.
         sample_times: When ``n_messages`` reached 1, 1000, 10000, 20000 and 100000, in seconds since the epoch.
@@ -51,10 +52,11 @@ class Statistics:
         self.reset()
 
     def reset(self) -> None:
-        """Reset messages, sample times, the highest number of active handlers, and commits; other counters are kept."""
+        """Reset messages, durations, sample times, the highest number of active handlers, and commits."""
         with self._lock:
             self.n_messages = self.n_delivered_messages = self.n_bypassed_messages = 0
             self.n_highest_active_endpoints = self.n_active_endpoints
+            self.handler_seconds = 0.0
             self.sample_times: list[float] = []
             self._next_sample: float = _SAMPLES[0]
         self._reset_commits()
@@ -153,10 +155,15 @@ class StatisticsRecorder(Statistics):
             if active > self.n_highest_active_endpoints:  # noqa: PLR1730  # a call per message is too slow
                 self.n_highest_active_endpoints = active
 
-    def record_end(self) -> None:
-        """Count the handler as no longer active."""
+    def record_end(self, seconds: float) -> None:
+        """Count the handler as no longer active.
+
+        Args:
+            seconds: The duration of the call.
+        """
         with self._lock:
             self.n_active_endpoints -= 1
+            self.handler_seconds += seconds
 
     def add_endpoints(self, change: int) -> None:
         """Add ``change``, which may be negative, to the number of endpoints. Used by `endpoint`."""

@@ -27,7 +27,9 @@ _MAX_HEAD = 32 * 1024  # bytes of the request line and the headers
 def console(
     url: UrlOption,
     port: Annotated[int, typer.Option(help="The port; 0 for a free one.", min=0, max=65535)] = 8321,
-    write: Annotated[bool, typer.Option("--write", help="Permit the replay and the deletion of messages.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Permit the replay, the edit and the deletion of messages.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Serve web pages about a broker, for browsers on this machine only, until SIGINT.

@@ -280,7 +280,9 @@ class Insight:
         found = list(self.all_messages(queue, selector))  # the copies may go to the same queue
         return Changes(len(found), self._copy(found, to, dry_run=dry_run))
 
-    def edit(self, queue: str, message_id: str, edit: Edit, *, to: Destination | None = None) -> Change:
+    def edit(
+        self, queue: str, message_id: str, edit: Edit, *, to: Destination | None = None, dry_run: bool = False
+    ) -> Change:
         """Replace a message by an edited copy, in one transaction. The copy has a new id.
 
         Args:
@@ -288,6 +290,7 @@ class Insight:
             message_id: The id of the message.
             edit: The changes.
             to: The destination of the copy; None for the same queue, where it goes to the end.
+            dry_run: True to change nothing.
 
         Returns:
             The change, after its commit.
@@ -298,7 +301,7 @@ class Insight:
         """
         self.message(queue, message_id)
         target, selector = to or Queue(queue), selector_of_ids([message_id])
-        change, *_ = self._change(queue, selector, lambda _: target, edited(edit, as_replay=False))
+        change, *_ = self._change(queue, selector, lambda _: target, edited(edit, as_replay=False), dry_run=dry_run)
         return change
 
     def delete(self, queue: str, selector: str | None = None, *, dry_run: bool = False) -> Changes:

@@ -5,7 +5,15 @@ import uuid
 
 import pytest
 from browsing import BrowserMissingError, chromium, running, served
-from console_walk import Shop, drop_with_the_keyboard, mend_and_replay, search_messages, visit_every_page
+from console_walk import (
+    Shop,
+    drop_with_the_keyboard,
+    edit_and_replay,
+    edit_in_the_queue,
+    mend_and_replay,
+    search_messages,
+    visit_every_page,
+)
 from console_walk import watch_live_numbers as watch
 
 from jmsjca import TextMessage
@@ -49,6 +57,10 @@ def test_a_poison_message_is_found_mended_and_replayed(browser, address, shop):
     mend_and_replay(browser, address, shop, "narrow")
 
 
+def test_a_poison_message_is_corrected_and_replayed(browser, address, shop):
+    edit_and_replay(browser, address, shop, "wide")
+
+
 def test_a_dead_letter_is_dropped_with_the_keyboard_alone(browser, address, shop):
     drop_with_the_keyboard(browser, address, shop)
 
@@ -57,3 +69,4 @@ def test_messages_are_searched_and_looked_at(browser, address, shop):
     queue = f"{shop.name}.waiting"
     shop.adapter.send_many(queue, [TextMessage(f"a pear {n}", properties={"number": n}) for n in range(5)])
     search_messages(browser, address, queue, "narrow")
+    edit_in_the_queue(browser, address, queue, "narrow")

@@ -62,8 +62,12 @@ def watch_live_numbers(browser, address, shop):
         expect(delivered).to_have_text(str(before + 2), timeout=PATIENCE)
         plot = page.locator("[data-plot='0.in_flight']")
         expect(plot).to_have_attribute("points", re.compile(r"^(\S+ ){2,}"), timeout=PATIENCE)  # three samples or more
+        for name in ("rate", "latency"):
+            line = page.locator(f"[data-plot='0.{name}']")
+            expect(line).to_have_attribute("points", re.compile(r"^(\S+ ){2,}"), timeout=PATIENCE)
         page.get_by_role("link", name=re.compile(re.escape(shop.name))).click()
         page.get_by_text("Messages per second").wait_for()
+        page.get_by_text("Milliseconds in the handler").wait_for()
         page.get_by_role("region", name="Redelivery ladder").get_by_text(f"move to queue:dlq.{shop.name}").wait_for()
         fits(page)
         assert complaints == []
@@ -82,16 +86,61 @@ def mend_and_replay(browser, address, shop, size):
         assert "in handle" in page.get_by_role("region", name="Stack trace").inner_text()
         fits(page)
         shop.mended = True
-        page.get_by_role("button", name="Replay…").click()
+        page.get_by_role("button", name="Replay…", exact=True).click()
         page.get_by_text("Plan; nothing is changed yet").wait_for()
         fits(page)
-        page.get_by_role("button", name="Replay 1 messages").click()
+        page.get_by_role("button", name="Replay 1 messages", exact=True).click()
         page.get_by_text("1 messages, 1 done").wait_for()
         page.get_by_role("link", name="Back to the dead letters").click()
         page.get_by_text("No messages found").wait_for()
         assert complaints == []
     while "shipped a stone" not in (results := [call.result for call in shop.calls.of(shop.name)]):
         shop.calls.wait_for(shop.name, len(results) + 1)
+
+
+def edit_and_replay(browser, address, shop, size):
+    """Find the poison message, correct its body, replay it to the listener that is as it was, and see it processed."""
+    shop.mended = False
+    shop.calls.reset()
+    shop.send("a stone")
+    with tab(browser, size) as (page, complaints):
+        page.goto(address)
+        _open_dead_letters(page, shop)
+        page.get_by_role("row").nth(1).get_by_role("link").click()
+        body = page.get_by_label("New body")
+        assert body.input_value() == "a stone"
+        body.fill("a plum\nand a fig")
+        page.get_by_label("Text properties to set").fill("mended=by hand")
+        fits(page)
+        page.get_by_role("button", name="Edit and replay…").click()
+        page.get_by_text("Plan; nothing is changed yet").wait_for()
+        fits(page)
+        page.get_by_role("button", name="Edit and replay 1 messages").click()
+        page.get_by_text("1 messages, 1 done").wait_for()
+        assert complaints == []
+    while "shipped a plum\nand a fig" not in (results := [call.result for call in shop.calls.of(shop.name)]):
+        shop.calls.wait_for(shop.name, len(results) + 1)
+
+
+def edit_in_the_queue(browser, address, queue, size):
+    """Replace a message that waits by one with another body."""
+    with tab(browser, size) as (page, complaints):
+        page.goto(address)
+        page.get_by_role("link", name="Messages").click()
+        page.get_by_label("Queue").fill(queue)
+        page.get_by_label("Selector").fill("number = 4")
+        page.keyboard.press("Enter")
+        page.get_by_role("row").nth(1).get_by_role("link").click()
+        page.get_by_label("New body").fill(f"a quince {size}")
+        page.get_by_role("button", name="Replace in the queue…").click()
+        page.get_by_role("button", name="Replace 1 messages").click()
+        page.get_by_text("1 messages, 1 done").wait_for()
+        page.get_by_role("link", name="Back to the messages").click()
+        page.get_by_label("Selector").fill("number = 4")
+        page.keyboard.press("Enter")
+        page.get_by_role("row").last.get_by_role("link").click()
+        assert f"a quince {size}" in page.get_by_role("region", name="Content of the body").inner_text()
+        assert complaints == []
 
 
 def drop_with_the_keyboard(browser, address, shop):

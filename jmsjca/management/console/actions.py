@@ -1,4 +1,4 @@
-"""The actions of the console on dead letters: replay and drop. Each is shown as a plan, and done on confirmation."""
+"""The actions of the console: replay, drop and edit. Each is shown as a plan, and done on confirmation."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +12,7 @@ from starlette.responses import Response
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import InvalidArgumentError, JMSError
 from jmsjca.management.console.access import Form
+from jmsjca.management.console.editing import EDIT_FIELDS, edit_of
 from jmsjca.management.console.rendering import Renderer
 from jmsjca.management.insight import Change, Insight, selector_of_ids
 
@@ -31,12 +32,14 @@ class _Order:
         selector: The selector of the messages; None for all.
         to: The destination of a replay; None for the origin of each message.
         fields: The fields of the form that confirm the same order.
+        form: The form.
     """
 
     queue: str
     selector: str | None
     to: Destination | None
     fields: Sequence[tuple[str, str]]
+    form: Form
 
     @classmethod
     def of(cls, form: Form) -> "_Order":
@@ -51,10 +54,22 @@ class _Order:
             raise InvalidArgumentError("Name the queue.")
         if not ids and not _last(form, "all"):
             raise InvalidArgumentError("Choose messages, or all that the selector matches.")
-        names = ("queue", "selector", "to", "to_kind", "all", "id")
+        names = ("queue", "selector", "to", "to_kind", "all", "id", *EDIT_FIELDS)
         fields = [(field, value) for field in names for value in form.get(field, ())]
         to = destination(name, _last(form, "to_kind") or "queue") if name else None
-        return cls(queue, selector_of_ids(ids) if ids else selector or None, to, fields)
+        return cls(queue, selector_of_ids(ids) if ids else selector or None, to, fields, form)
+
+    @property
+    def message_id(self) -> str:
+        """The id of the only message.
+
+        Raises:
+            InvalidArgumentError: The form names several, or none.
+        """
+        ids = [each for each in self.form.get("id", ()) if each]
+        if len(ids) != 1:
+            raise InvalidArgumentError("One message at a time can be edited.")
+        return ids[0]
 
 
 class ActionPages:
@@ -77,6 +92,14 @@ class ActionPages:
         """Delete messages."""
         return await run_in_threadpool(self._act, request, "drop", _drop)
 
+    async def edit(self, request: Request) -> Response:
+        """Replace a message by an edited copy in the same queue."""
+        return await run_in_threadpool(self._act, request, "edit", _edit)
+
+    async def mend(self, request: Request) -> Response:
+        """Edit a dead letter and send it back to where it came from, or elsewhere."""
+        return await run_in_threadpool(self._act, request, "mend", _mend)
+
     def _act(self, request: Request, action: str, run: _Run) -> Response:
         form = cast("Form", request.scope["jmsjca.form"])
         order, confirmed = _Order.of(form), _last(form, "confirm") == "yes"
@@ -86,6 +109,7 @@ class ActionPages:
             "changes",
             status=502 if error else 200,
             action=action,
+            verb=_VERBS[action],
             order=order,
             confirmed=confirmed,
             outcomes=outcomes,
@@ -93,6 +117,21 @@ class ActionPages:
             shown=shown,
             error=error,
         )
+
+
+_VERBS = {"replay": "Replay", "drop": "Drop", "edit": "Replace", "mend": "Edit and replay"}
+"""The words on the buttons that confirm."""
+
+
+def _edit(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
+    message = insight.message(order.queue, order.message_id)
+    edit = edit_of(order.form, message)
+    return iter([insight.edit(order.queue, order.message_id, edit, to=order.to, dry_run=dry_run)])
+
+
+def _mend(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
+    edit = edit_of(order.form, insight.message(order.queue, order.message_id))
+    return insight.replay(order.queue, order.selector, to=order.to, edit=edit, dry_run=dry_run)
 
 
 def _replay(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:

@@ -42,7 +42,7 @@ class Console:
     Args:
         source: The resource adapter, to show its activations too; or a connection factory, or a connection URL.
         token: The access token, of 16 characters at least; None for a random one.
-        writable: True to permit the replay and the deletion of messages.
+        writable: True to permit the replay, the edit and the deletion of messages.
         hosts: The host names by which browsers reach the console, without ports.
 
     Attributes:
@@ -95,7 +95,7 @@ class Console:
 
 
 _STATUS_TEXTS = {
-    404: "There is no such page. Replay and drop exist only in a console that is writable.",
+    404: "There is no such page. Replay, drop and edit exist only in a console that is writable.",
     405: "The page does not permit this.",
 }
 
@@ -112,7 +112,7 @@ def app_for(
     Args:
         adapter: The resource adapter; or a connection factory, or a connection URL.
         token: The access token, of 16 characters at least; None for a random one, which is the attribute ``token``.
-        writable: True to permit the replay and the deletion of messages.
+        writable: True to permit the replay, the edit and the deletion of messages.
         hosts: The host names by which browsers reach the console, without ports.
 
     Raises:
@@ -147,6 +147,8 @@ def _action_routes(pages: ActionPages) -> list[Route]:
     return [
         Route("/replay", pages.replay, methods=["POST"]),
         Route("/drop", pages.drop, methods=["POST"]),
+        Route("/edit", pages.edit, methods=["POST"]),
+        Route("/mend", pages.mend, methods=["POST"]),
     ]
 
 

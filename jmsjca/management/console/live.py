@@ -47,6 +47,8 @@ class _Sample:
     moment: float
     delivered: int
     in_flight: int
+    calls: int
+    seconds: float
 
 
 class LiveNumbers:
@@ -79,8 +81,9 @@ class LiveNumbers:
         samples = self._samples.setdefault(activation, deque(maxlen=_SAMPLES))
         stats, now = activation.stats, self._clock()
         if not samples or now - samples[-1].moment >= _INTERVAL / 2:  # several readers share the samples
-            samples.append(_Sample(now, stats.n_delivered_messages, activation.units_in_flight))
-        rates = _rates(samples)
+            flight, calls = activation.units_in_flight, stats.n_messages - stats.n_active_endpoints
+            samples.append(_Sample(now, stats.n_delivered_messages, flight, calls, stats.handler_seconds))
+        rates, latencies = _rates(samples), _latencies(samples)
         values = {
             "status": activation.status,
             "in_flight": str(activation.units_in_flight),
@@ -88,15 +91,24 @@ class LiveNumbers:
             "redelivered": str(stats.n_redelivered_messages),
             "bypassed": str(stats.n_bypassed_messages),
             "rate": f"{rates[-1]:.1f}" if rates else "0.0",
+            "latency": f"{latencies[-1]:.1f}" if latencies else "0.0",
         }
         flights = [float(sample.in_flight) for sample in samples]
-        return LiveRow(number, values, {"rate": plot_points(rates), "in_flight": plot_points(flights)})
+        plots = {"rate": rates, "in_flight": flights, "latency": latencies}
+        return LiveRow(number, values, {name: plot_points(found) for name, found in plots.items()})
 
 
 def _rates(samples: Sequence[_Sample]) -> list[float]:
     """Return the messages per second between neighbouring samples; 0 where the counters were reset."""
     pairs = zip(list(samples)[:-1], list(samples)[1:], strict=True)
     return [max(later.delivered - sooner.delivered, 0) / (later.moment - sooner.moment) for sooner, later in pairs]
+
+
+def _latencies(samples: Sequence[_Sample]) -> list[float]:
+    """Return the mean milliseconds of the calls that ended between neighbouring samples; 0 where none ended."""
+    pairs = zip(list(samples)[:-1], list(samples)[1:], strict=True)
+    calls = [(later.calls - sooner.calls, later.seconds - sooner.seconds) for sooner, later in pairs]
+    return [1000 * max(seconds, 0.0) / ended if ended > 0 else 0.0 for ended, seconds in calls]
 
 
 def plot_points(values: Sequence[float]) -> str:

@@ -10,6 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from jmsjca.errors import InvalidArgumentError
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.health import Health
+from jmsjca.management.console.editing import editable_text
 from jmsjca.management.console.live import LiveNumbers, LiveRow
 from jmsjca.management.console.rendering import Renderer
 from jmsjca.management.dead_letter import DeadLetterRecord
@@ -107,7 +108,13 @@ class ReadPages:
         message = self._insight.message(queue, request.query_params.get("id", ""))
         record = DeadLetterRecord.of(message)
         return self._renderer.page(
-            request, "message", queue=queue, id=message.message_id, view=MessageView.of(message), record=record
+            request,
+            "message",
+            queue=queue,
+            id=message.message_id,
+            view=MessageView.of(message),
+            record=record,
+            editable=editable_text(message),
         )
 
     def dead_letters(self, request: Request) -> Response:

@@ -265,7 +265,7 @@ def test_a_console_that_only_reads_has_no_actions(url, reader):
     page = reader.get("/dead-letters?queue=dlq.orders")
     assert "<button>Replay" not in page.text
     csrf = Form(browser(Console(url, token=None, writable=True)).get("/dead-letters?queue=dlq.orders")).fields["csrf"]
-    for action in ("/replay", "/drop"):
+    for action in ("/replay", "/drop", "/edit", "/mend"):
         assert reader.post(action, data={"queue": "dlq.orders", "all": "yes", "csrf": csrf}).status_code == 403
     assert len(drain(url, "dlq.orders")) == 1
 
@@ -311,7 +311,7 @@ class Outline(HTMLParser):
         self.ids += [found["id"]] if "id" in found else []
         if tag == "label":
             self.labels.add(found["for"])
-        if tag == "input" and found.get("type") != "hidden" and "aria-label" not in found:
+        if tag in {"input", "textarea"} and found.get("type") != "hidden" and "aria-label" not in found:
             self.unlabelled.append(found.get("id"))
         if tag == "th":
             assert found["scope"] in {"col", "row"}
@@ -350,3 +350,96 @@ def test_the_style_has_both_colour_schemes(reader):
 def test_a_message_that_is_gone_is_an_error(url, reader):
     send(url, TextMessage("x"), to="orders")
     assert "has no message" in text(reader.get("/message?queue=orders&id=ID:gone"), 400)
+
+
+def message_page(client, queue):
+    """Return the page of the first message of a queue."""
+    [link, *_] = [link for link in links(client.get(f"/messages?queue={queue}")) if "/message?" in link]
+    return client.get(link)
+
+
+def test_a_message_is_edited_in_its_queue(url, writer):
+    send(url, TextMessage("a paer", properties={"shop": "Bern", "n": 3}, correlation_id="c"), to="orders")
+    page = message_page(writer, "orders")
+    assert "a paer</textarea>" in page.text
+    fields = {"body": "a pear\r\nand a fig", "properties": "city=Bern\r\nzip=3000\r\n", "removed": " shop "}
+    plan, done = submit(writer, page, "/edit", **fields)
+    assert "1 messages, 1 planned" in text(plan)
+    assert "1 messages, 1 done" in text(done)
+    [found] = drain(url, "orders")
+    assert (found.body, found.correlation_id) == ("a pear\nand a fig", "c")
+    assert dict(found.properties) == {"n": 3, "city": "Bern", "zip": "3000"}
+
+
+def test_a_dead_letter_is_edited_and_replayed(url, writer):
+    send(url, letter("a paer"), to="dlq.orders")
+    page = message_page(writer, "dlq.orders")
+    _, done = submit(writer, page, "/mend", body="a pear")
+    assert "queue:orders done" in text(done)
+    [found] = drain(url, "orders")
+    assert (found.body, found.properties["_JMSJCA_ReplayCount"]) == ("a pear", 1)
+    assert drain(url, "dlq.orders") == []
+
+
+def test_bytes_that_are_a_text_are_edited_as_one(url, writer):
+    send(url, BytesMessage("grün".encode()), to="orders")
+    page = message_page(writer, "orders")
+    submit(writer, page, "/edit", body="blau")
+    assert [each.get_body(bytes) for each in drain(url, "orders")] == [b"blau"]
+
+
+def content(message):
+    return message.pickled if isinstance(message, ObjectMessage) else message.get_body(object)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        MapMessage({"fruit": "a pear"}),
+        BytesMessage(b"\xff\xfe"),
+        TextMessage("x\r\ny"),
+        TextMessage("x\0y"),
+        TextMessage("x" * 20_000),
+        ObjectMessage({"a": 1}),
+    ],
+    ids=["map", "bytes", "CR", "NUL", "long", "object"],
+)
+def test_properties_of_other_messages_are_edited_and_the_body_stays(url, writer, message):
+    send(url, message, to="orders")
+    page = message_page(writer, "orders")
+    assert "only the properties can be edited" in text(page)
+    submit(writer, page, "/edit", body="another", properties="shop=Bern")
+    [found] = drain(url, "orders")
+    assert found.properties["shop"] == "Bern"
+    assert type(found) is type(message)
+    assert content(found) == content(message)
+
+
+@pytest.mark.parametrize("action", ["/edit", "/mend"])
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"body": "a pear"}, "nothing to edit"),
+        ({"body": "x", "properties": "no equals"}, "NAME=VALUE"),
+        ({"body": "x", "id": ["ID:1", "ID:2"]}, "One message at a time"),
+        ({"body": "x", "id": "ID:gone"}, "has no message"),
+    ],
+)
+def test_a_wrong_edit_changes_nothing(url, writer, action, fields, reason):
+    send(url, letter("a pear"), to="dlq.orders")
+    page = message_page(writer, "dlq.orders")
+    assert reason in text(submit(writer, page, action, **fields)[1], 400)
+    assert [each.body for each in drain(url, "dlq.orders")] == ["a pear"]
+
+
+def test_a_hostile_body_stays_inside_its_field(url, writer):
+    send(url, TextMessage(f"</textarea><script>alert(1)</script>{chr(10)}& &amp; \"'"), to="orders")
+    page = message_page(writer, "orders")
+    assert page.text.count("</textarea>") == 3
+    assert "<script>alert" not in page.text
+    assert "&lt;/textarea&gt;" in page.text
+
+
+def test_an_edit_needs_a_console_that_is_writable(url, reader):
+    send(url, TextMessage("x"), to="orders")
+    assert "Edit" not in text(message_page(reader, "orders"))

@@ -4,7 +4,15 @@ import os
 
 import pytest
 from browsing import SIZES, BrowserMissingError, chromium, overflow, running, served, tab
-from console_walk import Shop, drop_with_the_keyboard, mend_and_replay, search_messages, visit_every_page
+from console_walk import (
+    Shop,
+    drop_with_the_keyboard,
+    edit_and_replay,
+    edit_in_the_queue,
+    mend_and_replay,
+    search_messages,
+    visit_every_page,
+)
 from console_walk import watch_live_numbers as watch
 
 from jmsjca import TextMessage
@@ -58,6 +66,11 @@ def test_a_poison_message_is_found_mended_and_replayed(browser, address, shop, s
     mend_and_replay(browser, address, shop, size)
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_a_poison_message_is_corrected_and_replayed(browser, address, shop, size):
+    edit_and_replay(browser, address, shop, size)
+
+
 def test_a_dead_letter_is_dropped_with_the_keyboard_alone(browser, address, shop):
     drop_with_the_keyboard(browser, address, shop)
 
@@ -67,6 +80,7 @@ def test_messages_are_searched_and_looked_at(browser, address, url, size):
     messages = [TextMessage(f"a pear {n}", properties={"number": n}) for n in range(5)]
     send(url, *messages, to=f"waiting.{LONG}")
     search_messages(browser, address, f"waiting.{LONG}", size)
+    edit_in_the_queue(browser, address, f"waiting.{LONG}", size)
 
 
 def test_a_hostile_message_runs_no_script(browser, address, url):

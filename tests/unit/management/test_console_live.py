@@ -51,6 +51,36 @@ def test_rates_come_from_the_counters(jms_adapter, jms_calls, jms_wait_until_idl
     assert second.number == 0
 
 
+def test_latency_is_the_mean_of_the_calls_that_ended_between_two_samples(jms_adapter, seconds):
+    jms_adapter.listener("orders")(lambda message: None)
+    live, stats = LiveNumbers(jms_adapter, seconds), jms_adapter.activations[0].stats
+    live.rows()
+    for durations, latency in (([0.25, 0.05], "150.0"), ([0.5], "500.0"), ([], "0.0")):
+        for each in durations:
+            stats.record_start(1)
+            stats.record_end(each)
+        stats.record_start(1)  # a call that goes on counts when it ends
+        seconds.now += 1
+        [row] = live.rows()
+        assert row.values["latency"] == latency
+        stats.record_end(0.0)
+        live = LiveNumbers(jms_adapter, seconds)
+        live.rows()
+
+
+def test_the_duration_of_each_call_is_measured(jms_adapter, jms_calls, jms_wait_until_idle, seconds):
+    jms_adapter.listener("orders")(lambda message: None)
+    live = LiveNumbers(jms_adapter, seconds)
+    live.rows()
+    jms_adapter.send("orders", "a pear")
+    jms_calls.wait_for("orders")
+    jms_wait_until_idle()
+    assert jms_adapter.activations[0].stats.handler_seconds > 0
+    seconds.now += 1
+    [row] = live.rows()
+    assert len(points(row.plots["latency"])) == 1
+
+
 def test_readers_share_the_samples_and_old_ones_are_forgotten(jms_adapter, seconds):
     jms_adapter.listener("orders")(lambda message: None)
     live = LiveNumbers(jms_adapter, seconds)
