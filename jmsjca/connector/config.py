@@ -37,6 +37,10 @@ _TARGETS = (
     "delivery_queue",
     "monitor_queue",
 )
+_REPORTED_ELSEWHERE = (
+    "default_factory_not_called",  # the field that it depends on is invalid, and reported itself
+    "literal_error",  # "key", where a number is also possible, and missed in another problem
+)
 _URLS = ("connection_url", "archival_connection_url")
 _BROKER_TYPES = {
     "ICS": "application/json",
@@ -359,9 +363,10 @@ def _explain(error: ValidationError) -> str:
 
 def _problems(error: ValidationError) -> Iterator[str]:
     for problem in error.errors(include_url=False):
-        field = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "default_factory_not_called":
-            continue  # the field that it depends on is invalid, and reported itself
+        first, *rest = problem["loc"]
+        field = ".".join([str(first), *(str(part) for part in rest if isinstance(part, int))])  # no names of pydantic's
+        if problem["type"] in _REPORTED_ELSEWHERE:
+            continue
         if problem["type"] == "extra_forbidden":
             known = ", ".join(sorted(ConnectorConfig.model_fields))
             yield f"{excerpt(field)} is unknown; there are {known}, and {', '.join(DOCUMENTED_NAMES)}"

@@ -170,6 +170,14 @@ def test_a_mime_type_without_a_handler_is_refused():
         Connector(config(data_handler_mime_type="text/unheard-of"), print)
 
 
+@pytest.mark.parametrize("value", ["soon", "-1"])
+def test_a_wrong_frequency_is_one_problem(value):
+    with pytest.raises(ConfigurationError) as caught:
+        config(poll_frequency=value)
+    assert str(caught.value).count("poll_frequency") == 1
+    assert "poll_frequency: Input should be" in str(caught.value)
+
+
 def test_only_the_wrong_field_is_reported_and_not_those_that_depend_on_it():
     with pytest.raises(ConfigurationError) as caught:
         ConnectorConfig.from_properties({"InputDestination": "A;B;C"})
