@@ -69,15 +69,24 @@ _NO_INBOX = ("no inbox", {"has_inbox": False}, False)
 _INBOX = ("an inbox", {"has_inbox": True}, True)
 _AFTER = ('an inbox, `insert="after"`', {"has_inbox": True, "insert": "after"}, True)
 _TWO_PHASES = ("an inbox, two phases", {"has_inbox": True, "two_phase": True}, True)
+_ON_A_LOOP = ("an inbox, asynchronous", {"has_inbox": True, "is_asynchronous": True}, True)
+_TWO_ON_A_LOOP = (
+    "an inbox, two phases, asynchronous",
+    {"has_inbox": True, "two_phase": True, "is_asynchronous": True},
+    True,
+)
 _FILES = "unit/transactions/test_two_resources.py::test_a_killed_listener_leaves_what_its_case_says"
 _POSTGRESQL = "brokers/test_postgresql.py::test_a_listener_killed_leaves_what_its_case_says"
 _NETWORK = "brokers/test_two_resources.py::test_database_destination_and_source_agree"
 _ARTEMIS, _ACTIVEMQ = "Artemis over AMQP", "ActiveMQ over STOMP"
 
 CASES = (
-    *(KillCase(_FILES, "SQLite", "embedded", *listener) for listener in (_NO_INBOX, _INBOX, _AFTER)),
+    *(KillCase(_FILES, "SQLite", "embedded", *listener) for listener in (_NO_INBOX, _INBOX, _AFTER, _ON_A_LOOP)),
     KillCase(_FILES, "the broker's file", "embedded", *_AFTER),
-    *(KillCase(_POSTGRESQL, "PostgreSQL", "embedded", *each) for each in (_NO_INBOX, _INBOX, _AFTER, _TWO_PHASES)),
+    *(
+        KillCase(_POSTGRESQL, "PostgreSQL", "embedded", *listener)
+        for listener in (_NO_INBOX, _INBOX, _AFTER, _ON_A_LOOP, _TWO_PHASES, _TWO_ON_A_LOOP)
+    ),
     *(
         KillCase(_NETWORK, database, broker, *listener)
         for database in ("SQLite", "PostgreSQL")

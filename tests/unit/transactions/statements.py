@@ -21,7 +21,8 @@ class Work:
     """Messages that wait for a listener with a database.
 
     Args:
-        way: How the row and the message commit: "local" commits the row by itself.
+        way: How the row and the message commit: "local" commits the row by itself, "inbox after" inserts
+            the row of the inbox after the handler.
         broker: The URL of the broker.
         database: The URL of the database.
 
@@ -39,7 +40,8 @@ class Work:
             "rows", metadata, sa.Column("id", sa.Integer, primary_key=True), sa.Column("text", sa.Text)
         )
         self._outbox = Outbox(metadata, engine=self._engine)
-        self._inbox = SqlInbox(self._engine, metadata=metadata)
+        insert = "after" if way == "inbox after" else "before"
+        self._inbox = SqlInbox(self._engine, metadata=metadata, insert=insert)
         metadata.create_all(self._engine)
         sa.event.listen(self._engine, "before_cursor_execute", self._count)
         self._connection = ConnectionFactory(broker).create_connection()
@@ -56,8 +58,9 @@ class Work:
         """Prepare to handle so many messages; yield the function that handles them."""
         done = _Done(count)
         adapter = ResourceAdapter(self._broker, hooks=[done])
-        transaction = "required" if self._way in ("required", "inbox") else "local"
-        inbox = self._inbox if self._way == "inbox" else None
+        has_inbox = self._way.startswith("inbox")
+        transaction = "required" if has_inbox or self._way == "required" else "local"
+        inbox = self._inbox if has_inbox else None
         options = {"transaction": transaction, "inbox": inbox, "redelivery_handling": "9:move(queue:dlq)"}
         adapter.listener(f"{self._name}.in", **options)(self._handler())
         relay = Relay(self._outbox, ConnectionFactory(self._broker))

@@ -10,6 +10,7 @@ from multiprocessing import get_context
 from typing import NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session
 
 from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
@@ -53,6 +54,7 @@ class Place(NamedTuple):
         two_phase: Whether the database commits in two phases.
         duplicate_ids: Whether the messages have their bodies as duplicate ids.
         insert: When the row of the inbox is inserted.
+        is_asynchronous: Whether the listener has an asynchronous handler, and sessions of its event loop.
     """
 
     broker: str
@@ -64,6 +66,7 @@ class Place(NamedTuple):
     two_phase: bool = False
     duplicate_ids: bool = False
     insert: str = "before"
+    is_asynchronous: bool = False
 
     @property
     def is_remote(self):
@@ -81,6 +84,9 @@ class Place(NamedTuple):
         if self.database.startswith("embedded:"):
             return engine_of_file(self.database)
         waits = {"timeout": PATIENCE} if self.database.startswith("sqlite") else {}
+        if self.is_asynchronous:
+            url = self.database.replace("sqlite:", "sqlite+aiosqlite:")
+            return create_async_engine(url, connect_args=waits, poolclass=sa.NullPool)
         return sa.create_engine(self.database, connect_args=waits)
 
 
@@ -134,7 +140,7 @@ def account_of_a_kill(place, last):
     prepare(place)
     kinds = steps_of(place, last)
     assert kinds is None, f"{place} has no step {last}"
-    engine = place.engine()
+    engine = place._replace(is_asynchronous=False).engine()
     if place.two_phase:
         recover_prepared(engine, older_than=0)
     sent = finish(place)
@@ -146,7 +152,7 @@ def account_of_a_kill(place, last):
 
 
 def prepare(place):
-    engine = place.engine()
+    engine = place._replace(is_asynchronous=False).engine()
     METADATA.drop_all(engine)
     METADATA.create_all(engine)
     with engine.begin() as connection:
@@ -239,7 +245,7 @@ def _listen(place, last, pipe):
     logging.disable()
     step, settled = Steps(last), Settled(len(place.bodies))
     engine = place.engine()
-    _watch(engine, step)
+    _watch(engine.sync_engine if place.is_asynchronous else engine, step)
     _plant(place.fault)
     adapter = _adapter_of(place, engine, settled, step)
     with adapter:
@@ -284,7 +290,10 @@ def _adapter_of(place, engine, settled, step):
     adapter.ended = threading.Event()
     inbox = SqlInbox(engine, two_phase=place.two_phase, insert=place.insert) if place.has_inbox else None
 
-    @adapter.listener(place.source, transaction="required", inbox=inbox)
+    def send(message, session):
+        session.create_producer(place.out).send(session.create_text_message(message.body))
+        step("the message is sent")
+
     def handler(message, session, transaction):
         if message.body == END:
             adapter.ended.set()
@@ -293,9 +302,16 @@ def _adapter_of(place, engine, settled, step):
         database = inbox.session(transaction) if inbox else joined_session(engine, transaction)
         database.execute(ROWS.insert().values(text=message.body))
         step("the row is inserted")
-        session.create_producer(place.out).send(session.create_text_message(message.body))
-        step("the message is sent")
+        send(message, session)
 
+    async def asynchronous(message, session, transaction):
+        step("the handler begins")
+        await inbox.async_session(transaction).execute(ROWS.insert().values(text=message.body))
+        step("the row is inserted")
+        send(message, session)
+
+    listener = adapter.listener(place.source, transaction="required", inbox=inbox)
+    listener(asynchronous if place.is_asynchronous else handler)
     return adapter
 
 
