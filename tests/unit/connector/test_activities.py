@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from jmsjca import DeliveryMode, Outcome, Queue, ResourceAdapter
+from jmsjca import DeliveryMode, DestinationSettings, Outcome, Queue, ResourceAdapter
 from jmsjca.connector import Activities
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError, MessageFormatError
 
@@ -273,6 +273,22 @@ class TestPollBrowseAndSend:
     def test_a_wrong_argument_is_refused(self, activities, call):
         with pytest.raises(JMSError):
             call(activities)
+
+
+@pytest.mark.parametrize("mode", list(DeliveryMode))
+def test_a_message_that_keeps_failing_ends_in_the_dead_letter_queue(adapter, activities, seen, mode):
+    with adapter.connection_factory().create_connection() as connection:
+        connection.admin.configure(Queue("orders"), DestinationSettings(max_deliveries=3, dead_letter=Queue("dead")))
+
+    def operation(response):
+        seen.put(response)
+        raise ValueError("the same each time")
+
+    start(activities.listen("orders", operation, on_failure=activities.acknowledging("JBXRollback")))
+    sent = activities.send("orders", "a pear", delivery_mode=mode)
+    [dead] = activities.poll("dead", receive_timeout=PATIENCE).responses
+    assert (dead.payload, dead.message_id) == ("a pear", sent.message_id)
+    assert [take(seen).message.delivery_count for _ in range(3)] == [1, 2, 3]
 
 
 class TestVariations:
