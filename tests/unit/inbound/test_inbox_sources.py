@@ -7,6 +7,7 @@ import threading
 
 import pytest
 import sqlalchemy as sa
+import transaction
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 
 from jmsjca import ActivationSpec, ConnectionFactory, Outcome, Queue, ResourceAdapter, TextMessage
@@ -163,6 +164,21 @@ def test_of_two_consumers_of_one_message_one_commits(adapter, recorder, engine, 
     adapter.stop()
     assert next(calls) == handled
     assert (len(rows(engine)), left(adapter), waiting(adapter, "other")) == (1, [[], ["a"]], [])
+
+
+@pytest.mark.parametrize("insertion", INSERTIONS)
+def test_of_two_messages_of_one_key_in_a_batch_one_is_new(engine, insertion):
+    """As brokers deliver them that do not detect the second send of a relay."""
+    inbox, manager = SqlInbox(engine, insert=insertion), transaction.TransactionManager(explicit=True)
+    inbox.prepare()
+    manager.begin()
+    unit = inbox.of_listener("batches", asyncio.new_event_loop).open(manager)
+    messages = [TextMessage(text, properties={"_AMQ_DUPL_ID": "same"}) for text in "ab"]
+    found = [unit.admit(message, f"ID:{message.body}", redelivered=False) for message in messages]
+    manager.commit()
+    assert found == [None, []]
+    with engine.connect() as connection:
+        assert connection.scalars(sa.select(inbox.table.c.message_id)).all() == ["ID:a"]
 
 
 class TestEmbeddedFile:
