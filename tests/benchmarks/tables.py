@@ -61,6 +61,7 @@ TABLES = {
     "embedded": Table(("store", "batch", "operation", "clock"), _contender, _rate),
     "scale": Table(("operation", "selector", "batch", "clock"), lambda figure: f"{figure['backlog']:,}", _cost),
     "inbound": Table(("store", "batch", "contender"), lambda f: f"{f['work']}, {f['clock']}", _overhead),
+    "transactions": Table(("way", "SQL statements"), lambda figure: str(figure["clock"]), _cost),
     "rabbitmq": Table(("contender",), lambda figure: str(figure["clock"]), _cost),
     "field": Table(("operation", "mode", "contender"), lambda figure: str(figure["clock"]), _cost),
     "asynchronous_sends": Table(("mode", "contender"), lambda figure: str(figure["clock"]), _cost),

@@ -57,15 +57,15 @@ def main():
             "clock": clock,
             "way": way,
             "microseconds": round(summary.median, 1),
-            "over local": round(summary.ratio, 2),
-            "statements": round(statements[way], 2),
+            "ratio": round(summary.ratio, 2),
+            "SQL statements": round(statements[way], 2),
         }
         for clock, way, summary in costs.summaries("local")
     ]
     print(f"{'clock':11}{'way':10}{'µs/msg':>9}{'over local':>12}{'SQL/msg':>9}")
     for row in rows:
-        cost = f"{row['microseconds']:>9,.1f}{row['over local']:>11}x"
-        print(f"{row['clock']:11}{row['way']:10}{cost}{row['statements']:>9}")
+        cost = f"{row['microseconds']:>9,.1f}{row['ratio']:>11}x"
+        print(f"{row['clock']:11}{row['way']:10}{cost}{row['SQL statements']:>9}")
     write(options.json, {"rounds": options.rounds, "messages": COUNT}, rows)
     return 0
 
