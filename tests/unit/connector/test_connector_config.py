@@ -92,8 +92,10 @@ def test_polling_can_be_disabled():
         {"ConnectionFactoryName": URL, "InputDestination": "A", "PollFrequency": "no"}
     )
     assert read.poll_frequency is None
+    connector = Connector(read, print)
+    connector.stop()  # so that `run` ends if it does not refuse
     with pytest.raises(ConfigurationError, match="disables polling"):
-        Connector(read, print).run()
+        connector.run()
 
 
 def test_a_name_of_a_factory_is_looked_up():
