@@ -63,6 +63,8 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker activemq-stomp tests.benchmarks.stomp
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker rabbitmq-amqp tests.benchmarks.inbound_rabbitmq
 	$(BIN)/python -m tests.benchmarks.connector
+	$(BIN)/python -m tests.benchmarks.spark_partition
+	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.spark_partition
 	$(BIN)/python -m tests.benchmarks.spark_to_parquet
 	$(BIN)/python -m tests.benchmarks.import_time  # last: it has a bound, and fails on a machine that is too slow
 
