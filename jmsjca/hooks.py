@@ -3,8 +3,8 @@
 Subclass `Hooks`, override the methods that you need, and pass an instance to the `ResourceAdapter` or to a
 `ConnectionFactory`. `around_delivery`, `around_send` and `around_settlement` are nested: they run code before and after
 the handler, the send or the settlement. An exception of the first two counts as the handler's, or fails the send.
-`status_changed`, `settled` and `dead_lettered` are notifications after the event; an exception that they raise is
-logged and changes nothing. The decorator `use_hooks` adds hooks to one handler.
+`handled`, `status_changed`, `settled` and `dead_lettered` are notifications after the event; an exception that they
+raise is logged and changes nothing. The decorator `use_hooks` adds hooks to one handler.
 """
 
 import logging
@@ -29,6 +29,8 @@ Send = Callable[[Message, Destination], None]
 """Sends a message to a destination."""
 
 logger = logging.getLogger("jmsjca.hooks")
+
+_FAILED = "The hook %s failed; nothing else changes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,17 @@ class Hooks:
         """
         del endpoint, message
         return call_next()
+
+    def handled(self, endpoint: str, message: Message | None, seconds: float, *, failed: bool) -> None:
+        """Called when a call of the handler has ended. It costs less than `around_delivery`.
+
+        Args:
+            endpoint: The display name of the activation.
+            message: The message, or the first of a batch; None for the end of a batch, and for a message that cannot be
+                decoded.
+            seconds: The duration of the call, with the decoding of the message, the hooks around it and the replies.
+            failed: True if the call raised an exception.
+        """
 
     def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
         """Run code around a send of the application: by a producer, a `Requestor`, or a handler's reply.
@@ -186,6 +199,7 @@ class HookChain:
 
     Attributes:
         wrap_deliveries: True if a hook has code around deliveries.
+        observe_calls: True if a hook is notified of calls of the handler.
 
     Raises:
         ArgumentTypeError: The hooks are no sequence, or one is no instance of `Hooks`.
@@ -198,6 +212,8 @@ class HookChain:
             check_instance("A hook", hook, Hooks, "an instance of a subclass of Hooks")
         self._delivering = self._overriding("around_delivery")
         self.wrap_deliveries = bool(self._delivering)
+        self._handled = [hook.handled for hook in self._overriding("handled")]
+        self.observe_calls = bool(self._handled)
         self._settling = self._overriding("around_settlement")
         self._settled = self._overriding("settled")
 
@@ -212,6 +228,18 @@ class HookChain:
         for hook in reversed(self._delivering):
             call = partial(hook.around_delivery, endpoint, message, call)
         return call()
+
+    def handled(self, endpoint: str, delivery: "_Decodable | None", seconds: float, *, failed: bool) -> None:
+        """Notify the hooks of a call of the handler, with its first delivery. It is called for each message."""
+        try:
+            message = None if delivery is None else delivery.message
+        except MessageFormatError:
+            message = None
+        for notification in self._handled:
+            try:
+                notification(endpoint, message, seconds, failed=failed)
+            except Exception:
+                logger.exception(_FAILED, _name_of(notification))
 
     def settle(self, endpoint: str, deliveries: Sequence["_Decodable"], act: Callable[[], None]) -> None:
         """Settle a unit inside all hooks that have code around settlements. The unit is settled exactly once."""
@@ -317,6 +345,8 @@ def _notify(notification: Callable[..., None], *args: object) -> None:
     try:
         notification(*args)
     except Exception:
-        logger.exception(
-            "The hook %s failed; nothing else changes.", getattr(notification, "__qualname__", notification)
-        )
+        logger.exception(_FAILED, _name_of(notification))
+
+
+def _name_of(notification: Callable[..., None]) -> object:
+    return getattr(notification, "__qualname__", notification)

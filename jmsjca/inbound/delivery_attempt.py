@@ -231,17 +231,21 @@ class DeliveryAttempt:
 
     def _run_guarded(self, deliveries: Sequence[spi.Delivery], call: Callable[[Sequence[spi.Delivery]], None]) -> None:
         """Call the handler. The caller ends the activity, or settles."""
-        before, sends = len(self.deliveries), self.unit.sends
+        before, sends, failed = len(self.deliveries), self.unit.sends, False
         began = self.endpoint.activity.begin(self, "handler")
         self.endpoint.statistics.record_start(len(deliveries))
         try:
             call(deliveries)
         except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
-            begun = len(self.deliveries) > before
+            begun, failed = len(self.deliveries) > before, True
             self.endpoint.mark_returned(() if begun else deliveries)
             self._record_failure(error, deliveries if begun else (), sent=self.unit.sends > sends)
         finally:
-            self.endpoint.statistics.record_end(self.endpoint.activity.now() - began)
+            seconds = self.endpoint.activity.now() - began
+            self.endpoint.statistics.record_end(seconds)
+            if self.endpoint.hooks.observe_calls:
+                first = deliveries[0] if deliveries else None
+                self.endpoint.hooks.handled(self.endpoint.name, first, seconds, failed=failed)
 
     def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
         """Add messages to the unit, all before the first is decoded, so that they are also returned together."""

@@ -2,9 +2,10 @@
 
 import threading
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, cycle
+from functools import partial
+from itertools import accumulate
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["Metrics"]
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_bucket_of = partial(bisect_left, _BUCKETS)
 _OTHER, _TEMPORARY = "other", "temporary"
 _LISTENER = ["listener"]
 _MAX_PENDING = 256  # durations of handlers that wait to be counted
-_SAMPLED = 16
+_NOT_SAMPLED = 63  # after a message whose age is measured: its timestamp takes time to decode
 
 
 class Metrics(Hooks):
@@ -58,21 +60,18 @@ class Metrics(Hooks):
         with self._lock:
             self._adapters.append(adapter)
 
-    def around_delivery(self, endpoint: str, message: Message, call_next: Callable[[], object]) -> object:
-        """Measure the handler, and the age of every sixteenth message."""
+    def handled(self, endpoint: str, message: Message | None, seconds: float, *, failed: bool) -> None:
+        """Count a call of the handler, and measure the age of some messages, beginning with the first."""
         figures = self._listeners.get(endpoint) or self._listener(endpoint)
-        if next(figures.samples):
-            figures.record_lag(message)
-        began = perf_counter()
-        try:
-            return call_next()
-        except BaseException:
+        pending = figures.pending
+        pending.append(seconds)
+        waiting = len(pending)
+        if waiting & _NOT_SAMPLED == 1 and message is not None:
+            figures.record_lag(message, seconds)
+        if failed:
             figures.record_failure()
-            raise
-        finally:
-            figures.pending.append(perf_counter() - began)
-            if len(figures.pending) >= _MAX_PENDING:
-                figures.count_pending()
+        if waiting >= _MAX_PENDING:
+            figures.count_pending()
 
     def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
         """Measure and count a send."""
@@ -137,6 +136,12 @@ class _Histogram:
         self.counts[bisect_left(_BUCKETS, seconds)] += 1
         self.sum += seconds
 
+    def observe_all(self, seconds: Sequence[float]) -> None:
+        """Count observations, many at a time for less than one by one. The caller holds a lock."""
+        for bucket, count in Counter(map(_bucket_of, seconds)).items():
+            self.counts[bucket] += count
+        self.sum += sum(seconds)
+
     def buckets(self) -> list[tuple[str, float]]:
         """Return the cumulative counts by upper bound."""
         bounds = [*map(str, _BUCKETS), "+Inf"]
@@ -148,20 +153,23 @@ class _ListenerFigures:
         self._lock = threading.Lock()
         self.failures = self.moved = self.deleted = self.connections = 0
         self.handler, self.lag = _Histogram(), _Histogram()
-        # True for one of sixteen messages, beginning with the first: a timestamp takes time to decode.
-        self.samples = cycle([True, *[False] * (_SAMPLED - 1)])
         # Durations that are not in the histogram yet. Appending needs no lock, and counting many at a time is cheaper.
         self.pending: deque[float] = deque()
 
-    def record_lag(self, message: Message) -> None:
-        """Record the age of a message, if it has a timestamp."""
+    def record_lag(self, message: Message, seconds: float) -> None:
+        """Record the age that a message had when its handler was called, if it has a timestamp.
+
+        Args:
+            message: The message.
+            seconds: The duration of the call, which has ended.
+        """
         try:
             sent = message.timestamp
         except JMSError:  # the handler gets it all the same
             return
         if sent is not None:
             with self._lock:
-                self.lag.observe(max(time() - sent.timestamp(), 0.0))
+                self.lag.observe(max(time() - seconds - sent.timestamp(), 0.0))
 
     def record_failure(self) -> None:
         """Count a call of the handler that raised an exception."""
@@ -171,8 +179,8 @@ class _ListenerFigures:
     def count_pending(self) -> None:
         """Add the pending durations to the histogram."""
         with self._lock:
-            for _ in range(len(self.pending)):  # other threads append meanwhile; only the holder of the lock removes
-                self.handler.observe(self.pending.popleft())
+            # Other threads append meanwhile; only the holder of the lock removes.
+            self.handler.observe_all([self.pending.popleft() for _ in range(len(self.pending))])
 
     def record_dead_letter(self, *, moved: bool) -> None:
         """Count a message that was moved or deleted."""
@@ -216,8 +224,12 @@ def _listener_families(families: Any, listeners: dict[str, _ListenerFigures]) ->
         yield counter
     yield _by_action(families, listeners)
     for attribute, name, text in (
-        ("handler", "jmsjca_handler_seconds", "Duration of a call of the handler."),
-        ("lag", "jmsjca_message_lag_seconds", "Time from the timestamp of a message to its delivery; of one in 16."),
+        (
+            "handler",
+            "jmsjca_handler_seconds",
+            "Duration of a call of the handler, with decoding and replies.",
+        ),
+        ("lag", "jmsjca_message_lag_seconds", "Time from the timestamp of a message to its delivery; of one in 64."),
     ):
         histogram = families.HistogramMetricFamily(name, text, labels=_LISTENER)
         for listener, figures in listeners.items():

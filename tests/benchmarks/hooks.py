@@ -42,7 +42,7 @@ def seconds(hooks: Sequence[Hooks]) -> float:
     ResourceAdapter(f"embedded://{name}").send_many("q", ["x" * 100] * MESSAGES)
     adapter, left = ResourceAdapter(f"embedded://{name}", hooks=hooks), MESSAGES
 
-    @adapter.listener("q", concurrency_mode="serial")
+    @adapter.listener("q", concurrency_mode="serial", redelivery_handling="3:25; 5:move(queue:dlq.$)")
     def count(message: Message) -> None:
         nonlocal left
         left -= 1
