@@ -13,6 +13,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jmsjca.errors import InvalidOptionError
+from jmsjca.spark.atomic_writer import AtomicBatchWriter, AtomicStreamWriter
 from jmsjca.spark.batch_reader import JmsBatchReader
 from jmsjca.spark.options import SparkOptions, check_role
 from jmsjca.spark.reader import JmsStreamReader
@@ -71,13 +72,18 @@ class JmsDataSource(DataSource):
         if overwrite:
             raise InvalidOptionError('Messages are added, not overwritten: use .mode("append").')
         check_role(self._given, sink=True)
+        self._parsed.check_sink(streaming=False)
+        if self._parsed.guarantee == "exactly-once" and self._parsed.batchId is not None:
+            return AtomicBatchWriter(self._parsed, schema, self._parsed.batchId)
         return JmsBatchWriter(self._parsed, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the streaming writer. In output mode "complete" each batch sends the whole result."""
         del overwrite
         check_role(self._given, sink=True)
-        return JmsStreamWriter(self._parsed, schema)
+        self._parsed.check_sink(streaming=True)
+        exactly_once = self._parsed.guarantee == "exactly-once"
+        return AtomicStreamWriter(self._parsed, schema) if exactly_once else JmsStreamWriter(self._parsed, schema)
 
     def _check_source(self, schema: StructType) -> None:
         check_role(self._given, sink=False)

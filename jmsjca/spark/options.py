@@ -16,10 +16,16 @@ from jmsjca.spark.schema import SCHEMA
 
 __all__ = ["SparkOptions", "check_role"]
 
-_SPARK_OPTIONS = {"checkpointlocation", "queryname"}  # passed to every streaming sink
+_SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
 _COMMON = {"url", "destination", "destinationType", "userName", "password"}
-_SINK = {"timeToLive"}
+_SINK = {"timeToLive", "guarantee", "queryName", "batchId"}
 _VARIABLE = "selector."
+_CHOICES = {
+    "orphans": ("fail", "ignore"),
+    "sourceChange": ("fail", "allow"),
+    "guarantee": ("at-least-once", "exactly-once"),
+}
+_SINK_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
 _DEDUP_KEYS = ("JMSMessageID", "JMSCorrelationID", "content", "none")
 
 
@@ -60,6 +66,9 @@ class SparkOptions:
             never confirmed.
         orphans: "fail" or "ignore": the reaction to staged messages of another checkpoint that may be unprocessed.
         timeToLive: The time to live of written messages; 0 means unlimited.
+        guarantee: "at-least-once" or "exactly-once", of a sink.
+        queryName: The name of a sink, which is also that of Spark's query.
+        batchId: The number of the batch that a table is, within ``foreachBatch``; None for a table that is none.
     """
 
     url: str = field(repr=False)  # may hold a password
@@ -87,6 +96,9 @@ class SparkOptions:
     inDoubtRetention: float = 7 * 86400.0
     orphans: str = "fail"
     timeToLive: float = 0.0
+    guarantee: str = "at-least-once"
+    queryName: str = ""
+    batchId: int | None = None
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
@@ -167,6 +179,35 @@ class SparkOptions:
             )
         return Path(self.stagingLocation)
 
+    def check_sink(self, *, streaming: bool) -> None:
+        """Raise an error for options of a sink that do not go together.
+
+        Args:
+            streaming: True for the sink of a streaming query, False for that of a table.
+
+        Raises:
+            InvalidOptionError: ``batchId`` or ``queryName`` is missing, invalid, or has no effect.
+        """
+        if streaming and self.batchId is not None:
+            raise InvalidOptionError("Spark numbers the batches of a streaming query: leave out the option 'batchId'.")
+        if not streaming and (self.batchId is None) != (not self.queryName):
+            raise InvalidOptionError(
+                "A table is recognised when it is written again by both options 'queryName' and 'batchId', the number"
+                " that foreachBatch is called with: set both or none."
+            )
+        if self.guarantee != "exactly-once":
+            return
+        if not self.queryName:
+            raise InvalidOptionError(
+                "guarantee=exactly-once needs a name, under which the broker keeps the number of the last batch: "
+                + ('.queryName("…").' if streaming else "set the options 'queryName' and 'batchId'.")
+            )
+        if not _SINK_NAME.match(self.queryName):
+            raise InvalidOptionError(
+                f"The queryName {self.queryName!r:.200} cannot be part of the name of a queue, but"
+                " guarantee=exactly-once needs that: use at most 100 letters A to Z, digits, '.', '-' and '_'."
+            )
+
     def _check(self) -> None:
         url = ConnectionURL.parse(self.url)
         if url.protocol == "embedded" and not url.path.strip("/"):
@@ -175,7 +216,7 @@ class SparkOptions:
         for name in ("partitions", "maxMessagesPerBatch", "maxBytesPerBatch"):
             if getattr(self, name) < 1:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
-        for name, known in (("orphans", ("fail", "ignore")), ("sourceChange", ("fail", "allow"))):
+        for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InvalidOptionError(
                     f"The option {name!r} must be {' or '.join(map(repr, known))}, not {getattr(self, name)!r}."
@@ -330,6 +371,7 @@ _CONVERTERS: dict[str, Callable[[str], Any]] = {
     "driverRetryTimeout": _parse_duration,
     "inDoubtRetention": _parse_duration,
     "timeToLive": _parse_duration,
+    "batchId": _parse_count,
 }
 
 

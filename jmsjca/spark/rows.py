@@ -1,6 +1,8 @@
 """The conversion of rows to messages."""
 
+import uuid
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, TypedDict, cast
 
 from pyspark.sql.types import DataType, MapType, StructType
@@ -21,7 +23,7 @@ from jmsjca.messages import (
 )
 from jmsjca.spark.schema import SCHEMA
 
-__all__ = ["RowEncoder", "SendOptions"]
+__all__ = ["RowEncoder", "RowIds", "SendOptions"]
 
 _TYPES: dict[str, Callable[[Any], object]] = {
     "string": str,
@@ -55,6 +57,7 @@ _IGNORED = {field.name for field in SCHEMA.fields} - _KNOWN  # so that rows that
 _GROUP = {"JMSXGroupID": "group_id", "JMSXGroupSeq": "group_sequence"}
 _SEND_OPTIONS = ("priority", "delivery_mode", "time_to_live", "delivery_delay")
 _PLACES = {"_epoch", "_partition", "_seq"}
+_MAX_IDS = 1_000_000  # ids take about 150 MB then, and no broker recognises so many
 
 
 class SendOptions(TypedDict, total=False):
@@ -166,6 +169,32 @@ class RowEncoder:
 
     def _typed_value(self, name: str, value: Any) -> object:
         return self._property_types.get(name, self._property_types.get("", str))(value)
+
+
+class RowIds:
+    """Makes an id of the content of a row, and of the number of equal rows before it.
+
+    An id of the position would lose rows: Spark does not promise the order of the rows of a repeated task, and the
+    broker would drop a new row that came in the place of one that it has.
+
+    Args:
+        prefix: The job and the partition. Equal rows of two partitions are two rows.
+        bound: The number of different rows whose ids are the same in each attempt; a row beyond it gets a random id.
+    """
+
+    def __init__(self, prefix: str, bound: int = _MAX_IDS) -> None:
+        self._prefix = prefix
+        self._bound = bound
+        self._seen: dict[bytes, int] = {}
+
+    def take(self, row: Mapping[str, Any]) -> str:
+        """Return the id of the next row."""
+        digest = blake2b(repr(row).encode("utf-8", "backslashreplace"), digest_size=16).digest()
+        before = self._seen.get(digest, 0)
+        if not before and len(self._seen) >= self._bound:
+            return f"{self._prefix}/{uuid.uuid4().hex}"
+        self._seen[digest] = before + 1
+        return f"{self._prefix}/{digest.hex()}/{before}"
 
 
 def _check_columns(types: Mapping[str, str]) -> None:

@@ -19,8 +19,7 @@ from pyspark.sql.types import StructType
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.row_ids import RowIds
-from jmsjca.spark.rows import RowEncoder
+from jmsjca.spark.rows import RowEncoder, RowIds
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -111,10 +110,12 @@ class JmsBatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SparkOptions, schema: StructType) -> None:
         self._writer = PartitionWriter(options, schema)
         self._job = uuid.uuid4().hex
+        self._named = options.batchId is not None and f"{options.queryName}/{options.batchId}"
 
     def write(self, iterator: Iterator[Any]) -> Sent:
         """Send a partition, on an executor."""
-        return self._writer.write(iterator, self._job)
+        # A query with a new checkpoint numbers its batches from 0 again, so the id of the query is needed as well.
+        return self._writer.write(iterator, f"{_query_id()}/{self._named}" if self._named else self._job)
 
 
 class JmsStreamWriter(DataSourceStreamArrowWriter):
@@ -133,10 +134,15 @@ class JmsStreamWriter(DataSourceStreamArrowWriter):
         return self._writer.write(iterator, _batch_id())
 
 
+def _query_id() -> str:
+    """Return the id of the streaming query of the current task; empty outside of one."""
+    context = TaskContext.get()
+    return (context and context.getLocalProperty("sql.streaming.queryId")) or ""
+
+
 def _batch_id() -> str:
     """Return an id of the query and the batch of the current task; the same if Spark repeats the batch."""
     context = TaskContext.get()
     if context is None:
         return uuid.uuid4().hex
-    query = context.getLocalProperty("sql.streaming.queryId")
-    return f"{query}/{context.getLocalProperty('streaming.sql.batchId')}"
+    return f"{_query_id()}/{context.getLocalProperty('streaming.sql.batchId')}"

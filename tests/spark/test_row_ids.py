@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.row_ids import RowIds
+from jmsjca.spark.rows import RowIds
 from jmsjca.spark.writer import PartitionWriter
 
 SCHEMA = StructType([StructField("text", StringType())])

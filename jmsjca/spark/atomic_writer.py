@@ -1,0 +1,211 @@
+"""The exactly-once sink: tasks hand their rows to the driver, which sends a whole batch in one transaction.
+
+A task sends nothing, so a failed, repeated or late one leaves nothing behind. See `jmsjca.spark.exactly_once` for the
+transaction.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidOptionError,
+    JMSError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
+from jmsjca.messages import DUPLICATE_ID
+from jmsjca.outbound import ConnectionFactory, Session
+from jmsjca.spark.exactly_once import StateQueue, Token
+from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.rows import RowEncoder
+from jmsjca.spark.schema import ipc, pa
+
+__all__ = ["AtomicBatchWriter", "AtomicStreamWriter", "BatchSender", "Rows"]
+
+logger = logging.getLogger("jmsjca.spark")
+
+_RETRIED = (ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError)
+_PAUSES = (1, 2, 5, 10, 20, 20)  # seconds: a broker is back after a minute, or Spark ends the query
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(WriterCommitMessage):
+    """The commit message of a task: its rows.
+
+    Attributes:
+        data: The rows as an Arrow stream, compressed; empty if there is no row.
+        count: The number of rows.
+        query: The id of the streaming query; empty outside of one.
+        batch: The number of Spark's batch; None outside of a streaming query.
+    """
+
+    data: bytes
+    count: int
+    query: str = ""
+    batch: int | None = None
+
+    @classmethod
+    def collect(cls, batches: Iterator[Any]) -> "Rows":
+        """Return the rows of a task. Called on an executor."""
+        context = TaskContext.get()
+        query = context and context.getLocalProperty("sql.streaming.queryId")
+        batch = context and context.getLocalProperty("streaming.sql.batchId")
+        return cls(*_packed(batches), query or "", int(batch) if batch else None)
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        """Return each row by the names of its columns."""
+        if self.data:
+            for batch in ipc.open_stream(self.data):
+                yield from batch.to_pylist()
+
+
+class BatchSender:
+    """Sends a batch exactly once. It runs on the driver.
+
+    Args:
+        options: The options of the sink.
+        schema: The columns of the table.
+
+    Raises:
+        InvalidOptionError: A column is unknown, missing or ambiguous, or has a wrong type; or there is no destination.
+    """
+
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+        if "duplicate_id" in schema.names:
+            raise InvalidOptionError(
+                "guarantee=exactly-once recognises a batch as a whole, and a broker that detects duplicates would drop"
+                " rows by the column 'duplicate_id': drop it, or make it a property of another name."
+            )
+        self._options = options
+        self._encoder = RowEncoder(schema, options.target if options.destination else None, options.destinationType)
+        self._encoder.check_destination()
+
+    def send(self, parts: Sequence[Rows], number: int) -> bool:
+        """Send a batch, unless it was sent before. A lost connection is replaced, for about a minute.
+
+        Args:
+            parts: The rows of all tasks.
+            number: The number of the batch.
+
+        Returns:
+            False if the batch was sent before.
+
+        Raises:
+            IllegalStateError: The token of the sink names another query or a later batch, or is missing.
+            JMSError: The broker cannot be reached, or refused a message; nothing was sent, or the outcome is unknown.
+        """
+        token = Token(parts[0].query if parts else "", number, sum(part.count for part in parts))
+        for pause in (*_PAUSES, None):
+            try:
+                return self._send(parts, token)
+            except _RETRIED as error:
+                if pause is None:
+                    raise
+                self._report(token, error)
+                threading.Event().wait(pause)
+        raise AssertionError("unreachable")
+
+    def _send(self, parts: Sequence[Rows], token: Token) -> bool:
+        options = self._options
+        factory = ConnectionFactory(options.url, user_name=options.userName, password=options.password)
+        with factory.create_connection() as connection:
+            state = StateQueue(connection, options.queryName)
+            return state.write(token, lambda session: self._send_rows(session, parts))
+
+    def _send_rows(self, session: Session, parts: Sequence[Rows]) -> None:
+        producer = session.create_producer(None)
+        producer.time_to_live = self._options.timeToLive
+        for row in (row for part in parts for row in part.dicts()):
+            message, _ = self._encoder.message(row)
+            # Artemis rolls back a transaction for a known id, so such messages would be sent before it.
+            message.properties.pop(DUPLICATE_ID, None)
+            producer.send(message, self._encoder.destination(row), **self._encoder.send_options(row))
+
+    def _report(self, token: Token, error: JMSError) -> None:
+        logger.warning(
+            "Batch %d of %s is tried again, because its outcome is unknown or it failed: %s",
+            token.batch,
+            self._options.queryName,
+            error,
+        )
+
+
+class AtomicStreamWriter(DataSourceStreamArrowWriter):
+    """Writes micro-batches, each exactly once.
+
+    Args:
+        options: The options of the sink.
+        schema: The columns of the table.
+    """
+
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+        self._sender = BatchSender(options, schema)
+
+    def write(self, iterator: Iterator[Any]) -> Rows:
+        """Return the rows of a partition, on an executor."""
+        return Rows.collect(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
+        """Send the batch, on the driver."""
+        if messages:
+            self._sender.send(_all_rows(messages), batchId)
+
+
+class AtomicBatchWriter(DataSourceArrowWriter):
+    """Writes a table exactly once under the number of a batch, within ``foreachBatch`` as a rule.
+
+    Args:
+        options: The options of the sink.
+        schema: The columns of the table.
+        number: The option ``batchId``.
+    """
+
+    def __init__(self, options: SparkOptions, schema: StructType, number: int) -> None:
+        self._sender = BatchSender(options, schema)
+        self._number = number
+
+    def write(self, iterator: Iterator[Any]) -> Rows:
+        """Return the rows of a partition, on an executor."""
+        return Rows.collect(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Send the table, on the driver.
+
+        Raises:
+            InvalidOptionError: The option ``batchId`` is not the number of the batch of the streaming query.
+        """
+        parts = _all_rows(messages)
+        for part in parts:
+            if part.batch not in (None, self._number):
+                raise InvalidOptionError(
+                    f"The option 'batchId' is {self._number}, and the streaming query processes batch {part.batch}:"
+                    " pass the number that foreachBatch is called with."
+                )
+        if parts:
+            self._sender.send(parts, self._number)
+
+
+def _all_rows(messages: Sequence[WriterCommitMessage | None]) -> list[Rows]:
+    return [cast("Rows", message) for message in messages]
+
+
+def _packed(batches: Iterator[Any]) -> tuple[bytes, int]:
+    """Return rows as a compressed Arrow stream, and their number."""
+    count, writer, data = 0, None, pa.BufferOutputStream()
+    for batch in batches:
+        if writer is None:
+            writer = ipc.new_stream(data, batch.schema, options=ipc.IpcWriteOptions(compression="zstd"))
+        writer.write_batch(batch)
+        count += batch.num_rows
+    if writer is None:
+        return b"", 0
+    writer.close()
+    return data.getvalue().to_pybytes(), count
