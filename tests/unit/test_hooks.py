@@ -398,8 +398,9 @@ def test_a_hook_around_settlements_changes_no_settlement(jms_broker_url, mode, f
     with adapter:
         send(adapter, "a")
         outcomes = [recorder.outcomes.get(timeout=PATIENCE) for _ in range(2)]
-    # Another thread may get the redelivered message, and report its commit, before the rollback is reported.
-    assert set(outcomes) == {(Outcome.ROLLED_BACK, 1), (Outcome.COMMITTED, 1)}
+    expected = [(Outcome.ROLLED_BACK, 1), (Outcome.COMMITTED, 1)]
+    # In other modes another thread may report the commit of the redelivered message before the rollback is reported.
+    assert outcomes == expected or (mode != "serial" and outcomes == expected[::-1])
     assert settling.messages == [["a"], ["a"]]
     assert waiting(adapter) == []
 
