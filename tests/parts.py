@@ -12,7 +12,14 @@ BIN = Path(sys.executable).parent
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-ra"]
 SOME_BROKERS = [
     f"tests/brokers/{name}"
-    for name in ("java", "test_broker_kills.py", "test_demo.py", "test_broker_processes.py", "test_spark.py")
+    for name in (
+        "java",
+        "test_broker_kills.py",
+        "test_demo.py",
+        "test_broker_processes.py",
+        "test_spark.py",
+        "test_spark_crashes.py",
+    )
 ]
 SOME_UNITS = ["tests/unit/inbound"]
 ONE_DEMO = "tests/demo/test_demo.py"

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,14 +13,19 @@ from jmsjca.errors import ConfigurationError
 from jmsjca.spark import register
 from jmsjca.spark.java import find_java
 
+SUPPORT = Path(__file__).parent
+
 
 @contextmanager
-def spark_session(folder: Path) -> Iterator[SparkSession]:
-    """A session that knows "jms"; its tasks are tried up to four times."""
+def spark_session(
+    folder: Path, master: str = "local[2,4]", settings: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session that knows "jms"; its tasks are tried up to four times. Its workers find the modules of this folder."""
     patch = pytest.MonkeyPatch()
     patch.setenv("JAVA_HOME", java_home())
     patch.setenv("PYSPARK_PYTHON", sys.executable)  # else Spark's workers are the first python3 of the PATH
-    session = _session(folder)
+    patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(SUPPORT), os.environ.get("PYTHONPATH")])))
+    session = _session(folder, master, settings or {})
     register(session)
     yield session
     session.stop()
@@ -37,7 +42,7 @@ def java_home() -> str:
         pytest.skip(str(error))
 
 
-def _session(folder: Path) -> SparkSession:
+def _session(folder: Path, master: str, more: Mapping[str, str]) -> SparkSession:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -48,8 +53,10 @@ def _session(folder: Path) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder),
+        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        **more,
     }
-    builder = SparkSession.builder.master("local[2,4]").appName("jmsjca tests")
+    builder = SparkSession.builder.master(master).appName("jmsjca tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

@@ -1,0 +1,174 @@
+"""Crashes at marked steps of an epoch in a real Spark: each message is a row once, and nothing stays behind."""
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crashing_query import run_to_end
+from crashing_source import DRIVER_STEPS, MARK, TASK_STEPS, CrashingSource
+from spark_cluster import spark_cluster
+from spark_session import SUPPORT, spark_session
+
+from jmsjca import Queue, TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
+from jmsjca.spi import Depth
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+
+TEXTS = [f"m{n:02}" for n in range(40)]
+PAIRS = ["embedded", "artemis-amqp", "activemq-stomp"]
+DRIVER_IN_EVERY_RUN = {("artemis-amqp", "published"), ("activemq-stomp", "confirmed")}
+LOCAL = "local[2,4]"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory) -> Iterator[object]:
+    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        session.dataSource.register(CrashingSource)
+        yield session
+
+
+class Stream:
+    """A queue of its own, and a query over it into Parquet."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.folder = folder
+        self.url = url
+        self.queue = Queue(f"crash.{uuid.uuid4().hex}")
+
+    def send(self, texts) -> None:
+        connection = connect(ConnectionSettings(self.url))
+        unit = connection.unit(atomic=False)
+        for text in texts:
+            unit.send(TextMessage(text, properties={"key": text}), self.queue)
+        unit.commit()
+        connection.close()
+
+    def options(self, **changes: object) -> dict[str, str]:
+        options = {
+            "url": self.url,
+            "destination": self.queue.name,
+            "stagingLocation": self.folder / "staging",
+            "maxMessagesPerBatch": 10,
+            "receiveIdleTimeout": 0.5,
+            "dedupKey": "property:key",
+        }
+        return {name: str(value) for name, value in (options | changes).items()}
+
+    def start(self, spark, step: str, victim: str):
+        frame = spark.readStream.format("crashing").options(**self.options(crashStep=step, victim=victim)).load()
+        sink = frame.writeStream.format("parquet").option("path", str(self.folder / "out"))
+        return sink.option("checkpointLocation", str(self.folder / "checkpoint")).trigger(availableNow=True).start()
+
+    def run_apart(self, step: str, victim: str, master: str = LOCAL) -> subprocess.CompletedProcess[str]:
+        """Run the query in processes of its own."""
+        options = json.dumps(self.options(crashStep=step, victim=victim))
+        command = [sys.executable, "-W", "ignore", "-m", "crashing_query", str(self.folder), master, options]
+        return subprocess.run(command, cwd=SUPPORT, capture_output=True, text=True, timeout=500, check=False)
+
+    def texts(self, spark) -> list[str]:
+        return sorted(row.text for row in spark.read.parquet(str(self.folder / "out")).select("text").collect())
+
+    @property
+    def crashed(self) -> bool:
+        return (self.folder / MARK).exists()
+
+    def left(self) -> Depth | None:
+        """Return what the queue still has; None if the broker does not tell."""
+        connection = connect(ConnectionSettings(self.url))
+        try:
+            admin = connection.admin()
+            return admin and admin.depth(self.queue)
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def make_stream(broker_url, tmp_path):
+    return lambda pair: Stream(f"embedded://{tmp_path}/broker.db" if pair == "embedded" else broker_url(pair), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("pair", "step"),
+    [
+        pytest.param(pair, step, marks=[] if place == number % len(PAIRS) else [pytest.mark.torture])
+        for place, pair in enumerate(PAIRS)
+        for number, step in enumerate(TASK_STEPS)
+    ],
+)
+def test_a_worker_that_dies_loses_and_doubles_nothing(spark, make_stream, pair, step):
+    stream = make_stream(pair)
+    stream.send(TEXTS)
+    run_to_end(lambda: stream.start(spark, step, "worker"))
+    assert stream.crashed
+    assert stream.texts(spark) == TEXTS
+    assert stream.left() in {None, Depth(0, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("pair", "step"),
+    [
+        pytest.param(pair, step, marks=[] if (pair, step) in DRIVER_IN_EVERY_RUN else [pytest.mark.torture])
+        for pair in PAIRS
+        for step in (*TASK_STEPS, *DRIVER_STEPS)
+    ],
+)
+def test_a_driver_that_dies_with_all_workers_loses_and_doubles_nothing(make_stream, pair, step):
+    stream = make_stream(pair)
+    stream.send(TEXTS)
+    killed = stream.run_apart(step, "everything")
+    assert stream.crashed, killed.stderr
+    assert killed.returncode < 0
+    again = stream.run_apart(step, "everything")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout.splitlines()[-1]) == TEXTS
+    assert stream.left() in {None, Depth(0, 0, 0)}
+
+
+@pytest.mark.parametrize(("kind", "protocol"), [("artemis", "amqp"), ("activemq", "stomp")])
+def test_available_now_fails_if_it_loses_the_broker(spark, own_broker, tmp_path, kind, protocol):
+    """It never ends well with messages left, and the next run reads them."""
+    broker = own_broker(kind)
+    stream = Stream(broker.url(protocol), tmp_path)
+    stream.send(TEXTS)
+    out = tmp_path / "out"
+
+    def run(kill_in: int | None) -> None:
+        def sink(frame, number: int) -> None:
+            frame.select("text").write.mode("overwrite").parquet(str(out / f"batch={number}"))
+            if number == kill_in:
+                broker.kill()
+
+        frame = spark.readStream.format("jms").options(**stream.options(driverRetryTimeout=1)).load()
+        query = frame.writeStream.foreachBatch(sink).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        run_to_end(query.trigger(availableNow=True).start)
+
+    with pytest.raises(Exception, match=r"jmsjca\.errors\.\w+"):
+        run(kill_in=1)
+    assert len(stream.texts(spark)) == 20
+    broker.start()
+    run(kill_in=None)
+    assert stream.texts(spark) == TEXTS
+
+
+@pytest.fixture
+def cluster(tmp_path) -> Iterator[str]:
+    (tmp_path / "cluster").mkdir()
+    with spark_cluster(tmp_path / "cluster") as url:
+        yield url
+
+
+@pytest.mark.parametrize("pair", ["embedded", pytest.param("artemis-amqp", marks=pytest.mark.torture)])
+def test_speculation_leaves_nothing_behind(make_stream, cluster, pair):
+    """The first attempt at a partition receives messages and stands still; Spark begins another one and kills it."""
+    stream = make_stream(pair)
+    stream.send(TEXTS)
+    done = stream.run_apart("received", "nobody", cluster)
+    assert done.returncode == 0, done.stderr
+    assert stream.crashed
+    assert json.loads(done.stdout.splitlines()[-1]) == TEXTS
+    assert stream.left() in {None, Depth(0, 0, 0)}

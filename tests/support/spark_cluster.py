@@ -1,0 +1,64 @@
+"""A Spark cluster on this machine: a master and two workers, on two loopback addresses, so that they are two hosts."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pyspark
+from brokers.ports import free_ports
+from spark_session import java_home
+
+MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
+HOSTS = ("127.0.0.1", "127.0.0.2")
+START_SECONDS = 120
+
+
+@contextmanager
+def spark_cluster(folder: Path) -> Iterator[str]:
+    """Start a cluster with one core on each host, and yield the URL of its master."""
+    port, started = next(free_ports()), list[psutil.Popen]()
+    url = f"spark://{HOSTS[0]}:{port}"
+    try:
+        started.append(_start(folder, "master", MASTER, "--host", HOSTS[0], "--port", str(port), "--webui-port", "0"))
+        _await(folder / "master.log", "I have been elected leader", 1, started)
+        for host in HOSTS:
+            options = ["--host", host, "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+            started.append(_start(folder, host, WORKER, *options, "--work-dir", str(folder / host), url))
+        _await(folder / "master.log", "Registering worker", len(HOSTS), started)
+        yield url
+    finally:
+        for process in started:
+            with suppress(psutil.NoSuchProcess):
+                for each in (*process.children(recursive=True), process):
+                    with suppress(psutil.NoSuchProcess):
+                        each.kill()
+            process.wait()
+
+
+def _start(folder: Path, name: str, kind: str, *options: str) -> psutil.Popen:
+    home = Path(pyspark.__file__).parent
+    environment = os.environ | {
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": java_home(),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_DIRS": str(folder),
+    }
+    with (folder / f"{name}.log").open("wb") as log:
+        return psutil.Popen(
+            [home / "bin" / "spark-class", kind, *options],
+            env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+
+def _await(log: Path, line: str, times: int, started: list[psutil.Popen]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while log.read_text(errors="replace").count(line) < times:
+        if time.monotonic() > deadline or any(process.poll() is not None for process in started):
+            raise RuntimeError(f"The cluster did not start; its master said:\n{log.read_text(errors='replace')}")
+        time.sleep(0.1)
