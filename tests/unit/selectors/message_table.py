@@ -4,6 +4,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from jmsjca.selectors import Layout, Selector, translate
@@ -81,5 +82,6 @@ def as_json(values: object) -> str:
 def reads_decimals_exactly() -> bool:
     """Tell whether this SQLite reads decimals as Python does; most are an ulp off for one in ten thousand."""
     hard = [6.696887221807168, 5.93774739487656e27, -57826.85185488559, 3.215457523089397e-197, 2.1720959374122394e-308]
-    rows = sqlite3.connect(":memory:").execute("SELECT value FROM json_each(?)", (json.dumps(hard),))
-    return [value for (value,) in rows] == hard
+    with closing(sqlite3.connect(":memory:")) as db:  # Python 3.13 reports connections that are left open
+        rows = db.execute("SELECT value FROM json_each(?)", (json.dumps(hard),))
+        return [value for (value,) in rows] == hard
