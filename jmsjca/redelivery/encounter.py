@@ -1,4 +1,4 @@
-"""What is remembered of a message between its deliveries: its encounter, its failure, and that it is not settled."""
+"""The record of a message between its deliveries: its encounter, its failure, and that it is not settled."""
 
 import traceback
 from collections import OrderedDict
