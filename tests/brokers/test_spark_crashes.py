@@ -172,3 +172,14 @@ def test_speculation_leaves_nothing_behind(make_stream, cluster, pair):
     assert stream.crashed
     assert json.loads(done.stdout.splitlines()[-1]) == TEXTS
     assert stream.left() in {None, Depth(0, 0, 0)}
+
+
+@pytest.mark.parametrize("step", ["published", pytest.param("received", marks=pytest.mark.torture)])
+def test_an_executor_that_dies_loses_and_doubles_nothing(make_stream, cluster, step):
+    stream = make_stream("embedded")
+    stream.send(TEXTS)
+    done = stream.run_apart(step, "executor", cluster)
+    assert done.returncode == 0, done.stderr
+    assert stream.crashed
+    assert json.loads(done.stdout.splitlines()[-1]) == TEXTS
+    assert stream.left() in {None, Depth(0, 0, 0)}
