@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from jmsjca.destinations import Destination
+from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error
 from jmsjca.providers.stomp.brokers.dialect import Dialect
@@ -123,9 +124,19 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
     def _execute(self, acknowledged: Sequence[Frame], timeout: float) -> None:
         if not (self._taken or self._sends or self._untransacted_sends):
             return
-        with self._session.exclusive_transaction(timeout):
-            for burst in self._batches(acknowledged):
-                burst.execute(timeout)
+        began = False
+        try:
+            with self._session.exclusive_transaction(timeout):
+                began = True
+                for burst in self._batches(acknowledged):
+                    burst.execute(timeout)
+        except JMSError as error:
+            if began:  # the connection ends; its own thread tells the consumers, but perhaps too late for the caller
+                self._lose_consumers(error)
+            else:
+                self._requeue_taken(())
+                self._taken = []
+            raise
 
     def _batches(self, acknowledged: Sequence[Frame]) -> Iterator[UnitCommit]:
         acks = [self._dialect.acknowledgement(frame) for frame in acknowledged]
@@ -136,6 +147,10 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
         else:
             yield make(self._receipt, sends=self._sends, after_earlier_batch=later)
             yield make(self._session.receipts.new_id(), acks=acks, after_earlier_batch=True)
+
+    def _lose_consumers(self, error: JMSError) -> None:
+        for consumer in self._taken_by_consumer():
+            consumer.on_connection_lost(ConnectionLostError(f"The connection was ended: {error}"))
 
     def _forget_deliveries(self) -> None:
         for consumer, deliveries in self._taken_by_consumer().items():

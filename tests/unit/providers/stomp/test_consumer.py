@@ -1,11 +1,12 @@
 """Consumers: prefetch, settlement, and the release of messages."""
 
+import threading
 from dataclasses import fields
 
 import pytest
 
 from jmsjca.destinations import Queue, Topic
-from jmsjca.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.stomp.brokers.registry import BROKERS
 from jmsjca.spi import Order
@@ -247,6 +248,47 @@ def test_what_was_given_back_comes_before_what_is_settled(line):
     consumer.release([first])
     with pytest.raises(IllegalStateError, match="earlier"):
         _unit(line, [second]).commit()
+
+
+def test_a_consumer_hands_out_nothing_after_the_failed_commit_that_ends_its_connection(line):
+    """What it prefetched is lost with the connection, even before the connection's own thread sees the end."""
+    line = line(RECENT)
+    consumer, (first, *_) = _received(line, 3)
+    unit, goes_on = _unit(line, [first]), threading.Event()
+    line.channel.incoming.put(lambda: goes_on.wait(30))
+    line.channel.breaks_at = 0
+    with pytest.raises(TransactionRolledBackError):
+        unit.commit()
+    with pytest.raises(ConnectionLostError):
+        consumer.receive(1, 0)
+    goes_on.set()
+    assert line.lost.wait(30)
+
+
+def test_a_commit_that_finds_no_time_for_its_transaction_redelivers_its_messages(line):
+    """A later acknowledgement would settle them too, if they were forgotten."""
+    line = line(RECENT)
+    _, others = _received(line, 1)
+    consumer, (first, _) = _received(line, 2)
+    other, late = _unit(line, others), _unit(line, [first])
+    refusals = []
+
+    def commit_meanwhile(_):
+        with pytest.raises(TransactionRolledBackError, match="took longer") as refusal:
+            late.commit(timeout=0)
+        refusals.append(refusal)
+
+    line.channel.early["COMMIT"] = commit_meanwhile
+    other.commit()
+    assert len(refusals) == 1
+    line.channel.early.clear()
+    line.channel.written.clear()
+    again = list(consumer.receive(5, 0))
+    assert [d.sequence for d in again] == [0, 1]
+    assert [d.message.delivery_count for d in again] == [2, 1]
+    _unit(line, again[:1]).commit()
+    _unit(line, again[1:]).commit()
+    assert [headers["id"] for headers in _written(line, "ACK")] == ["a0", "a1"]
 
 
 def test_only_the_last_send_asks_for_a_receipt_where_the_broker_works_in_order(line):
