@@ -10,6 +10,7 @@ import typer
 from jmsjca.errors import ConfigurationError, InvalidArgumentError
 from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.insight import Change, Changes, Edit, Insight, selector_of_ids
+from jmsjca.management.message_changes import parse_property
 from jmsjca.management.message_file import message_line, read_lines
 from jmsjca.management.presentation import (
     JsonOption,
@@ -18,7 +19,6 @@ from jmsjca.management.presentation import (
     broker_url,
     message_row,
     parse_destination,
-    parse_property,
     print_field,
     print_json,
     print_rows,

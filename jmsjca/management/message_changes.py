@@ -26,6 +26,7 @@ __all__ = [
     "edited",
     "move",
     "paced",
+    "parse_property",
     "replay",
     "selector_of_ids",
 ]
@@ -101,6 +102,18 @@ class Edit:
         for name in self.removed:
             copy.properties.pop(name, None)
         copy.properties.update(self.properties)
+
+
+def parse_property(text: str) -> tuple[str, str]:
+    """Return the name and the value of ``NAME=VALUE``.
+
+    Raises:
+        InvalidArgumentError: The text is something else.
+    """
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise InvalidArgumentError(f"The property {text!r:.100} must be NAME=VALUE.")
+    return name, value
 
 
 def _set_text(copy: Message, body: str) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from jmsjca.destinations import Destination, Queue, Topic
-from jmsjca.errors import ConfigurationError, InvalidArgumentError, MessageFormatError, excerpt
+from jmsjca.errors import ConfigurationError, MessageFormatError, excerpt
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import Properties
 
@@ -23,7 +23,6 @@ __all__ = [
     "escaped",
     "message_row",
     "parse_destination",
-    "parse_property",
     "print_field",
     "print_json",
     "print_rows",
@@ -68,18 +67,6 @@ def parse_destination(text: str) -> Destination:
     if colon and kind in {"queue", "topic"}:
         return Queue(name) if kind == "queue" else Topic(name)
     return Queue(text)
-
-
-def parse_property(text: str) -> tuple[str, str]:
-    """Return the name and the value of ``NAME=VALUE``.
-
-    Raises:
-        InvalidArgumentError: The text is something else.
-    """
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise InvalidArgumentError(f"The property {text!r:.100} must be NAME=VALUE.")
-    return name, value
 
 
 def print_json(value: object, *, lines: bool = False) -> None:

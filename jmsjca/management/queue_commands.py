@@ -15,6 +15,7 @@ from jmsjca.management.dead_letter_commands import (
 )
 from jmsjca.management.doctor import diagnose
 from jmsjca.management.insight import DestinationInfo, Insight
+from jmsjca.management.message_changes import parse_property
 from jmsjca.management.message_view import MessageView
 from jmsjca.management.prefetch_memory import prefetch_rows
 from jmsjca.management.presentation import (
@@ -24,7 +25,6 @@ from jmsjca.management.presentation import (
     broker_url,
     message_row,
     parse_destination,
-    parse_property,
     print_field,
     print_json,
     print_rows,

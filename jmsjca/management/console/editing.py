@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from jmsjca.errors import InvalidArgumentError
 from jmsjca.management.console.access import Form
 from jmsjca.management.insight import Edit
-from jmsjca.management.presentation import parse_property
+from jmsjca.management.message_changes import parse_property
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 
