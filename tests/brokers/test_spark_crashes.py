@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
 
 TEXTS = [f"m{n:02}" for n in range(40)]
 PAIRS = ["embedded", "artemis-amqp", "activemq-stomp"]
-DRIVER_IN_EVERY_RUN = {("artemis-amqp", "published"), ("activemq-stomp", "confirmed")}
+# The others take minutes, and are run by `make torture`.
+WORKER_IN_EVERY_RUN = {("embedded", TASK_STEPS[0]), ("artemis-amqp", "published"), ("activemq-stomp", "confirmed")}
+DRIVER_IN_EVERY_RUN = {("activemq-stomp", "confirmed")}
 LOCAL = "local[2,4]"
 
 
@@ -95,9 +97,9 @@ def make_stream(broker_url, tmp_path):
 @pytest.mark.parametrize(
     ("pair", "step"),
     [
-        pytest.param(pair, step, marks=[] if place == number % len(PAIRS) else [pytest.mark.torture])
-        for place, pair in enumerate(PAIRS)
-        for number, step in enumerate(TASK_STEPS)
+        pytest.param(pair, step, marks=[] if (pair, step) in WORKER_IN_EVERY_RUN else [pytest.mark.torture])
+        for pair in PAIRS
+        for step in TASK_STEPS
     ],
 )
 def test_a_worker_that_dies_loses_and_doubles_nothing(spark, make_stream, pair, step):
@@ -129,7 +131,9 @@ def test_a_driver_that_dies_with_all_workers_loses_and_doubles_nothing(make_stre
     assert stream.left() in {None, Depth(0, 0, 0)}
 
 
-@pytest.mark.parametrize(("kind", "protocol"), [("artemis", "amqp"), ("activemq", "stomp")])
+@pytest.mark.parametrize(
+    ("kind", "protocol"), [("artemis", "amqp"), pytest.param("activemq", "stomp", marks=pytest.mark.torture)]
+)
 def test_available_now_fails_if_it_loses_the_broker(spark, own_broker, tmp_path, kind, protocol):
     """It never ends well with messages left, and the next run reads them."""
     broker = own_broker(kind)
@@ -162,7 +166,8 @@ def cluster(tmp_path) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize("pair", ["embedded", pytest.param("artemis-amqp", marks=pytest.mark.torture)])
+@pytest.mark.torture
+@pytest.mark.parametrize("pair", ["embedded", "artemis-amqp"])
 def test_speculation_leaves_nothing_behind(make_stream, cluster, pair):
     """The first attempt at a partition receives messages and stands still; Spark begins another one and kills it."""
     stream = make_stream(pair)
@@ -174,7 +179,8 @@ def test_speculation_leaves_nothing_behind(make_stream, cluster, pair):
     assert stream.left() in {None, Depth(0, 0, 0)}
 
 
-@pytest.mark.parametrize("step", ["published", pytest.param("received", marks=pytest.mark.torture)])
+@pytest.mark.torture
+@pytest.mark.parametrize("step", ["published", "received"])
 def test_an_executor_that_dies_loses_and_doubles_nothing(make_stream, cluster, step):
     stream = make_stream("embedded")
     stream.send(TEXTS)
