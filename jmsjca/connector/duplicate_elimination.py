@@ -105,8 +105,8 @@ class DuplicateElimination:
         Args:
             business_object: The event; without ``object_event_id`` it is always new.
             receiver: The collaboration.
-            session: The session whose next commit records the success of the event, with what a queue or topic gets;
-                None records it at once.
+            session: The session that records the success of the event with its next commit, beside what a queue or
+                topic gets; None records it at once.
 
         Returns:
             The outcome of the collaboration; SUCCEED for a duplicate, CONNECTOR_NOT_ACTIVE if it stays in doubt.

@@ -142,7 +142,7 @@ class StateQueue:
         return self._merge(consumer.receive(self._patience), consumer)
 
     def _is_created_once(self) -> bool:
-        """Return whether the broker prevents that two processes create two tokens, or shows that there is none."""
+        """Return whether the broker prevents that two processes create two tokens, or shows that no token exists."""
         admin, can = self._connection.admin, self._connection.capabilities
         if can.duplicate_detection:
             return True

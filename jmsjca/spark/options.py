@@ -68,7 +68,7 @@ class SparkOptions:
         timeToLive: The time to live of written messages; 0 means unlimited.
         guarantee: "at-least-once" or "exactly-once", of a sink.
         queryName: The name of a sink, which is also that of Spark's query.
-        batchId: The number of the batch that a table is, within ``foreachBatch``; None for a table that is none.
+        batchId: The number of the batch that a table is, within ``foreachBatch``; None for any other table.
     """
 
     url: str = field(repr=False)  # may hold a password

@@ -131,7 +131,7 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
                 for burst in self._batches(acknowledged):
                     burst.execute(timeout)
         except JMSError as error:
-            if began:  # the connection ends; its own thread tells the consumers, but perhaps too late for the caller
+            if began:  # the connection ends; its own thread marks the consumers as lost, but perhaps too late
                 self._lose_consumers(error)
             else:
                 self._requeue_taken(())
