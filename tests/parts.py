@@ -32,6 +32,9 @@ WITH_DATABASES = [  # and what else rather waits than works
     )
 ]
 SOME_UNITS = ["tests/unit/inbound"]
+SOME_SPARK = [
+    f"tests/spark/{name}" for name in ("test_crashes.py", "test_crashing_sink.py", "test_exactly_once_stream.py")
+]
 ONE_DEMO = "tests/demo/test_demo.py"
 LONGEST = 1000  # characters of what is repeated of a failure
 
@@ -53,7 +56,11 @@ PARTS = {
         [*PYTEST, "-m", "not torture", *WITH_DATABASES],
     ],
     "crash": [[*PYTEST, "-s", "tests/torture"], [*PYTEST, "-s", "tests/model"]],
-    "spark": [[*PYTEST, "-s", "tests/spark"], [*PYTEST, "-m", "spark", "tests/docs"]],
+    "spark": [
+        [*PYTEST, "-s", "tests/spark", *(f"--ignore={path}" for path in SOME_SPARK)],
+        [*PYTEST, "-s", *SOME_SPARK],
+        [*PYTEST, "-m", "spark", "tests/docs"],
+    ],
     "demo": [[*PYTEST, "tests/demo", f"--ignore={ONE_DEMO}"], [*PYTEST, ONE_DEMO]],
 }
 
