@@ -56,8 +56,8 @@ class Sink:
 
         def discharge(service, frame) -> None:
             del self.broker.instead[Discharge]
-            if done:
-                service.carry_out(frame)
+            if done:  # without an answer: the client may read it before the reset
+                service.store.end(service._command(frame).txn_id, fail=False)
             service.line.end(reset=True)
 
         self.broker.instead[Discharge] = discharge
