@@ -85,8 +85,7 @@ class BatchSender:
                 " rows by the column 'duplicate_id': drop it, or make it a property of another name."
             )
         self._options = options
-        self._encoder = RowEncoder(schema, options.target if options.destination else None, options.destinationType)
-        self._encoder.check_destination()
+        self._encoder = RowEncoder.of_sink(schema, options)
 
     def send(self, parts: Sequence[Rows], number: int) -> bool:
         """Send a batch, unless it was sent before. A lost connection is replaced, for about a minute.

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any, TypedDict, cast
+from typing import Any, Self, TypedDict, cast
 
 from pyspark.sql.types import DataType, MapType, StructType
 
@@ -21,6 +21,7 @@ from jmsjca.messages import (
     Short,
     TextMessage,
 )
+from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.schema import SCHEMA
 
 __all__ = ["RowEncoder", "RowIds", "SendOptions"]
@@ -92,7 +93,23 @@ class RowEncoder:
         self._kind = kind
         self._destinations: dict[str, Destination] = {}
 
-    def check_destination(self) -> None:
+    @classmethod
+    def of_sink(cls, schema: StructType, options: SparkOptions) -> Self:
+        """Return the encoder of a sink, once it is known that each row has a destination.
+
+        Args:
+            schema: The columns of the table.
+            options: The options of the sink.
+
+        Raises:
+            InvalidOptionError: A column is unknown, missing or ambiguous, or has a wrong type; or there is no
+                destination.
+        """
+        encoder = cls(schema, options.target if options.destination else None, options.destinationType)
+        encoder._check_destination()
+        return encoder
+
+    def _check_destination(self) -> None:
         """Raise an error if the rows have no destination, or if it is ambiguous.
 
         Raises:

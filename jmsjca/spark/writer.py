@@ -49,8 +49,7 @@ class PartitionWriter:
 
     def __init__(self, options: SparkOptions, schema: StructType) -> None:
         self._options = options
-        self._encoder = RowEncoder(schema, options.target if options.destination else None, options.destinationType)
-        self._encoder.check_destination()
+        self._encoder = RowEncoder.of_sink(schema, options)
 
     def write(self, batches: Iterator[Any], job: str) -> Sent:
         """Send all rows.

@@ -1,19 +1,18 @@
-"""What the benchmarks of Spark share: a session, a queue with messages, and the rates of a query's own progress."""
+"""What the benchmarks of Spark share: a session, a queue with messages, plain consumers of it, and goals."""
 
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
 
 from jmsjca import ConnectionFactory, Message, Queue
 from jmsjca.spark import register
 from jmsjca.spark.java import find_java
 
-__all__ = ["BODY", "Goal", "consume", "empty", "fill", "read_body", "read_headers", "session", "steady_rate"]
+__all__ = ["BODY", "Goal", "consume", "empty", "fill", "read_body", "read_headers", "session"]
 
 UNIT = 100
 BODY = "x" * 1024
@@ -102,13 +101,3 @@ def read_headers(message: Message) -> object:
         *(message.priority, message.timestamp, message.expiration, message.redelivered, message.delivery_count),
         *(dict(message.properties), message.body),
     )
-
-
-def steady_rate(query: StreamingQuery) -> float:
-    """Return the rows per second of the batches of a query after the first one, which starts processes.
-
-    Triggers that found nothing do not count.
-    """
-    batches: list[dict[str, Any]] = [batch for batch in query.recentProgress if batch["numInputRows"]][1:]
-    seconds = sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000
-    return sum(batch["numInputRows"] for batch in batches) / seconds

@@ -8,7 +8,6 @@ round. Reading a queue does more than reading a file: it stages durably what it 
 
 import argparse
 import json
-import os
 import shutil
 import statistics
 import sys
@@ -20,8 +19,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from jmsjca import ConnectionFactory, Queue
-from jmsjca.spark import SCHEMA, register
-from jmsjca.spark.java import find_java
+from jmsjca.spark import SCHEMA
+from tests.benchmarks.spark_runs import session
 
 PER_BATCH = 10_000
 
@@ -91,25 +90,6 @@ class Bench:
     def _files(self, form: str) -> DataFrame:
         stream = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         return stream.format(form).load(str(self.folder / form))
-
-
-def session(folder: Path) -> SparkSession:
-    os.environ["JAVA_HOME"] = str(find_java())
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    builder = SparkSession.builder.master("local[2]").appName("jmsjca bench")
-    for name, value in {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    register(spark)
-    return spark
 
 
 def measure(rows: int, rounds: int) -> dict[str, float]:

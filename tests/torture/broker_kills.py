@@ -34,7 +34,7 @@ MOST_WAITING = 500  # producers pause above it
 PAUSE_EVERY = 5  # kills
 PAUSE = 3.0  # seconds, longer than the clients' patience with a broker that is silent
 HEARTBEAT = "?heartbeat=1"
-RECOVERY = 180.0  # seconds in which everybody must be at work again
+RECOVERY = 60.0  # seconds in which everybody must be at work again
 QUIET = 3.0  # seconds after which nobody takes anything any more
 DEAD_LETTERS = {"activemq": ["ActiveMQ.DLQ"]}  # the others have no such place
 
