@@ -36,7 +36,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.documentation_faults
 	$(BIN)/python -m tests.torture.fuzz_stomp --runs 10000000
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
-	$(BIN)/python -m pytest -q -m torture tests/brokers tests/release
+	$(BIN)/python -m pytest -q -m torture tests/brokers tests/release tests/spark
 	JMSJCA_POOL_CYCLES=100000 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/transactions tests/brokers/test_two_resources.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s tests/torture/test_connector_points.py tests/torture/test_connector_faults.py

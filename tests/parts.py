@@ -57,7 +57,7 @@ PARTS = {
     ],
     "crash": [[*PYTEST, "-s", "tests/torture"], [*PYTEST, "-s", "tests/model"]],
     "spark": [
-        [*PYTEST, "-s", "tests/spark", *(f"--ignore={path}" for path in SOME_SPARK)],
+        [*PYTEST, "-s", "-m", "not torture", "tests/spark", *(f"--ignore={path}" for path in SOME_SPARK)],
         [*PYTEST, "-s", *SOME_SPARK],
         [*PYTEST, "-m", "spark", "tests/docs"],
     ],

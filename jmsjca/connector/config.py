@@ -239,17 +239,18 @@ class ConnectorConfig(BaseModel):
 
         Args:
             properties: The values by name. Names are not case-sensitive; fields of this class are accepted as well, in
-                their own units.
+                their own units, with or without underscores: ``connection_url``, ``ConnectionURL``.
 
         Raises:
             ConfigurationError: Properties are unknown or invalid; the message lists all of them.
         """
         known = {name.lower(): field for name, field in DOCUMENTED_NAMES.items()}
+        own = {field.replace("_", ""): field for field in cls.model_fields}
         fields: dict[str, object] = {}
         for name, value in properties.items():
-            field, own = known.get(name.lower()), name.lower()
+            field = known.get(name.lower())
             if field is None:
-                fields[own if own in cls.model_fields else name] = value
+                fields[own.get(name.lower().replace("_", ""), name)] = value
             else:
                 fields[field] = _converted(field, value)
         return cls(**cast("Any", fields))

@@ -103,6 +103,12 @@ def test_a_name_of_a_factory_is_looked_up():
     assert read.connection_url == "lookup://jms/hub"
 
 
+@pytest.mark.parametrize("name", ["connection_url", "ConnectionURL", "connectionUrl"])
+def test_fields_may_be_spelled_as_properties_are(name):
+    read = ConnectorConfig.from_properties({name: URL, "InputDestination": "A"})
+    assert read.connection_url == URL
+
+
 def test_a_configuration_is_frozen_and_hides_its_url():
     read = config(connection_url="amqp://user:secret@host")
     assert "secret" not in repr(read)
