@@ -7,7 +7,6 @@ the handler, the send or the settlement. An exception of the first two counts as
 raise is logged and changes nothing. The decorator `use_hooks` adds hooks to one handler.
 """
 
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from weakref import WeakSet
 from jmsjca.arguments import check_instance
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome
 
@@ -28,7 +28,7 @@ H = TypeVar("H", bound=Callable[..., object])
 Send = Callable[[Message, Destination], None]
 """Sends a message to a destination."""
 
-logger = logging.getLogger("jmsjca.hooks")
+logger = get_logger("jmsjca.hooks")
 
 _FAILED = "The hook %s failed; nothing else changes."
 

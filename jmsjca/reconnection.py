@@ -1,6 +1,5 @@
 """Opening of connections: settings, fail-over between hosts, and retry with back-off."""
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,12 +18,13 @@ from jmsjca.errors import (
     NotSupportedError,
     WrongProtocolError,
 )
+from jmsjca.log_records import get_logger
 from jmsjca.providers import find_provider
 from jmsjca.spi import Connection
 
 __all__ = ["ConnectionSettings", "FailoverConnector", "Wait", "connect", "is_transient", "retry_with_backoff"]
 
-logger = logging.getLogger("jmsjca.reconnection")
+logger = get_logger("jmsjca.reconnection")
 
 Wait = Callable[[threading.Event, float], object]
 """Waits for an event with a timeout in seconds; the result is true if the event is set."""

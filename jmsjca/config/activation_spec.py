@@ -1,6 +1,5 @@
 """The activation spec: its fields, their validation, and explanations of what is wrong."""
 
-import logging
 from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal, Unpack, cast
 
@@ -28,6 +27,7 @@ from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options,
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
 from jmsjca.errors import InvalidActivationSpecError, excerpt
+from jmsjca.log_records import get_logger
 from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
 from jmsjca.selectors.ast import Value
 from jmsjca.selectors.template import check_variables
@@ -45,7 +45,7 @@ __all__ = [
     "merge_options",
 ]
 
-logger = logging.getLogger("jmsjca.config")
+logger = get_logger("jmsjca.config")
 
 
 def _validate_url(text: str) -> str:

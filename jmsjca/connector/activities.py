@@ -11,7 +11,6 @@
     )
 """
 
-import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
@@ -23,6 +22,7 @@ from jmsjca.connector.held_polls import HeldPolls
 from jmsjca.connector.responses import ListenResponse, MessageType, PollResponse, response_of
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import DeliveryMode, Message
 from jmsjca.messages.settlement import Settlement
 from jmsjca.outbound.sender import SendOptions
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Activities", "Operation"]
 
-logger = logging.getLogger("jmsjca.connector")
+logger = get_logger("jmsjca.connector")
 
 _COMMIT, _ROLLBACK = "jbxcommit", "jbxrollback"
 _PRUNE_FROM = 100  # acknowledge ids, of which settled ones are removed then

@@ -7,7 +7,6 @@
         connector.run()
 """
 
-import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -37,6 +36,7 @@ from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnSta
 from jmsjca.connector.stored_events import StoredEvents
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, excerpt
+from jmsjca.log_records import get_logger
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.reconnection import is_transient
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Connector", "ConnectorTerminatedError"]
 
-logger = logging.getLogger("jmsjca.connector")
+logger = get_logger("jmsjca.connector")
 
 _LONGEST_PAUSE = 3600.0  # seconds between restarts
 

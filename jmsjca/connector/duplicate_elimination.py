@@ -7,7 +7,6 @@ time, and all of them at the end of a poll.
 """
 
 import json
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +17,7 @@ from jmsjca.connector.collaborations import EVENT_ID_PROPERTY, EventSession, Pub
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import JMSError, excerpt
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch
@@ -25,7 +25,7 @@ from jmsjca.outbound.session import Session
 
 __all__ = ["DuplicateElimination", "EventStatus", "MonitorFailedError", "Resolver"]
 
-logger = logging.getLogger("jmsjca.connector")
+logger = get_logger("jmsjca.connector")
 
 _CHUNK = 10  # outdated messages that are removed together
 

@@ -1,6 +1,5 @@
 """The flow of one event: message, data handler, business object, collaboration, outcome, and the copies it requires."""
 
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from jmsjca.errors import (
     UnknownBusinessObjectError,
     excerpt,
 )
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.redelivery import MoveFacts, moved_copy, raw_copy
@@ -29,7 +29,7 @@ from jmsjca.redelivery.encounter import Failure, encodable
 
 __all__ = ["EventFlow", "outcome_of"]
 
-logger = logging.getLogger("jmsjca.connector")
+logger = get_logger("jmsjca.connector")
 
 _LONGEST_DESCRIPTION = 1000  # characters
 

@@ -1,6 +1,5 @@
 """A connector on Spark: the events of a configuration as micro-batches, one typed table per type of business object."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -17,6 +16,7 @@ from jmsjca.connector.object_columns import ObjectColumns, pa
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import ConfigurationError, ProviderNotInstalledError
+from jmsjca.log_records import get_logger
 
 try:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +28,7 @@ except ImportError as error:
 
 __all__ = ["EventPipeline", "Subscriber"]
 
-logger = logging.getLogger("jmsjca.connector")
+logger = get_logger("jmsjca.connector")
 
 Subscriber: TypeAlias = Callable[[DataFrame, int], object] | Destination
 """Takes the business objects of one type: a function of the table of a micro-batch and the number of the batch, or a

@@ -1,12 +1,12 @@
 """The in-progress destination: it holds each message from before its delivery until its collaboration has taken it."""
 
-import logging
 import uuid
 from collections.abc import Iterator
 
 from jmsjca.connector.event_conversion import Event
 from jmsjca.destinations import Destination, Queue, destination
 from jmsjca.errors import JMSError
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.vendor_properties import PREFIX, vendor_names
 from jmsjca.outbound.session import Session
@@ -14,7 +14,7 @@ from jmsjca.redelivery import MoveFacts, moved_copy
 
 __all__ = ["InProgress"]
 
-logger = logging.getLogger("jmsjca.connector")
+logger = get_logger("jmsjca.connector")
 
 _RUN = PREFIX + "ConnectorRun"
 _NAME, _TYPE = PREFIX + "OriginalDestinationName", PREFIX + "OriginalDestinationType"

@@ -1,6 +1,5 @@
 """The connection of a connector from its start to its end or restart: its consumers in one transacted session."""
 
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -17,6 +16,7 @@ from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
 from jmsjca.connector.stored_events import StoredEvents
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import JMSError, MessageFormatError
+from jmsjca.log_records import get_logger
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection
@@ -26,7 +26,7 @@ from jmsjca.outbound.session import Session
 
 __all__ = ["PolledSession"]
 
-logger = logging.getLogger("jmsjca.connector")
+logger = get_logger("jmsjca.connector")
 
 _LONGEST_PREFETCH = 10  # messages of a destination
 _KEPT_PRODUCERS = 16  # destinations

@@ -1,6 +1,5 @@
 """Requests: business objects that are sent as messages, with or without a wait for a response message."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from jmsjca.errors import (
     NotSupportedError,
     excerpt,
 )
+from jmsjca.log_records import get_logger
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.outbound.factory import ConnectionFactory
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RequestProcessing"]
 
-logger = logging.getLogger("jmsjca.connector")
+logger = get_logger("jmsjca.connector")
 
 _RECOVERABLE = (
     ConfigurationError,

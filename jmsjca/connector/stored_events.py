@@ -1,7 +1,5 @@
 """The delivery of the events of an event store: claim, business object, collaboration, final status."""
 
-import logging
-
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import EventSession
 from jmsjca.connector.config import ConnectorConfig
@@ -11,11 +9,12 @@ from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, keys_only
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
 from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.log_records import get_logger
 from jmsjca.redelivery.encounter import encodable
 
 __all__ = ["StoredEvents"]
 
-logger = logging.getLogger("jmsjca.connector")
+logger = get_logger("jmsjca.connector")
 
 _DELETE = "Delete"
 _STATUSES = {

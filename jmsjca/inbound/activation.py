@@ -1,6 +1,5 @@
 """An activation: one message-driven endpoint, from start to stop, and its display name."""
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -26,6 +25,7 @@ from jmsjca.inbound.log_fields import log_fields
 from jmsjca.inbound.shutdown import Account, stop_at_exit
 from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
 from jmsjca.inbound.unit_transaction import require_container_transactions
+from jmsjca.log_records import get_logger, one_line
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.settlement import Outcome, Settlement
 from jmsjca.outbound.factory import ConnectionFactory
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Activation", "Status", "display_name"]
 
-logger = logging.getLogger("jmsjca.inbound")
+logger = get_logger("jmsjca.inbound")
 
 _UNSPECIFIED = "<unspecified>"
 _WITH_DEAD_LETTER_QUEUE = f"{DEFAULT_REDELIVERY_HANDLING.rpartition(':')[0]}:move(queue:dlq.$)"
@@ -381,7 +381,8 @@ def display_name(spec: "ActivationSpec", url: str) -> str:
     """
     selector = f"({excerpt(spec.selector, 100)})" if spec.selector else ""
     context = f"{{{excerpt(spec.context_name)}}}" if spec.context_name else ""
-    return f"{spec.concurrency_mode}-{_receiver_name(spec)}{selector}{context} @ [{ConnectionURL.parse(url)}]"
+    receiver = f"{spec.concurrency_mode}-{_receiver_name(spec)}"
+    return one_line(f"{receiver}{selector}{context} @ [{ConnectionURL.parse(url)}]")
 
 
 def _check_inbox(spec: "ActivationSpec", inbox: Inbox, handler: Callable[..., object]) -> None:

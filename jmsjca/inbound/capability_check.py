@@ -10,11 +10,12 @@ from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import JMSError, NotSupportedError
 from jmsjca.inbound.endpoint import EndpointSettings
 from jmsjca.inbound.log_fields import log_fields
+from jmsjca.log_records import get_logger
 from jmsjca.redelivery.policy import Move
 
 __all__ = ["CapabilityCheck"]
 
-logger = logging.getLogger("jmsjca.inbound")
+logger = get_logger("jmsjca.inbound")
 
 _Test = Callable[[EndpointSettings, spi.Capabilities], bool]
 

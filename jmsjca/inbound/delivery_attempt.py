@@ -1,6 +1,5 @@
 """One delivery attempt: a unit from its first message to its settlement, with the calls of the handler."""
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from jmsjca.inbound.inbox_unit import InboxUnit
 from jmsjca.inbound.log_fields import Event, log_fields
 from jmsjca.inbound.message_mover import MessageMover
 from jmsjca.inbound.replies import send_replies
+from jmsjca.log_records import get_logger
 from jmsjca.messages.delivery import bind_delivery, original_message_id
 from jmsjca.messages.end_of_batch import end_of_batch_message
 from jmsjca.messages.message import Message
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeliveryAttempt"]
 
-logger = logging.getLogger("jmsjca.inbound")
+logger = get_logger("jmsjca.inbound")
 
 
 class DeliveryAttempt:

@@ -1,16 +1,16 @@
 """Log records of failed deliveries: the message, the handler, and the traceback from the handler's own frame on."""
 
-import logging
 from collections.abc import Sequence
 
 from jmsjca import spi
 from jmsjca.errors import JMSError, Retry
 from jmsjca.inbound.endpoint import Endpoint, message_identity
 from jmsjca.inbound.log_fields import log_fields
+from jmsjca.log_records import get_logger
 
 __all__ = ["log_failure"]
 
-logger = logging.getLogger("jmsjca.inbound")
+logger = get_logger("jmsjca.inbound")
 
 
 def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[spi.Delivery]) -> None:

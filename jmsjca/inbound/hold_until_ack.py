@@ -1,6 +1,5 @@
 """Hold until acknowledge: units that are settled later, when all of their messages are acknowledged."""
 
-import logging
 import threading
 import time
 import uuid
@@ -18,6 +17,7 @@ from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt
 from jmsjca.inbound.delivery_context import EndpointDeliveryContext
 from jmsjca.inbound.listener_context import as_listener
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message, may_contain_property
 from jmsjca.messages.settlement import Settlement
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldDeliveryAttempt", "HeldDeliveryContext", "HeldUnitSettler", "requested_timeout"]
 
-logger = logging.getLogger("jmsjca.inbound")
+logger = get_logger("jmsjca.inbound")
 
 _STALE_TIMEOUTS = 1000
 _PAUSE = 0.001  # pause in seconds while delivering threads settle units themselves

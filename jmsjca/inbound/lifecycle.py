@@ -1,7 +1,6 @@
 """The life cycle of an activation: its runs, connections and reconnects."""
 
 import contextlib
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -18,11 +17,12 @@ from jmsjca.inbound.listener_context import as_listener
 from jmsjca.inbound.log_fields import log_fields
 from jmsjca.inbound.serial_dispatcher import SerialDispatcher
 from jmsjca.inbound.sync_dispatcher import SyncDispatcher
+from jmsjca.log_records import get_logger
 from jmsjca.reconnection import ConnectionSettings, FailoverConnector, is_transient, retry_with_backoff
 
 __all__ = ["ActivationRun", "create_dispatcher"]
 
-logger = logging.getLogger("jmsjca.inbound")
+logger = get_logger("jmsjca.inbound")
 
 _CLOSE_TIMEOUT = 1.0  # seconds for each step of closing a connection with active handlers
 

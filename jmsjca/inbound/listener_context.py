@@ -5,10 +5,12 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from jmsjca.log_records import get_logger, one_line
+
 __all__ = ["ContextFilter", "as_listener", "current_context", "in_listener", "log_context"]
 
-_ENTER = logging.getLogger("com.stc.EnterContext")
-_EXIT = logging.getLogger("com.stc.ExitContext")
+_ENTER = get_logger("com.stc.EnterContext")
+_EXIT = get_logger("com.stc.ExitContext")
 
 current_context: ContextVar[str | None] = ContextVar("jmsjca.inbound.context", default=None)
 """The context name of the activation whose handler is at work here; None where there is none."""
@@ -28,7 +30,7 @@ class ContextFilter(logging.Filter):
             name = current_context.get()
             record.context = name or ""
             if name is not None:
-                prefix = f"[{name}] "
+                prefix = f"[{one_line(name)}] "
                 record.msg = (prefix.replace("%", "%%") if record.args else prefix) + str(record.msg)
         return True
 

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from jmsjca.log_records import one_line
+
 __all__ = ["Event", "log_fields"]
 
 Event = Literal[
@@ -35,5 +37,7 @@ def log_fields(event: Event, endpoint: str, **fields: object) -> dict[str, objec
         event: The event.
         endpoint: The display name of the activation.
         **fields: Further attributes, for example ``message_id``. None of them is the body of a message, or a secret.
+            Control characters of texts are escaped.
     """
-    return {"event": event, "endpoint": endpoint, **fields}
+    shown = {name: one_line(value) if isinstance(value, str) else value for name, value in fields.items()}
+    return {"event": event, "endpoint": endpoint, **shown}

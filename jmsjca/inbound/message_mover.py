@@ -1,6 +1,5 @@
 """Moves or deletes messages: redelivered ones in a unit of their own, rejected ones in the unit of their delivery."""
 
-import logging
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,6 +10,7 @@ from jmsjca.errors import ConnectionLostError, JMSError, MessageFormatError, Tra
 from jmsjca.hooks import DeadLetter
 from jmsjca.inbound.endpoint import Endpoint, message_identity
 from jmsjca.inbound.log_fields import log_fields
+from jmsjca.log_records import get_logger
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, time_of_send
 from jmsjca.messages.settlement import Outcome
@@ -20,7 +20,7 @@ from jmsjca.redelivery.policy import Delete, Move
 
 __all__ = ["MessageMover"]
 
-logger = logging.getLogger("jmsjca.inbound")
+logger = get_logger("jmsjca.inbound")
 
 
 class MessageMover:

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from jmsjca.errors import ConfigurationError, JMSError, NotSupportedError, ProviderNotInstalledError
+from jmsjca.log_records import one_line
 
 __all__ = ["run"]
 
 _FAILURE, _USAGE = 1, 2
+_LONGEST = 4096  # characters of an error
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -55,5 +57,5 @@ def _explain(error: Any) -> str:
 
 
 def _complain(text: str, status: int) -> int:
-    print(f"jmsjca: {text}", file=sys.stderr)  # noqa: T201  # the output of the command line
+    print(f"jmsjca: {one_line(text, _LONGEST)}", file=sys.stderr)  # noqa: T201  # the output of the command line
     return status

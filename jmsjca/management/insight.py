@@ -4,7 +4,6 @@ The command line presents it. Each change of a message is a transaction of its o
 every message in one queue, exactly once.
 """
 
-import logging
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from jmsjca import spi
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import InvalidArgumentError, InvalidDestinationError, MessageFormatError, NotSupportedError
+from jmsjca.log_records import get_logger
 from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.destination_info import DestinationInfo, describe, in_order, measure_rates, require_admin
 from jmsjca.management.message_changes import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Changes", "DestinationInfo", "Edit", "Insight", "selector_of_ids"]
 
-logger = logging.getLogger("jmsjca.management")
+logger = get_logger("jmsjca.management")
 
 
 class Insight:

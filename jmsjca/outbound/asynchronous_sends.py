@@ -1,6 +1,5 @@
 """Asynchronous sends: messages in flight, completion listeners and futures (JMS 3.1, section 7.3)."""
 
-import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -12,12 +11,13 @@ from jmsjca.arguments import wrong_argument
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, TransactionInDoubtError
 from jmsjca.hooks import HookChain
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session_mode import SessionMode
 
 __all__ = ["AsynchronousSends", "CompletionListener", "OnCompletion", "checked_listener"]
 
-logger = logging.getLogger("jmsjca.outbound")
+logger = get_logger("jmsjca.outbound")
 
 
 class CompletionListener(Protocol):

@@ -1,6 +1,5 @@
 """Connections: sessions over one provider connection, metadata, and the exception listener."""
 
-import logging
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from jmsjca.destinations import DestinationKind
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
+from jmsjca.log_records import get_logger
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
 from jmsjca.outbound.session import BaseSession, Session
 from jmsjca.outbound.session_checks import checked_acknowledge_mode
@@ -24,7 +24,7 @@ from jmsjca.reconnection import ConnectionSettings, connect
 
 __all__ = ["Connection", "ConnectionMetaData", "ExceptionListener", "SharedConnection"]
 
-logger = logging.getLogger("jmsjca.outbound")
+logger = get_logger("jmsjca.outbound")
 
 ExceptionListener = Callable[[JMSError], object]
 """Called with the error that broke a connection."""

@@ -1,6 +1,5 @@
 """State that a connection shares with its sessions: started or stopped, limits, hooks."""
 
-import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -14,11 +13,12 @@ from jmsjca.config.settings import Limits
 from jmsjca.destinations import Destination, DestinationKind
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.hooks import HookChain
+from jmsjca.log_records import get_logger
 from jmsjca.outbound.unit_of_work import Enlistment
 
 __all__ = ["Closeable", "ConnectionContext", "ConnectionState", "Pausable"]
 
-logger = logging.getLogger("jmsjca.outbound")
+logger = get_logger("jmsjca.outbound")
 
 D = TypeVar("D", bound=Destination)
 

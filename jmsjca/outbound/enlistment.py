@@ -3,7 +3,6 @@
 The module needs the `transaction` package; only factories under a transaction manager import it.
 """
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from threading import Lock
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 from jmsjca import spi
 from jmsjca.errors import JMSError, TransactionRolledBackError
+from jmsjca.log_records import get_logger
 from jmsjca.outbound.unit_of_work import CurrentUnit, UnitOfWork
 from jmsjca.transactions.broker_data_manager import BrokerDataManager, join_data_manager, joined_data_manager
 from jmsjca.transactions.joined_transaction import JoinedTransaction
@@ -18,7 +18,7 @@ from jmsjca.transactions.locators import TransactionLocator, current_transaction
 
 __all__ = ["ConnectionEnlistment", "kept_in_transaction", "resolve_locator"]
 
-logger = logging.getLogger("jmsjca.transactions")
+logger = get_logger("jmsjca.transactions")
 
 
 def resolve_locator(locator: TransactionLocator | str) -> TransactionLocator:

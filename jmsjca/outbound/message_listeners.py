@@ -1,6 +1,5 @@
 """Message listeners of a session's consumers (JMS 3.1, sections 6.2.13 and 8.7): one thread calls all of them."""
 
-import logging
 from collections.abc import Callable
 from contextlib import nullcontext
 from threading import Condition, Thread, current_thread
@@ -8,6 +7,7 @@ from typing import Protocol
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import ConnectionState
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
@@ -15,7 +15,7 @@ from jmsjca.outbound.unit_of_work import PrefetchOwner
 
 __all__ = ["MAX_FAILURES", "ListenerDispatcher"]
 
-logger = logging.getLogger("jmsjca.outbound")
+logger = get_logger("jmsjca.outbound")
 
 #: Failed deliveries in a row after which a listener is removed. Brokers that limit deliveries by default (Artemis 10,
 #: RabbitMQ 20) dead-letter the message before.

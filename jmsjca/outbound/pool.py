@@ -1,6 +1,5 @@
 """The pool of connections. Its verbs and counters are those of psycopg_pool."""
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
@@ -11,13 +10,14 @@ from typing import Self
 from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode, Clock, Deadline
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, PoolTimeoutError, ResourceAllocationError
 from jmsjca.forking import reset_in_child
+from jmsjca.log_records import get_logger
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.pooled_connection import PoolableFactory, PooledConnection, kept_connection
 from jmsjca.outbound.session import Session
 
 __all__ = ["ConnectionPool"]
 
-logger = logging.getLogger("jmsjca.outbound")
+logger = get_logger("jmsjca.outbound")
 
 _COUNTERS = (
     *("requests_num", "requests_queued", "requests_wait_ms", "requests_errors", "usage_ms", "returns_bad"),

@@ -1,6 +1,5 @@
 """A connection of a pool, as its borrower sees it, and the factory behind it."""
 
-import logging
 from collections.abc import Callable
 from typing import Protocol, Self
 
@@ -9,13 +8,14 @@ from jmsjca.config.options import OutboundOptions
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
+from jmsjca.log_records import get_logger
 from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session import Session
 
 __all__ = ["PoolableFactory", "PooledConnection", "kept_connection"]
 
-logger = logging.getLogger("jmsjca.outbound")
+logger = get_logger("jmsjca.outbound")
 
 
 class PoolableFactory(Protocol):

@@ -1,6 +1,5 @@
 """Session modes: how a session settles; transacted sessions, and the transaction of a listener."""
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +8,7 @@ from typing import ClassVar, NoReturn
 from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolledBackError
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session_lock import SessionLock
 from jmsjca.outbound.unit_of_work import CurrentUnit, PrefetchOwner, UnitOfWork
@@ -19,7 +19,7 @@ __all__ = ["ListenerTransaction", "MessageListener", "SessionMode", "SessionTran
 MessageListener = Callable[[Message], object]
 """Called with each message of a consumer (JMS 3.1, section 8.7)."""
 
-logger = logging.getLogger("jmsjca.outbound")
+logger = get_logger("jmsjca.outbound")
 
 
 class SessionMode(ABC):

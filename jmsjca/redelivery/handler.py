@@ -1,16 +1,16 @@
 """The decision about a redelivered message, before the application's handler gets it."""
 
-import logging
 from dataclasses import dataclass
 from threading import Lock
 
 from jmsjca.errors import IllegalStateError
+from jmsjca.log_records import get_logger
 from jmsjca.redelivery.encounter import Encounter, EncounterCache
 from jmsjca.redelivery.policy import Action, Delay, Delete, Deliver, Move, RedeliveryPolicy
 
 __all__ = ["Decision", "RedeliveryHandler"]
 
-logger = logging.getLogger("jmsjca.redelivery")
+logger = get_logger("jmsjca.redelivery")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ A task sends nothing, so a failed, repeated or late one leaves nothing behind. S
 transaction.
 """
 
-import logging
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
+from jmsjca.log_records import get_logger
 from jmsjca.messages import DUPLICATE_ID
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.exactly_once import StateQueue, Token
@@ -30,7 +30,7 @@ from jmsjca.spark.schema import ipc, pa
 
 __all__ = ["AtomicBatchWriter", "AtomicStreamWriter", "BatchSender", "Rows"]
 
-logger = logging.getLogger("jmsjca.spark")
+logger = get_logger("jmsjca.spark")
 
 _RETRIED = (ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError)
 _PAUSES = (1, 2, 5, 10, 20, 20)  # seconds: a broker is back after a minute, or Spark ends the query

@@ -14,18 +14,18 @@ set the clock of the machine, keys are kept too long rather than too short.
 """
 
 import json
-import logging
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
+from jmsjca.log_records import get_logger
 from jmsjca.spark.durable_files import create_sealed, damaged, read_sealed, replace_sealed, sweep, sync_folder
 
 __all__ = ["MAX_KEYS", "KeysInDoubt", "read_keys_file"]
 
-logger = logging.getLogger("jmsjca.spark")
+logger = get_logger("jmsjca.spark")
 
 MAX_KEYS = 200_000
 _SAVED = 60.0  # seconds after which the age is written again

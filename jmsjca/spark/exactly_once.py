@@ -13,7 +13,6 @@ over how many partitions, its rows come when Spark repeats it.
 """
 
 import json
-import logging
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,12 +20,13 @@ from typing import Any, Self
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import IllegalStateError, NotSupportedError, StoreError
+from jmsjca.log_records import get_logger
 from jmsjca.messages import DUPLICATE_ID, Message, TextMessage
 from jmsjca.outbound import Connection, MessageConsumer, Session
 
 __all__ = ["StateQueue", "Token"]
 
-logger = logging.getLogger("jmsjca.spark")
+logger = get_logger("jmsjca.spark")
 
 _LOOK = 1.0  # seconds: the token is there as a rule, so only the first batch of a query waits so long
 _PATIENCE = 90.0  # seconds: brokers return the messages of a crashed host after a minute (Artemis, AMQP)

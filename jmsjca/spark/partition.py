@@ -9,7 +9,6 @@ The order of the steps is essential:
 """
 
 import gc
-import logging
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +21,7 @@ from jmsjca import spi
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import InvalidOptionError, JMSError, StoreError
+from jmsjca.log_records import get_logger
 from jmsjca.spark.columns import ColumnBuilder, key_reader
 from jmsjca.spark.connections import Lease, leased
 from jmsjca.spark.decisions import resolve_duplicates
@@ -32,7 +32,7 @@ from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
 __all__ = ["JmsPartition", "PartitionReader"]
 
-logger = logging.getLogger("jmsjca.spark")
+logger = get_logger("jmsjca.spark")
 
 _GRACE = 0.1  # of maxBatchLatency
 _FIRST = 100  # messages: their average size limits the number of the next ones

@@ -1,7 +1,6 @@
 """The driver's look at the queues of a stream: whether messages wait, how many, and since when."""
 
 import itertools
-import logging
 import time
 from datetime import datetime
 from typing import Any
@@ -15,12 +14,13 @@ from jmsjca.errors import (
     MessageFormatError,
     NotSupportedError,
 )
+from jmsjca.log_records import get_logger
 from jmsjca.reconnection import connect
 from jmsjca.spark.options import SparkOptions
 
 __all__ = ["QueueMonitor"]
 
-logger = logging.getLogger("jmsjca.spark")
+logger = get_logger("jmsjca.spark")
 
 
 class QueueMonitor:

@@ -1,6 +1,5 @@
 """The driver's side of the streaming source: its epochs."""
 
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 
 from jmsjca import spi
 from jmsjca.errors import StoreError
+from jmsjca.log_records import get_logger
 from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, Offset, Progress, plan_shares
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
@@ -19,7 +19,7 @@ from jmsjca.spark.staging import EpochPartition, Origin, Staging, orphans
 
 __all__ = ["JmsStreamReader"]
 
-logger = logging.getLogger("jmsjca.spark")
+logger = get_logger("jmsjca.spark")
 
 _HELD_PATIENCE = 60.0  # seconds: most brokers notice within them that a consumer is gone
 _LOOKS = 3  # at a queue without a known depth, before AvailableNow takes it for empty

@@ -1,12 +1,12 @@
 """A container-managed transaction: the transaction of one unit of a listener, with a manager of its own."""
 
-import logging
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, ProviderNotInstalledError
 from jmsjca.errors import TransactionRolledBackError as RolledBackError
+from jmsjca.log_records import get_logger
 from jmsjca.spi import Connection
 from jmsjca.transactions.broker_data_manager import BrokerDataManager, EndableUnit, join_data_manager
 from jmsjca.transactions.joined_transaction import JoinedTransaction
@@ -22,7 +22,7 @@ except ImportError as error:
 
 __all__ = ["ContainerTransaction", "ListenerUnit"]
 
-logger = logging.getLogger("jmsjca.transactions")
+logger = get_logger("jmsjca.transactions")
 
 
 class ListenerUnit(EndableUnit, Protocol):

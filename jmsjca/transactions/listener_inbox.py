@@ -1,6 +1,5 @@
 """The inbox of one listener, and of one of its units."""
 
-import logging
 import uuid
 from collections.abc import Callable
 from enum import Enum
@@ -13,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, TransactionRolledBackError
+from jmsjca.log_records import get_logger
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.transactions.inbox_table import LONGEST, InboxRow, InboxTable
 from jmsjca.transactions.joined_transaction import JoinedTransactionManager
@@ -20,7 +20,7 @@ from jmsjca.transactions.stored_message import StoredSend, decode_sends, encode_
 
 __all__ = ["InboxOutcome", "InboxRules", "Insertion", "ListenerInbox", "Resolver", "SessionRunner", "message_key"]
 
-logger = logging.getLogger("jmsjca.transactions")
+logger = get_logger("jmsjca.transactions")
 
 _PRUNES = 20  # how often expired rows are deleted during the time that a row is kept
 

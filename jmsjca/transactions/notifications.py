@@ -1,6 +1,5 @@
 """Notifications of PostgreSQL: a commit that adds to an outbox wakes the relays, which need not wait for a poll."""
 
-import logging
 import time
 from contextlib import suppress
 from threading import Event
@@ -9,9 +8,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from jmsjca.log_records import get_logger
+
 __all__ = ["NotificationListener", "notifying"]
 
-logger = logging.getLogger("jmsjca.transactions")
+logger = get_logger("jmsjca.transactions")
 
 _CHANNEL = "jmsjca_outbox"
 _STOP_INTERVAL = 0.5  # seconds between checks whether the relay is stopped

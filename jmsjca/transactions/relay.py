@@ -1,7 +1,6 @@
 """The relay of an outbox: sends the committed messages in order, and survives its own death at any point."""
 
 import json
-import logging
 import threading
 import time
 import uuid
@@ -16,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from jmsjca.arguments import check_timeout
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import ConnectionLostError, InvalidArgumentError, JMSError, TransactionInDoubtError
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import DeliveryMode
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.transactions.leases import Leases
@@ -25,7 +25,7 @@ from jmsjca.transactions.stored_message import decode_message
 
 __all__ = ["Relay", "RelayFactory"]
 
-logger = logging.getLogger("jmsjca.transactions")
+logger = get_logger("jmsjca.transactions")
 
 _LONGEST_PAUSE = 300.0  # seconds until a refused message is sent again
 _LONGEST_ERROR = 1000

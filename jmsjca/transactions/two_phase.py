@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import uuid
 from typing import TYPE_CHECKING, Any, overload
@@ -12,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from jmsjca.errors import NotSupportedError
+from jmsjca.log_records import get_logger
 from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, is_in_doubt, transaction_of
 from jmsjca.transactions.sql_data_manager import SqlDataManager, is_asynchronous_engine
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the module needs greenlet, which SQLAlchemy does not instal
 
 __all__ = ["TwoPhaseDataManager", "recover_prepared", "two_phase_session"]
 
-logger = logging.getLogger("jmsjca.transactions")
+logger = get_logger("jmsjca.transactions")
 
 _PREFIX = "jmsjca-"
 _OURS = re.compile(rf"{_PREFIX}[0-9a-f]{{32}}")

@@ -27,7 +27,7 @@ def calls(path):
 def loggers():
     for path in SOURCES:
         for call in calls(path):
-            if ast.unparse(call.func).endswith("getLogger") and call.args and isinstance(call.args[0], ast.Constant):
+            if ast.unparse(call.func) == "get_logger" and call.args and isinstance(call.args[0], ast.Constant):
                 yield call.args[0].value
 
 

@@ -61,7 +61,7 @@ print([m for m in {_HEAVY!r} if m in sys.modules])
 _LAYERS = [
     *("__main__", "management", "demo", "testing", "spark", "connector", "descriptors", "adapter", "aio", "inbound"),
     *("outbound", "transactions", "reconnection", "providers", "spi", "hooks", "config", "redelivery", "selectors"),
-    *("messages", "forking", "destinations", "arguments", "errors"),
+    *("messages", "forking", "destinations", "arguments", "log_records", "errors"),
 ]
 # Packages of providers that hold a docstring only: Python runs them before any of their modules, which closes cycles.
 _BARE_PACKAGES = (".engine", ".links", ".brokers", ".codec", ".protocol", ".store")

@@ -1,6 +1,5 @@
 """Opening and authenticating a connection: TLS, SASL, and the questions to a broker before the connection is used."""
 
-import logging
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from proton import Connection, Transport, symbol
 
 from jmsjca.config import Clock, ConnectionURL, Credentials
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, JMSError
+from jmsjca.log_records import get_logger
 from jmsjca.providers.amqp.brokers.rabbitmq_stream import StreamOptions
 from jmsjca.providers.amqp.brokers.rabbitmq_topology import QueueType
 from jmsjca.providers.amqp.brokers.registry import profile_for
@@ -20,7 +20,7 @@ from jmsjca.providers.common.network import NetworkOptions, check_protocol, open
 
 __all__ = ["AMQPOptions", "Login", "probe_transactions"]
 
-logger = logging.getLogger("jmsjca.amqp")
+logger = get_logger("jmsjca.amqp")
 
 _CLOSE_TIMEOUT = 1.0  # seconds to close a connection that is lost already
 

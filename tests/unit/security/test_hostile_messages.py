@@ -17,6 +17,8 @@ from jmsjca.management.message_view import MessageView
 from jmsjca.management.metrics import Metrics
 from jmsjca.management.tracing import Tracing
 from jmsjca.messages.vendor_properties import vendor_names
+from jmsjca.reconnection import ConnectionSettings, connect
+from tests.unit.inbound.deliveries import put
 from tests.unit.management.test_dead_letters import drain, letter, send
 
 PATIENCE = 60
@@ -40,12 +42,12 @@ def url(tmp_path):
     return f"embedded://{tmp_path}/broker.db"
 
 
-def listen(url, hooks, handler=None, messages=1):
-    """Run a listener of orders that fails, until it has moved as many messages."""
+def listen(url, hooks, handler=None, messages=1, queue="orders"):
+    """Run a listener that fails, until it has moved as many messages."""
     settled = Settled()
     adapter = ResourceAdapter(url, hooks=[settled, *hooks])
 
-    @adapter.listener("orders", redelivery_handling="1:move(queue:dlq.$)")
+    @adapter.listener(queue, redelivery_handling="1:move(queue:dlq.$)")
     def fail(message: Message) -> None:
         if handler:
             handler(message)
@@ -117,6 +119,45 @@ def test_hostile_headers_make_one_line_for_each_record(url, caplog):
         for text in fields_of(record):
             assert text.isprintable(), text
             assert len(text) <= LIMIT
+
+
+def assert_lines(caplog):
+    """Expect records of one line each, which no value makes long."""
+    assert caplog.records
+    for record in caplog.records:
+        for text in fields_of(record):
+            assert text.isprintable(), text
+            assert len(text) <= 4 * LIMIT
+
+
+@pytest.mark.parametrize("name", [f"orders {HOSTILE}", f"orders {HOSTILE}" * 1000])
+def test_a_hostile_name_of_a_queue_makes_one_line_for_each_record(url, caplog, name):
+    send(url, TextMessage("x"), to=name)
+    with caplog.at_level(logging.DEBUG, "jmsjca"):
+        listen(url, [], queue=name)
+    assert {"dead_lettered", "handler_failed", "status_changed"} <= {each.event for each in caplog.records}
+    assert_lines(caplog)
+
+
+def test_an_error_with_the_text_of_a_message_makes_one_line_for_each_record(url, caplog):
+    def quote(message):
+        raise {"JMSError": JMSError, "ValueError": ValueError}[message.type](message.body)
+
+    send(url, *(TextMessage(HOSTILE * 100, type=each) for each in ("JMSError", "ValueError")))
+    with caplog.at_level(logging.DEBUG, "jmsjca"):
+        listen(url, [], quote, messages=2)
+    assert any("JMSError" in record.reason for record in caplog.records if record.event == "dead_lettered")
+    assert_lines(caplog)
+
+
+def test_a_hostile_id_makes_one_line_for_each_record(url, caplog):
+    """A program that is no JMS client chooses the ids of its messages."""
+    with closing(connect(ConnectionSettings(url))) as link, caplog.at_level(logging.DEBUG, "jmsjca"):
+        put(link, HOSTILE * 1000)
+        listen(url, [], queue="q")
+    failed = next(record for record in caplog.records if record.event == "handler_failed")
+    assert failed.message_id.startswith(r"ID:%s {0} \r\n")
+    assert_lines(caplog)
 
 
 def test_hostile_names_of_queues_are_escaped_in_tables(url, capsys):

@@ -71,6 +71,10 @@ def test_no_verification_is_off(off):
             assert not (isinstance(target, ast.Attribute) and target.attr == name and is_off), file
 
 
+def test_every_logger_writes_records_of_one_line():
+    assert {file for file, _ in calls("getLogger")} == {"log_records.py"}
+
+
 def test_secrets_are_compared_in_constant_time():
     """A comparison with == tells by its time how much of a token is right."""
     for file, node in nodes(ast.Compare):

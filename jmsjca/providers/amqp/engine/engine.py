@@ -1,6 +1,5 @@
 """The I/O thread of an AMQP connection: owns the socket and proton's protocol engine."""
 
-import logging
 import socket
 import threading
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from proton import Collector, Connection, ProtonException, Transport
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.forking import forked_error, reset_in_child
+from jmsjca.log_records import get_logger
 from jmsjca.providers.amqp.engine.event_loop import EventLoop, SocketTransport
 from jmsjca.providers.amqp.engine.events import ConnectionHandler, EventDispatcher
 from jmsjca.providers.amqp.engine.proton_ffi import Buffer
@@ -22,7 +22,7 @@ from jmsjca.providers.common.network import connection_error
 
 __all__ = ["Engine"]
 
-logger = logging.getLogger("jmsjca.amqp")
+logger = get_logger("jmsjca.amqp")
 
 T = TypeVar("T")
 _BUFFER_BYTES = 256 * 1024

@@ -1,6 +1,5 @@
 """The AMQP sessions of a connection: one for each link."""
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -9,12 +8,13 @@ from typing import Any
 from proton import Connection, Transport
 
 from jmsjca.errors import JMSError, ResourceAllocationError
+from jmsjca.log_records import get_logger
 from jmsjca.providers.amqp.engine.events import EndpointHandler, EventDispatcher
 from jmsjca.providers.amqp.engine.proton_ffi import REMOTE_CLOSED, pointer_to
 
 __all__ = ["Sessions"]
 
-logger = logging.getLogger("jmsjca.amqp")
+logger = get_logger("jmsjca.amqp")
 
 _END_TIMEOUT = 0.25  # seconds to wait for the broker's answer to an end
 _LINGER = 1.0  # seconds for the broker to forget a session that it has ended
