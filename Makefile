@@ -18,7 +18,7 @@ format: $(VENV)/.dev     ## let ruff write the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills, random bytes, of brokers too
+torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills, random bytes, of brokers too; and the tutorial, in a fresh environment
 	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.relay_kills embedded artemis-amqp activemq-stomp
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.replay_kills embedded artemis-amqp
@@ -36,6 +36,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.documentation_faults
 	$(BIN)/python -m tests.torture.fuzz_stomp --runs 10000000
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
+	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
 	$(BIN)/python -m pytest -q -m torture tests/brokers tests/release tests/spark
 	JMSJCA_POOL_CYCLES=100000 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/transactions tests/brokers/test_two_resources.py

@@ -25,6 +25,7 @@ __all__ = [
     "Depth",
     "Order",
     "Provider",
+    "Subscription",
     "Unit",
 ]
 

@@ -1,7 +1,10 @@
 """The reference names every public object, option and command; the index for language models names every page."""
 
+import ast
 import inspect
+import pkgutil
 import re
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from tests.support import llms_text, reference
 ROOT = Path(jmsjca.__file__).parent
 NAVIGATION = (reference.FOLDER.parent / "mkdocs.yml").read_text()
 # Rooms without public names of their own: their names are public elsewhere, or they are programs.
-INTERNAL = {"__main__", "adapter", "arguments", "demo", "destinations", "forking", "providers", "reconnection"}
+INTERNAL = {"__main__", "adapter", "arguments", "demo", "destinations", "forking", "log_records", "providers", "reconnection"}
 
 
 def rooms():
@@ -37,6 +40,42 @@ def test_every_public_name_is_in_the_reference(module, pages):
     for name in import_module(module).__all__:
         documented = f"::: {module}.{name}\n" in everywhere or f"::: jmsjca.{name}\n" in everywhere
         assert documented or name.startswith("__"), name
+
+
+def documented(module, name):
+    """Return whether a module of the reference has the same object under this name."""
+    value = getattr(import_module(module), name)
+    if inspect.ismodule(value):
+        return value.__name__ in reference.MODULES
+    holders = [import_module(each) for each in reference.MODULES]
+    return any(getattr(each, name) is value for each in holders if name in each.__all__)
+
+
+def test_every_public_name_of_a_package_is_in_the_reference():
+    packages = [each.name for each in pkgutil.walk_packages(jmsjca.__path__, "jmsjca.") if each.ispkg]
+    public = {name: getattr(import_module(name), "__all__", ()) for name in packages}
+    assert len([name for name in public if public[name]]) > 12
+    assert [f"{module}.{name}" for module in public for name in public[module] if not documented(module, name)] == []
+
+
+def imports(page):
+    """Yield the module and the name of each import from jmsjca in the examples of a page."""
+    for block in re.findall(r"^```(?:python|py|text)[^\n]*\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
+        with suppress(SyntaxError):  # a text that is not Python
+            for node in ast.walk(ast.parse(block)):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "jmsjca":
+                    yield from ((node.module, each.name) for each in node.names)
+
+
+def test_every_name_that_an_example_imports_is_in_the_reference():
+    found = {each for page in (llms_text.DOCS.parent / "README.md", *llms_text.pages()) for each in imports(page)}
+    assert len(found) > 100
+    missing = [
+        f"{module}.{name}"
+        for module, name in sorted(found)
+        if not (module in reference.MODULES if name == "*" else documented(module, name))
+    ]
+    assert missing == []
 
 
 def test_every_public_name_has_a_docstring():

@@ -17,6 +17,11 @@ def cells(section):
     return [row.split("|")[1].strip().strip("`") for row in text.splitlines() if row.startswith("| `")]
 
 
+def names(cell):
+    """Return the names of errors in a cell."""
+    return re.findall(r"\b\w+Error\b", cell)
+
+
 def source():
     """Return the texts of the package, with literals that span lines in one piece."""
     texts = (path.read_text() for path in (ROOT / "jmsjca").rglob("*.py"))
@@ -30,9 +35,15 @@ def test_each_record_is_written_somewhere(record):
     assert longest in source()
 
 
-@pytest.mark.parametrize("error", cells("By error"))
-def test_each_error_exists(error):
-    assert issubclass(getattr(jmsjca.errors, error.split("`")[0]), jmsjca.errors.JMSError)
+@pytest.mark.parametrize("cell", cells("By error"))
+def test_each_error_exists(cell):
+    for error in names(cell):
+        assert issubclass(getattr(jmsjca.errors, error), jmsjca.errors.JMSError)
+
+
+def test_each_error_has_a_row():
+    written = {error for cell in cells("By error") for error in names(cell)}
+    assert {name for name in jmsjca.errors.__all__ if name.endswith("Error")} - {"JMSError"} <= written
 
 
 def test_there_are_rows():

@@ -32,16 +32,17 @@ from jmsjca.providers.stomp.provider import STOMPOptions
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 MODULES = (
     *("jmsjca", "jmsjca.errors", "jmsjca.messages", "jmsjca.messages.converters", "jmsjca.outbound", "jmsjca.aio"),
+    *("jmsjca.inbound", "jmsjca.hooks", "jmsjca.redelivery", "jmsjca.selectors", "jmsjca.config"),
+    *("jmsjca.transactions", "jmsjca.descriptors", "jmsjca.spark"),
     *(
-        "jmsjca.inbound",
-        "jmsjca.hooks",
-        "jmsjca.redelivery",
-        "jmsjca.selectors",
-        "jmsjca.config",
-        "jmsjca.transactions",
+        "jmsjca.connector",
+        "jmsjca.connector.data_handlers",
+        "jmsjca.connector.definitions",
+        "jmsjca.connector.sql_event_store",
+        "jmsjca.connector.relationships",
     ),
-    *("jmsjca.connector", "jmsjca.descriptors", "jmsjca.spark", "jmsjca.management.insight"),
     *(
+        "jmsjca.management.insight",
         "jmsjca.management.health",
         "jmsjca.management.metrics",
         "jmsjca.management.tracing",
@@ -50,7 +51,10 @@ MODULES = (
         "jmsjca.management.console",
     ),
     *("jmsjca.testing.recorder", "jmsjca.testing.call_recorder", "jmsjca.testing.faults", "jmsjca.testing.idle"),
-    *("jmsjca.testing.time_travel", "jmsjca.testing.pytest_plugin", "jmsjca.spi"),
+    *("jmsjca.testing.time_travel", "jmsjca.testing.pytest_plugin"),
+    *("jmsjca.testing.contract", "jmsjca.testing.inbound"),
+    *("jmsjca.spi", "jmsjca.providers"),
+    *("jmsjca.providers.embedded.admin", "jmsjca.providers.embedded.maintenance"),
 )
 HEAD = "<!-- Written by python -m tests.support.reference. Do not edit. -->\n"
 
