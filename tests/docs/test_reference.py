@@ -16,7 +16,7 @@ from tests.support import llms_text, reference
 ROOT = Path(jmsjca.__file__).parent
 NAVIGATION = (reference.FOLDER.parent / "mkdocs.yml").read_text()
 # Rooms without public names of their own: their names are public elsewhere, or they are programs.
-INTERNAL = {"__main__", "adapter", "arguments", "demo", "destinations", "forking", "log_records", "providers", "reconnection"}
+INTERNAL = {"__main__", "adapter", "arguments", "demo", "destinations", "forking", "log_records", "reconnection"}
 
 
 def rooms():
