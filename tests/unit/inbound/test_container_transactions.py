@@ -90,7 +90,7 @@ class TestOneHandler:
 
         listen(adapter, handler, **spec)
         outcomes = [outcome(recorder), outcome(recorder)]
-        if spec["concurrency_mode"] != "serial":  # another thread may commit before this one has told that it rolled back
+        if spec["concurrency_mode"] != "serial":  # another thread may commit before this one tells its rollback
             outcomes.sort(key=[Outcome.ROLLED_BACK, Outcome.COMMITTED].index)
         assert outcomes == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
         adapter.stop()
