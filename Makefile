@@ -37,7 +37,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	$(BIN)/python -m tests.torture.fuzz_stomp --runs 10000000
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
-	$(BIN)/python -m pytest -q -m torture tests/brokers tests/release tests/spark
+	$(BIN)/python -m pytest -q -m torture tests/brokers tests/release tests/unit/security tests/spark
 	JMSJCA_POOL_CYCLES=100000 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/transactions tests/brokers/test_two_resources.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s tests/torture/test_connector_points.py tests/torture/test_connector_faults.py

@@ -43,7 +43,7 @@ PARTS = {
     "lint": [[BIN / "ruff", "check", "."], [BIN / "ruff", "format", "--check", "."]],
     "types": [[BIN / "mypy"], [BIN / "pyright", "--pythonpath", sys.executable]],
     "unit": [
-        [*PYTEST, "-m", "not spark", "tests/unit", *(f"--ignore={folder}" for folder in SOME_UNITS)],
+        [*PYTEST, "-m", "not spark and not torture", "tests/unit", *(f"--ignore={folder}" for folder in SOME_UNITS)],
         [*PYTEST, "-m", "not spark", *SOME_UNITS, "tests/contract", "tests/docs", "tests/typing"],
     ],
     "release": [[*PYTEST, "-m", "not torture", "tests/release"]],

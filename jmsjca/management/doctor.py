@@ -24,7 +24,8 @@ _NEEDED = {
     "admin": "depths are unknown. {management}",
 }
 _ELSEWHERE = "The page 'What each broker can do' has the brokers and protocols with it"
-_MANAGEMENT = "On ActiveMQ Classic add the option management_url; on other brokers use AMQP"
+_MANAGEMENT = "On ActiveMQ Classic and RabbitMQ add the option management_url; on other brokers use AMQP"
+_CLOCKS = "On ActiveMQ Classic add the option management_url; Artemis and Broker-J report it over AMQP"
 _SYNCHRONISE = "expirations and delivery delays are wrong by as much: synchronise both clocks with NTP"
 
 
@@ -80,7 +81,7 @@ def _clock(connection: Connection) -> Finding:
     """Compare the broker's clock with that of this machine; a user without permission gets no time."""
     admin = connection.admin
     if admin is None:
-        return Finding("clock", "missing", f"the broker does not report its time over this protocol. {_MANAGEMENT}")
+        return Finding("clock", "missing", f"the broker does not report its time over this protocol. {_CLOCKS}")
     try:
         admin.clock()  # the first request also opens what it needs
         began = time.time()

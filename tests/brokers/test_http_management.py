@@ -51,7 +51,7 @@ def test_the_option_adds_capabilities_and_takes_none_away(jms_broker_url):
 
 @pytest.mark.parametrize("pair", ["artemis-amqp", "artemis-stomp"])
 def test_other_brokers_refuse_it(broker_url, management_url, pair):
-    with pytest.raises(InvalidOptionError, match="is for ActiveMQ Classic"):
+    with pytest.raises(InvalidOptionError, match="is for ActiveMQ Classic and RabbitMQ"):
         capabilities(f"{broker_url(pair)}?management_url={management_url}")
 
 

@@ -21,12 +21,13 @@ def editable_text(message: Message) -> str | None:
         text = message.body or ""
     elif isinstance(message, BytesMessage):
         try:
-            text = (message.get_body(bytes) or b"").decode()
+            text = (message.get_body(bytes) or b"")[: _MAX_TEXT + 1].decode()
         except UnicodeDecodeError:
             return None
     else:
         return None
-    is_short = len(text.encode("utf-8", "surrogatepass")) <= _MAX_TEXT
+    # The number of characters comes first: a large body is not copied.
+    is_short = len(text) <= _MAX_TEXT and len(text.encode("utf-8", "surrogatepass")) <= _MAX_TEXT
     return text if is_short and all(char.isprintable() or char in "\n\t" for char in text) else None
 
 

@@ -218,7 +218,8 @@ class AMQPConnection:
     def _management_admin(self) -> Admin | None:
         with self._lock:
             if self._topology is not None:
-                return self._topology.admin
+                extend = self._broker.extend_admin
+                return self._topology.admin if extend is None else extend(self._topology.admin)
             create = self._broker.create_admin
             if self._admin is None and create is not None:
                 self._admin = create(self, self._links.reply_timeout)

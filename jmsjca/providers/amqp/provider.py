@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import InvalidURLError, JMSError
-from jmsjca.providers.amqp.brokers.activemq import with_management
+from jmsjca.providers.amqp.brokers.http_admin import with_management
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine.engine import Engine

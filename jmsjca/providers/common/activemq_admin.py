@@ -2,26 +2,23 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
 from jmsjca.errors import (
     IllegalStateError,
     InvalidDestinationError,
-    InvalidOptionError,
     JMSError,
     JMSSecurityError,
     NotSupportedError,
 )
-from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.common.http_management import HTTPManagement
 from jmsjca.spi import Activity, Consumer, Delivery, Depth, Unit
 
-__all__ = ["ActiveMQAdmin", "AdministeredConnection", "administered"]
+__all__ = ["JOLOKIA", "ActiveMQAdmin", "AdministeredConnection"]
 
-_CAPABILITIES: Mapping[str, Any] = {
+JOLOKIA: Mapping[str, Any] = {
     "admin": True,
     "counts_held": True,
     "lists_destinations": True,
@@ -29,8 +26,8 @@ _CAPABILITIES: Mapping[str, Any] = {
     "counts_consumers": True,
     "counts_traffic": True,
 }
+"""The capabilities that Jolokia adds to a connection."""
 
-_B = TypeVar("_B", bound=BrokerProfile)
 _BROKERS = "org.apache.activemq:type=Broker,brokerName=*"
 _ADVISORY = "ActiveMQ.Advisory."
 _FORBIDDEN = re.compile(r"[,*>?]|\A\s|\s\Z")  # lists, wildcards, options, and blanks that the broker strips
@@ -41,19 +38,6 @@ _PATIENCE = 2.0  # seconds to wait for a message that is to be deleted; then ano
 
 # The escapes of ActiveMQ's names of beans.
 _ESCAPES = str.maketrans({"\\": "_", ":": "_", ",": "_", "'": "_", '"': "_", "?": "&qe;", "=": "&eq;", "*": "&ast;"})
-
-
-def administered(broker: _B, *, is_activemq: bool) -> _B:
-    """Return the profile of a broker whose management is reached over Jolokia: with the capabilities that it adds.
-
-    Raises:
-        InvalidOptionError: The broker is another one than ActiveMQ Classic.
-    """
-    if not is_activemq:
-        raise InvalidOptionError(
-            f"Option management_url is for ActiveMQ Classic, and this is {broker.name}: leave it out."
-        )
-    return replace(broker, capabilities=replace(broker.capabilities, **_CAPABILITIES))
 
 
 class AdministeredConnection(Protocol):

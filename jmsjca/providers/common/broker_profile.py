@@ -1,11 +1,15 @@
 """Broker profiles: the name, protocol and capabilities of a broker."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from jmsjca.errors import NotSupportedError
+from jmsjca.errors import InvalidOptionError, NotSupportedError
 from jmsjca.spi import Capabilities
 
-__all__ = ["BrokerProfile"]
+__all__ = ["BrokerProfile", "administered"]
+
+_B = TypeVar("_B", bound="BrokerProfile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +43,20 @@ class BrokerProfile:
                 f"{self.name} lacks the capability {capability} over {self.protocol}: do without it, or use a broker"
                 " that has it."
             )
+
+
+def administered(broker: _B, added: Mapping[str, Any] | None) -> _B:
+    """Return the profile of a broker with the capabilities that its management over HTTP adds.
+
+    Args:
+        broker: The profile.
+        added: The capabilities; None if the management of this broker is not known.
+
+    Raises:
+        InvalidOptionError: The management of this broker is not known.
+    """
+    if added is None:
+        raise InvalidOptionError(
+            f"Option management_url is for ActiveMQ Classic and RabbitMQ, and this is {broker.name}: leave it out."
+        )
+    return replace(broker, capabilities=replace(broker.capabilities, **added))

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -57,20 +58,41 @@ class HTTPManagement:
         Raises:
             ConnectionLostError: The management cannot be reached, or did not respond in time.
             JMSSecurityError: It refuses the user, or its certificate is not trusted.
-            JMSError: It responded with something else than JSON.
+            JMSError: It responded with another status than 200, or with something else than JSON.
+        """
+        return self.request("POST", body=body)[1]
+
+    def request(
+        self, method: str, path: str = "", body: Any = None, *, expected: Collection[int] = (_OK,)
+    ) -> tuple[int, Any]:
+        """Send a request; return the status of the response and its value, None if it has none.
+
+        Args:
+            method: The method of HTTP.
+            path: What follows the path of the URL: percent-encoded, with the query.
+            body: A value that is sent as JSON; None for none.
+            expected: The statuses that are no error.
+
+        Raises:
+            ConnectionLostError: The management cannot be reached, or did not respond in time.
+            JMSSecurityError: It refuses the user, or its certificate is not trusted.
+            JMSError: It responded with another status, or with something else than JSON.
         """
         try:
-            status, content = self._send(json.dumps(body).encode())
+            status, content = self._send(method, path, b"" if body is None else json.dumps(body).encode())
         except (OSError, http.client.HTTPException) as error:
             raise ConnectionLostError(f"The broker's management at {self._name} cannot be reached: {error}") from error
         if status in _REFUSED:
             raise JMSSecurityError(f"The broker's management at {self._name} refuses the user (status {status}).")
-        if status != _OK:
-            raise JMSError(f"The broker's management at {self._name} answers with the status {status}, not 200.")
+        if status not in expected:
+            wanted = " or ".join(map(str, expected))
+            raise JMSError(f"The broker's management at {self._name} answers with the status {status}, not {wanted}.")
         if len(content) > _RESPONSE_BYTES:
             raise JMSError(f"A response of the broker's management has more than {_RESPONSE_BYTES} bytes.")
+        if not content and status != _OK:
+            return status, None
         try:
-            return json.loads(content)
+            return status, json.loads(content)
         except (ValueError, RecursionError) as error:
             raise JMSError(f"A response of the broker's management at {self._name} is no JSON.") from error
 
@@ -78,13 +100,13 @@ class HTTPManagement:
     def _name(self) -> str:
         return f"{self._host}{'' if self._port is None else f':{self._port}'}{self._path}"
 
-    def _send(self, body: bytes) -> tuple[int, bytes]:
+    def _send(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         if self._tls is None:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
         else:
             connection = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
         try:
-            connection.request("POST", self._path, body, self._headers)
+            connection.request(method, self._path.removesuffix("/") + path if path else self._path, body, self._headers)
             response = connection.getresponse()
             return response.status, response.read(_RESPONSE_BYTES + 1)
         finally:

@@ -72,7 +72,8 @@ class NetworkOptions:
         ca_file: The only certificate authorities (PEM) trusted to sign the broker's certificate. Default: the system's.
         certificate_file: This client's certificate (PEM), for brokers that request one.
         key_file: The private key (PEM) of that certificate, if it is not in the same file.
-        management_url: The URL of the broker's management over HTTP: of Jolokia on ActiveMQ Classic. Default: none.
+        management_url: The URL of the broker's management over HTTP: of Jolokia on ActiveMQ Classic, of the API of
+            RabbitMQ. Default: none.
     """
 
     connect_timeout: float = 30.0

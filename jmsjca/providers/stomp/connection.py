@@ -17,8 +17,7 @@ from jmsjca.errors import (
     JMSError,
     NotSupportedError,
 )
-from jmsjca.providers.common.activemq_admin import ActiveMQAdmin
-from jmsjca.providers.common.http_management import HTTPManagement
+from jmsjca.providers.common.activemq_admin import AdministeredConnection
 from jmsjca.providers.common.subscriptions import check_no_local
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.consumer import STOMPConsumer
@@ -29,7 +28,7 @@ from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.providers.stomp.subscription import RenewingSubscription, SubscriptionSet, default_window
 from jmsjca.providers.stomp.temporary_destinations import TemporaryDestinations
 from jmsjca.providers.stomp.unit import STOMPUnit
-from jmsjca.spi import Capabilities, Order
+from jmsjca.spi import Admin, Capabilities, Order
 
 __all__ = ["STOMPConnection", "_ConsumerRegistry"]
 
@@ -44,7 +43,7 @@ class STOMPConnection:
         client_id: The client id that durable subscriptions belong to; None for none.
         limits: The limits of memory and prefetching.
         clock: Source of time.
-        management: Sends requests to the broker's management over HTTP; None without it.
+        create_admin: Creates the administration over HTTP; None without it.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class STOMPConnection:
         client_id: str | None,
         limits: Limits,
         clock: Clock,
-        management: HTTPManagement | None = None,
+        create_admin: Callable[[AdministeredConnection], Admin] | None = None,
     ) -> None:
         self._session = session
         session.dispatcher.receipt_confirmed_by = dialect.receipt_confirmed_by
@@ -71,7 +70,7 @@ class STOMPConnection:
         self._units: WeakSet[STOMPUnit] = WeakSet()
         self._closed = False
         self._lost: JMSError | None = None
-        self._management = management
+        self._create_admin = create_admin
 
     @property
     def capabilities(self) -> Capabilities:
@@ -166,10 +165,10 @@ class STOMPConnection:
         else:
             raise NotSupportedError(f"{self._dialect.broker.name} removes no destinations over STOMP.")
 
-    def admin(self) -> ActiveMQAdmin | None:
+    def admin(self) -> Admin | None:
         """Return the administration over HTTP; None without it: STOMP has no management operations."""
         self._check_open()
-        return None if self._management is None else ActiveMQAdmin(self._management, self)
+        return None if self._create_admin is None else self._create_admin(self)
 
     def close(self, timeout: float | None = None) -> None:
         """Disconnect and wait for the receipt. The deliveries of open units are redelivered."""

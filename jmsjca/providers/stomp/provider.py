@@ -6,7 +6,8 @@ from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.common.activemq_admin import administered
+from jmsjca.providers.common.activemq_admin import JOLOKIA, ActiveMQAdmin, AdministeredConnection
+from jmsjca.providers.common.broker_profile import administered
 from jmsjca.providers.common.http_management import HTTPManagement
 from jmsjca.providers.common.network import (
     NetworkOptions,
@@ -15,13 +16,16 @@ from jmsjca.providers.common.network import (
     peer_name,
     require_tls_for_password,
 )
+from jmsjca.providers.common.rabbitmq_http_admin import MANAGED, RabbitMQHTTPAdmin
 from jmsjca.providers.stomp.brokers.activemq import ACTIVEMQ
 from jmsjca.providers.stomp.brokers.dialect import Dialect
+from jmsjca.providers.stomp.brokers.rabbitmq import RabbitMQ
 from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.connection import STOMPConnection
 from jmsjca.providers.stomp.errors import translating_errors
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.providers.stomp.protocol.transport import SocketChannel
+from jmsjca.spi import Admin
 
 __all__ = ["STOMPProvider"]
 
@@ -74,8 +78,9 @@ class STOMPProvider:
 
         management = None if options.management_url is None else HTTPManagement(options, credentials)
         session, dialect = opener.open(client_id, ended)
+        create_admin = None
         if management is not None:
-            dialect = _administered(session, dialect)
+            dialect, create_admin = _administered(session, dialect, management, _virtual_host(url))
         connection = STOMPConnection(
             session,
             dialect,
@@ -83,7 +88,7 @@ class STOMPProvider:
             client_id=client_id,
             limits=limits,
             clock=clock,
-            management=management,
+            create_admin=create_admin,
         )
         connections.append(connection)
         return connection
@@ -113,7 +118,7 @@ class _Opener:
         return self.open(None, lambda _: None)[0]
 
     def _login(self, client_id: str | None) -> dict[str, str]:
-        headers = {"host": unquote(self.url.path[1:]) or "/"}
+        headers = {"host": _virtual_host(self.url)}
         if self.credentials:
             headers["login"] = self.credentials.user_name
             if self.credentials.password is not None:
@@ -136,14 +141,24 @@ class _Opener:
             raise
 
 
-def _administered(session: STOMPSession, dialect: Dialect) -> Dialect:
-    """Return the dialect with the capabilities of the management over HTTP."""
+def _virtual_host(url: ConnectionURL) -> str:
+    return unquote(url.path[1:]) or "/"
+
+
+def _administered(
+    session: STOMPSession, dialect: Dialect, management: HTTPManagement, virtual_host: str
+) -> tuple[Dialect, Callable[[AdministeredConnection], Admin]]:
+    """Return the dialect with the capabilities of the management over HTTP, and what creates the administration."""
+    added = JOLOKIA if dialect.broker is ACTIVEMQ else MANAGED if isinstance(dialect, RabbitMQ) else None
     try:
-        broker = administered(dialect.broker, is_activemq=dialect.broker is ACTIVEMQ)
+        broker = administered(dialect.broker, added)
     except JMSError:
         session.end(ConnectionLostError("The broker has no such management."))
         raise
-    return replace(dialect, broker=broker)
+    if not isinstance(dialect, RabbitMQ):
+        return replace(dialect, broker=broker), lambda connection: ActiveMQAdmin(management, connection)
+    admin = RabbitMQHTTPAdmin(management, dialect.queue_name, virtual_host=virtual_host)
+    return replace(dialect, broker=broker), lambda _: admin
 
 
 def _quote_client_id(client_id: str) -> str:

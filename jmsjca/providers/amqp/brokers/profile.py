@@ -45,6 +45,7 @@ class AMQPBrokerProfile(BrokerProfile):
         create_topology: Creates what declares queues, with seconds to wait for each response; None if the broker
             creates them when links attach.
         create_admin: Creates its management, with seconds to wait for each response; None without management over AMQP.
+        extend_admin: Returns the management of the topology with what another protocol adds; None for nothing.
         required_offers: The capability that the open frame must offer for a capability of JMS; without the offer the
             connection does not have it.
         announced: The product and the version in the open frame of a connection.
@@ -67,6 +68,7 @@ class AMQPBrokerProfile(BrokerProfile):
     keeps_sessions: bool = False
     create_topology: Callable[[Engine, float], Topology] | None = None
     create_admin: Callable[[ManagementConnection, float], Admin] | None = None
+    extend_admin: Callable[[Admin], Admin] | None = None
     required_offers: Mapping[str, str] = field(default_factory=dict[str, str])
     announced: str = field(default="", compare=False)
 

@@ -8,9 +8,10 @@ from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupport
 from jmsjca.providers.amqp.admin import creatable_name
 from jmsjca.providers.amqp.brokers.rabbitmq_management import ManagementNode
 from jmsjca.providers.amqp.codec.addresses import encoded_name
+from jmsjca.providers.common.rabbitmq_http_admin import RabbitMQHTTPAdmin
 from jmsjca.spi import Activity, Depth
 
-__all__ = ["RabbitMQAdmin", "subscription_queue"]
+__all__ = ["RabbitMQAdmin", "queue_name", "subscription_queue"]
 
 
 class RabbitMQAdmin:
@@ -19,30 +20,45 @@ class RabbitMQAdmin:
     Args:
         node: The broker's management.
         declare: Declares a queue, unless it exists.
+        api: The administration over HTTP, which lists and counts what the node does not; None without it.
     """
 
-    def __init__(self, node: ManagementNode, declare: Callable[[str], object]) -> None:
+    def __init__(
+        self, node: ManagementNode, declare: Callable[[str], object], api: RabbitMQHTTPAdmin | None = None
+    ) -> None:
         self._node = node
         self._declare = declare
+        self._api = api
+
+    def extended(self, api: RabbitMQHTTPAdmin) -> "RabbitMQAdmin":
+        """Return the administration that asks the API over HTTP, too."""
+        return RabbitMQAdmin(self._node, self._declare, api)
 
     def destinations(self) -> Sequence[Destination]:
-        """Raise `NotSupportedError`: the node looks up single queues, and lists none."""
-        raise NotSupportedError(
-            "RabbitMQ does not list its queues over AMQP (capability lists_destinations); use rabbitmqctl, or its"
-            " management over HTTP."
-        )
+        """Return the queues and topics.
+
+        Raises:
+            NotSupportedError: There is no API over HTTP: the node looks up single queues, and lists none.
+        """
+        if self._api is None:
+            raise NotSupportedError(
+                "RabbitMQ does not list its queues over AMQP (capability lists_destinations): add the option"
+                " management_url with the URL of its management over HTTP."
+            )
+        return self._api.destinations()
 
     def clock(self) -> None:
         """Return None: the node does not report the time."""
 
     def depth(self, source: Destination | Subscription) -> Depth:
-        """Count the waiting messages of a queue or a named subscription. The broker does not report held messages."""
-        found = self._node.find_queue(_queue_name(source))
-        return Depth(found.number("message_count") if found else 0, 0, 0)
+        """Count the messages of a queue or a named subscription. The API alone reports held ones."""
+        found = self._node.find_queue(queue_name(source))
+        held = self._api.depth(source).held if self._api else 0
+        return Depth(found.number("message_count") if found else 0, held, 0)
 
     def activity(self, source: Destination | Subscription) -> Activity:
-        """Count the consumers of a queue or a named subscription. The broker does not report its traffic here."""
-        found = self._node.find_queue(_queue_name(source))
+        """Count the consumers of a queue or a named subscription. The broker does not count its traffic."""
+        found = self._node.find_queue(queue_name(source))
         return Activity(found.number("consumer_count") if found else 0)
 
     def create(self, queue: Destination) -> None:
@@ -55,7 +71,7 @@ class RabbitMQAdmin:
 
     def purge(self, source: Destination | Subscription) -> int:
         """Delete the waiting messages; messages that a consumer holds stay."""
-        name = _queue_name(source)
+        name = queue_name(source)
         return self._node.purge_queue(name) if self._node.find_queue(name) else 0
 
     def remove(self, queue: Destination) -> None:
@@ -82,7 +98,12 @@ class RabbitMQAdmin:
         raise NotSupportedError(f"Settings of {address} are policies in the broker.")
 
 
-def _queue_name(source: Destination | Subscription) -> str:
+def queue_name(source: Destination | Subscription) -> str:
+    """Return the name of the broker's queue of a queue or a named subscription.
+
+    Raises:
+        InvalidDestinationError: It is a topic.
+    """
     if isinstance(source, Subscription):
         return subscription_queue(source)
     if not isinstance(source, Queue):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from jmsjca.destinations import Destination, Subscription, destination
+from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Byte, Double, Float, Int, Long, Message, Short, TextMessage, convert, type_name
 from jmsjca.providers.common.amqp_types import (
@@ -136,6 +136,18 @@ class RabbitMQ(Dialect):
             side.request("UNSUBSCRIBE", {"id": "end", **self.unsubscribe(source)})
         finally:
             side.close(side.reply_timeout)
+
+    def queue_name(self, source: Destination | Subscription) -> str:
+        """Return the name of the broker's queue of a queue or a durable subscription.
+
+        Raises:
+            InvalidDestinationError: It is a topic, or the broker would not take the name literally.
+        """
+        if isinstance(source, Subscription):
+            return self.queue_of(source)
+        if not isinstance(source, Queue):
+            raise InvalidDestinationError(f"{source} stores no messages itself; name one of its subscriptions.")
+        return self.checked_name(source)
 
     def queue_of(self, source: Subscription) -> str:
         """Return the name of the queue of a durable subscription, without percent signs, which would be decoded."""

@@ -3,16 +3,18 @@
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote
 
 import pytest
 
 from jmsjca.config import Credentials
-from jmsjca.destinations import Queue, Subscription, Topic
-from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError
+from jmsjca.destinations import Queue, Subscription, TemporaryQueue, Topic
+from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError
 from jmsjca.providers.common import http_management
 from jmsjca.providers.common.activemq_admin import ActiveMQAdmin
 from jmsjca.providers.common.http_management import HTTPManagement
 from jmsjca.providers.common.network import NetworkOptions
+from jmsjca.providers.common.rabbitmq_http_admin import RabbitMQHTTPAdmin
 
 BROKER = "org.apache.activemq:type=Broker,brokerName=b"
 SECRET = "hush-4711"  # noqa: S105  # of nobody
@@ -27,15 +29,17 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.requests.append((self.path, dict(self.headers), json.loads(body)))
-                status, found = outer.answer(json.loads(body))
+                body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "null")
+                outer.requests.append((self.path, dict(self.headers), body))
+                status, found = outer.answer(body)
                 content = found if isinstance(found, bytes) else json.dumps(found).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
                 self.send_header("Location", "http://127.0.0.1:1/elsewhere")
                 self.end_headers()
                 self.wfile.write(content)
+
+            do_GET = do_PUT = do_DELETE = do_POST  # noqa: N815  # names of the base class
 
             def log_message(self, *args):
                 pass
@@ -133,3 +137,52 @@ def test_a_strange_number_is_an_error(server, size):
     server.answer = answer
     with pytest.raises(JMSError, match="QueueSize is"):
         ActiveMQAdmin(management(server), None).depth(Queue("q"))
+
+
+def rabbitmq(server):
+    return RabbitMQHTTPAdmin(management(server), lambda source: source.name)
+
+
+RABBITMQ_CALLS = {name: CALLS[name] for name in ("destinations", "depth", "activity")}
+RABBITMQ_CALLS["purge"] = lambda admin: admin.purge(Queue("q"))
+
+
+@pytest.mark.parametrize("call", RABBITMQ_CALLS)
+@pytest.mark.parametrize("answer", [None, 7, "text", [7], [[]], [{"name": 7}], "[{}]"], ids=repr)
+def test_a_strange_answer_of_rabbitmq_is_an_error(server, call, answer):
+    if call == "purge" and isinstance(answer, list):
+        pytest.skip("it counts the messages, and reads nothing of them")
+    server.answer = lambda request: (200, answer)
+    with pytest.raises(JMSError, match="Is the URL that of its API"):
+        RABBITMQ_CALLS[call](rabbitmq(server))
+
+
+@pytest.mark.parametrize("size", ["7", -1, 0.5, True, None, [], {}])
+def test_a_strange_number_of_rabbitmq_is_an_error(server, size):
+    server.answer = lambda request: (200, {"name": "q", "messages_ready": size, "message_stats": {"ack": size}})
+    for call in ("depth", "activity"):
+        with pytest.raises(JMSError, match="is invalid"):
+            CALLS[call](rabbitmq(server))
+
+
+@pytest.mark.parametrize("name", ["orders", "a/b", "..", "ä b?c#d%25", "a\r\nHost: x"])
+def test_a_name_is_one_segment_of_the_path(server, name):
+    server.answer = lambda request: (404, {})
+    assert rabbitmq(server).depth(Queue(name)).total == 0
+    [(path, _, _)] = server.requests
+    assert path.startswith(f"/jolokia/queues/%2F/{quote(name, safe='')}?columns=name,")
+
+
+def test_a_queue_that_is_in_use_when_it_is_deleted_stays(server):
+    """The consumer came after the broker's last measurement."""
+    server.answer = lambda request: (400 if "if-unused" in server.requests[-1][0] else 200, {"type": "classic"})
+    with pytest.raises(IllegalStateError, match="still has consumers"):
+        rabbitmq(server).remove(Queue("q"))
+
+
+def test_only_queues_with_a_name_are_created_and_removed(server):
+    for call in (rabbitmq(server).create, rabbitmq(server).remove):
+        for what in (Topic("t"), TemporaryQueue("q")):
+            with pytest.raises(InvalidDestinationError):
+                call(what)
+    assert server.requests == []
