@@ -114,7 +114,9 @@ class BatchSender:
 
     def _send(self, parts: Sequence[Rows], token: Token) -> bool:
         options = self._options
-        factory = ConnectionFactory(options.url, user_name=options.userName, password=options.password)
+        factory = ConnectionFactory(
+            options.url, user_name=options.userName, password=options.password, credentials=options.credentials
+        )
         with factory.create_connection() as connection:
             state = StateQueue(connection, options.queryName)
             return state.write(token, lambda session: self._send_rows(session, parts))

@@ -8,16 +8,18 @@ from typing import Any, Self
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
+from jmsjca.config.credentials import CredentialSource
 from jmsjca.destinations import Destination, Subscription, Topic, destination
 from jmsjca.errors import ConfigurationError, InvalidOptionError, InvalidSelectorError
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.selectors import Selector, build_selector
+from jmsjca.spark.credentials import parse_credentials
 from jmsjca.spark.schema import SCHEMA
 
 __all__ = ["SparkOptions", "check_role"]
 
 _SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
-_COMMON = {"url", "destination", "destinationType", "userName", "password"}
+_COMMON = {"url", "destination", "destinationType", "userName", "password", "credentials"}
 _SINK = {"timeToLive", "guarantee", "queryName", "batchId"}
 _VARIABLE = "selector."
 _CHOICES = {
@@ -43,6 +45,7 @@ class SparkOptions:
         destinationType: "queue" or "topic"; a topic is read through a ``subscription``.
         userName: The user name; None uses that of the URL.
         password: The password of ``userName``.
+        credentials: "env:NAME", "file:PATH" or "call:MODULE:FUNCTION": read, or called, by each process that connects.
         subscription: The name of a shared durable subscription of the topic; the stream creates it.
         selector: Only messages that match are read. ``${name}`` stands for the value of the option ``selector.name``.
         columns: The columns to read, separated by commas; no others are decoded and staged. Default: all.
@@ -77,6 +80,7 @@ class SparkOptions:
     destinationType: str = "queue"
     userName: str | None = None
     password: str | None = field(default=None, repr=False)
+    credentials: CredentialSource | None = None
     subscription: str | None = None
     selector: str | None = None
     columns: tuple[str, ...] = tuple(SCHEMA.names)
@@ -164,7 +168,7 @@ class SparkOptions:
     @property
     def settings(self) -> ConnectionSettings:
         """The settings for connections."""
-        return ConnectionSettings(self.url, self.userName, self.password)
+        return ConnectionSettings(self.url, self.userName, self.password, source=self.credentials)
 
     def staging(self) -> Path:
         """Return the folder for staged messages.
@@ -212,6 +216,8 @@ class SparkOptions:
         url = ConnectionURL.parse(self.url)
         if url.protocol == "embedded" and not url.path.strip("/"):
             raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
+        if self.credentials is not None and self.password is not None:
+            raise InvalidOptionError("The options 'credentials' and 'password' are both given; use one.")
         _ = destination(self.destination or "none", self.destinationType)
         for name in ("partitions", "maxMessagesPerBatch", "maxBytesPerBatch"):
             if getattr(self, name) < 1:
@@ -357,6 +363,7 @@ def _parse_folder(text: str) -> str:
 
 
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
+    "credentials": parse_credentials,
     "columns": _parse_columns,
     "destinations": _parse_names,
     "maxBytesPerBatch": _parse_size,

@@ -28,6 +28,7 @@ from jmsjca.spark.decisions import resolve_duplicates
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.part_file import StagedPart
 from jmsjca.spark.schema import pa
+from jmsjca.spark.shared_queue import keys_in_doubt
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
 __all__ = ["JmsPartition", "PartitionReader"]
@@ -235,7 +236,7 @@ class PartitionReader:
         """Publish the received messages. If another attempt was first, release them and return None."""
         try:
             # Only now: a message that is redelivered to this attempt was staged before, so its key is in doubt by now.
-            staged = self._columns.staged(*self._part, self._staging.keys_in_doubt())
+            staged = self._columns.staged(*self._part, keys_in_doubt(self._staging))
             published = self._staging.publish(self._part, staged)
             if published:
                 self._recheck_live()

@@ -64,8 +64,9 @@ class PartitionWriter:
         """
         context = TaskContext.get()
         prefix = f"{job}/{context.partitionId() if context else 0}"
+        options = self._options
         factory = ConnectionFactory(
-            self._options.url, user_name=self._options.userName, password=self._options.password
+            options.url, user_name=options.userName, password=options.password, credentials=options.credentials
         )
         with factory.create_connection() as connection:
             transacted = connection.capabilities.atomic
