@@ -113,6 +113,13 @@ def test_the_navigation_has_every_page():
     assert {f"reference/{module}.md" for module in reference.MODULES} <= named
 
 
+def test_the_first_page_links_every_page():
+    """Those of the guides for migration have a first page of their own."""
+    linked = set(re.findall(r"\]\(([\w/.-]+\.md)", (llms_text.DOCS / "index.md").read_text()))
+    written = {page.relative_to(llms_text.DOCS).as_posix() for page in llms_text.pages()} - {"index.md"}
+    assert {name for name in written if not name.startswith("migration/")} <= linked
+
+
 def test_the_index_for_language_models_describes_every_page():
     lines = llms_text.text().splitlines()
     assert len([line for line in lines if line.startswith("- [")]) == len(llms_text.pages()) > 40
