@@ -120,6 +120,10 @@ class AvailableNowLimit:
         """Return the maximum number of messages of the next epoch."""
         return limit if self._remaining is None else min(limit, max(self._remaining, 1))
 
+    def left_after(self, counts: Sequence[Counts]) -> int:
+        """Return how many messages are left after an epoch that is not recorded yet; 0 if that is unknown."""
+        return 0 if self._remaining is None else self._remaining - _taken(counts)
+
     def record_epoch(self, counts: Sequence[Counts]) -> None:
         """Record the messages of an epoch."""
         received = sum(part.received for part in counts)
@@ -127,14 +131,21 @@ class AvailableNowLimit:
         if self._remaining is None:
             self.reached = self._empty >= _EMPTY_EPOCHS or any(self._is_late(part) for part in counts)
         else:
-            # A message that this run staged and that was redelivered was in the queue once: counted twice, it would end
-            # the run with another message left. One of an earlier run is not counted at all, so that the run ends a
-            # little later, at the latest when the queue is empty.
-            self._remaining -= received - sum(part.duplicates for part in counts)
+            self._remaining -= _taken(counts)
             self.reached = self._remaining <= 0
 
     def _is_late(self, counts: Counts) -> bool:
         return counts.latest is not None and counts.latest >= self._started
+
+
+def _taken(counts: Sequence[Counts]) -> int:
+    """Return how many of the messages that the queues had an epoch received.
+
+    A message that this run staged and that was redelivered was in the queue once: counted twice, it would end the run
+    with another message left. One of an earlier run is not counted at all, so that the run ends a little later, at the
+    latest when the queue is empty.
+    """
+    return sum(part.received - part.duplicates for part in counts)
 
 
 class EmptyEpochBackoff:

@@ -55,6 +55,7 @@ class SparkOptions:
         partitions: The number of consumers that share the queue in each batch. A table that is not a stream is browsed
             in one partition unless this is given.
         maxMessagesPerBatch: The maximum number of messages in a batch, over all partitions.
+        prefetchEpochs: 1 if the driver stages the next batch while Spark works on the current one, else 0.
         maxBytesPerBatch: The maximum size of the bodies in a batch, as ``64 MiB``; a partition may exceed its share by
             one message, and by its first hundred.
         receiveIdleTimeout: A partition ends after this time without a message.
@@ -89,6 +90,7 @@ class SparkOptions:
     sourceChange: str = "fail"
     partitions: int = 2
     maxMessagesPerBatch: int = 10_000
+    prefetchEpochs: int = 0
     maxBytesPerBatch: int = 1 << 28
     receiveIdleTimeout: float = 0.2
     maxBatchLatency: float = 0.5
@@ -222,6 +224,8 @@ class SparkOptions:
         for name in ("partitions", "maxMessagesPerBatch", "maxBytesPerBatch"):
             if getattr(self, name) < 1:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
+        if self.prefetchEpochs > 1:
+            raise InvalidOptionError(f"The option 'prefetchEpochs' must be 0 or 1, not {self.prefetchEpochs}.")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InvalidOptionError(
@@ -370,6 +374,7 @@ _CONVERTERS: dict[str, Callable[[str], Any]] = {
     "stagingLocation": _parse_folder,
     "partitions": _parse_count,
     "maxMessagesPerBatch": _parse_count,
+    "prefetchEpochs": _parse_count,
     "retainEpochs": _parse_count,
     "receiveIdleTimeout": _parse_duration,
     "maxBatchLatency": _parse_duration,

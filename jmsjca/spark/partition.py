@@ -25,13 +25,14 @@ from jmsjca.log_records import get_logger
 from jmsjca.spark.columns import ColumnBuilder, key_reader
 from jmsjca.spark.connections import Lease, leased
 from jmsjca.spark.decisions import resolve_duplicates
+from jmsjca.spark.epochs import Offset
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.part_file import StagedPart
 from jmsjca.spark.schema import pa
 from jmsjca.spark.shared_queue import keys_in_doubt
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
-__all__ = ["JmsPartition", "PartitionReader"]
+__all__ = ["JmsPartition", "PartitionReader", "plan_partitions"]
 
 logger = get_logger("jmsjca.spark")
 
@@ -71,6 +72,29 @@ class JmsPartition(InputPartition):
         self.quota = quota
 
 
+def plan_partitions(options: SparkOptions, plan: Offset, epoch: int) -> list[JmsPartition]:
+    """Return the partitions of an epoch.
+
+    Args:
+        options: The options of the source.
+        plan: The plan of the epoch.
+        epoch: The number of the epoch.
+    """
+    size = options.maxBytesPerBatch // sum(share.parts for share in plan.plan)
+    shares = [(share, n) for share in plan.plan for n in range(share.parts)]
+    return [
+        JmsPartition(
+            str(plan.gen),
+            EpochPartition(epoch, number),
+            share.quota(n),
+            queue=share.queue,
+            counted=bool(share.counted),
+            max_bytes=size,
+        )
+        for number, (share, n) in enumerate(shares)
+    ]
+
+
 class PartitionReader:
     """One attempt at one partition.
 
@@ -99,6 +123,21 @@ class PartitionReader:
             StoreError: A staged file is damaged or missing, or this executor does not see the staging location.
             JMSError: The broker failed before messages were staged.
         """
+        staged, foreign = self._stage_unless_done()
+        yield from _without(staged or self._replay(), foreign)
+
+    def stage(self) -> None:
+        """Stage the partition, unless an earlier attempt did, so that an attempt that reads it finds its rows.
+
+        Raises:
+            StaleEpochError: The batch is committed already.
+            StoreError: A staged file is damaged or missing.
+            JMSError: The broker failed before messages were staged.
+        """
+        self._stage_unless_done()
+
+    def _stage_unless_done(self) -> tuple[StagedPart | None, set[str]]:
+        """Return the rows that this attempt staged, if it did, and the keys of messages that other partitions keep."""
         staged = None
         if not self._staging.is_published(self._part):
             self._staging.check_live(self._part)
@@ -110,8 +149,7 @@ class PartitionReader:
                     staged = self._receive_and_stage()
         # The attempt that staged the rows has them in memory; all others read them from the file.
         known = None if staged is None else {key for key in staged.keys if key is not None}
-        foreign = resolve_duplicates(self._staging, self._part, known)
-        yield from _without(staged or self._replay(), foreign)
+        return staged, resolve_duplicates(self._staging, self._part, known)
 
     def _replay(self) -> StagedPart:
         """Return the rows of an earlier attempt.

@@ -11,11 +11,13 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from jmsjca import spi
 from jmsjca.errors import StoreError
 from jmsjca.log_records import get_logger
+from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, Offset, Progress, plan_shares
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.partition import JmsPartition, PartitionReader
+from jmsjca.spark.partition import JmsPartition, PartitionReader, plan_partitions
+from jmsjca.spark.prefetch import Prefetch
 from jmsjca.spark.queue_monitor import QueueMonitor
-from jmsjca.spark.staging import EpochPartition, Origin, Staging, orphans
+from jmsjca.spark.staging import Origin, Staging, orphans
 
 __all__ = ["JmsStreamReader"]
 
@@ -50,6 +52,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._staging: Staging | None = None  # once the generation is known
         self._completed: int | None = None
         self._depths: dict[str, spi.Depth] | None = None  # when the last epoch was planned
+        self._prefetch: Prefetch | None = None  # while Spark works on an epoch
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset before the first epoch, which is constant."""
@@ -68,7 +71,12 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             InvalidOptionError: The checkpoint belongs to another source.
         """
         offset = Offset.from_json(start)
+        prefetch = self._end_prefetch()
         self._record_last_epoch(offset)
+        if (begun := self._find_begun(offset)) is not None:
+            # An epoch of an earlier run is not among the messages that this run counts.
+            self._last_epoch = begun if prefetch is not None and prefetch.plan == begun else None
+            return begun.to_json()
         if self._is_idle():
             return start
         waiting = self._find_waiting()
@@ -83,7 +91,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ready = {name: self._depths[name].ready if self._depths else None for name in waiting}
         end = offset.next(plan_shares(ready, self._options.partitions, rows))
         # Before the offset is in Spark's log: when a batch is processed, the folder of its epoch exists, or was lost.
-        self._staged(end, is_new=offset.gen is None).create_epoch(end.epoch)
+        end = EpochPlans(self._staged(end, is_new=offset.gen is None)).open(end)
         self._last_epoch = end
         return end.to_json()
 
@@ -120,23 +128,9 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planned: list[InputPartition] = []
         for epoch in range(first.epoch + 1, last.epoch + 1):
             self._staged(last).check_present(epoch)
-            planned += self._planned(last, epoch)
+            planned += plan_partitions(self._options, last, epoch)
+        self._start_prefetch(last)
         return planned
-
-    def _planned(self, offset: Offset, epoch: int) -> list[InputPartition]:
-        size = self._options.maxBytesPerBatch // sum(share.parts for share in offset.plan)
-        shares = [(share, n) for share in offset.plan for n in range(share.parts)]
-        return [
-            JmsPartition(
-                str(offset.gen),
-                EpochPartition(epoch, number),
-                share.quota(n),
-                queue=share.queue,
-                counted=bool(share.counted),
-                max_bytes=size,
-            )
-            for number, (share, n) in enumerate(shares)
-        ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of a partition as Arrow batches, on an executor."""
@@ -149,18 +143,38 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if offset.gen is None:
             return
         try:
-            self._staged(offset).commit(
+            staging = self._staged(offset)
+            staging.commit(
                 offset.epoch, retain=self._options.retainEpochs, doubt_retention=self._options.inDoubtRetention
             )
+            EpochPlans(staging).remove(offset.epoch)
         except OSError as error:
             logger.warning("Staged messages could not be removed, trying again after the next batch: %s", error)
 
     def stop(self) -> None:
         """Close the driver's connection."""
+        self._end_prefetch()
         self._monitor.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_staging": None}
+        return self.__dict__ | {"_staging": None, "_prefetch": None}
+
+    def _start_prefetch(self, current: Offset) -> None:
+        """Begin to stage the next epoch, if the option says so. Spark works on the current one now."""
+        limit = self._available_now
+        if self._options.prefetchEpochs and self._prefetch is None and (limit is None or limit.is_counted):
+            self._prefetch = Prefetch(self._options, self._staged(current), self._monitor, current, limit)
+            self._prefetch.start()
+
+    def _end_prefetch(self) -> Prefetch | None:
+        ended, self._prefetch = self._prefetch, None
+        if ended is not None:
+            ended.end()
+        return ended
+
+    def _find_begun(self, offset: Offset) -> Offset | None:
+        """Return the next epoch if it was begun before Spark asked for it, in this run or in an earlier one."""
+        return None if offset.gen is None else EpochPlans(self._staged(offset)).find(offset.epoch + 1)
 
     def _staged(self, offset: Offset, *, is_new: bool = False) -> Staging:
         """Return the staged files of the generation of an offset, checked at the first use in this run.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jmsjca.errors import InvalidArgumentError, StoreError
 from jmsjca.spark.durable_files import replace_sealed, sweep
+from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.staging import Staging, generations
 
 __all__ = ["Finding", "repair"]
@@ -71,6 +72,7 @@ def _check(staging: Staging) -> Iterator[Finding]:
     yield from _reset(folder / "OWNER", lambda: staging.claim(""), "removed: the next task writes it")
     yield from _reset(folder / "SOURCE", staging.origin, "removed: the next run of the query writes it")
     yield from _repair_low(staging)
+    yield from _repair_plans(staging)
     aside = "moved aside: messages of earlier batches that the broker redelivers may become rows a second time"
     for path in [*sorted(folder.glob("doubt/*.ids")), folder / "doubt" / "KEYS"]:
         yield from _reset(path, staging.keys_in_doubt_parked, aside, keep=True)
@@ -111,6 +113,14 @@ def _repair_low(staging: Staging) -> Iterator[Finding]:
         low = min(epochs, default=1) - 1
         replace_sealed(staging.folder / "LOW", str(low))
         yield Finding(staging.folder / "LOW", problem, f"set to {low}, before the first epoch that is staged")
+
+
+def _repair_plans(staging: Staging) -> Iterator[Finding]:
+    plans = EpochPlans(staging)
+    for epoch in plans.numbers():
+        problem = _problem(lambda epoch=epoch: plans.find(epoch))  # type: ignore[misc]
+        if str(plans.path(epoch)) in problem:
+            yield Finding(plans.path(epoch), problem, plans.repair(epoch))
 
 
 def _damaged_parts(staging: Staging) -> Iterator[Finding]:

@@ -113,13 +113,17 @@ class Staging:
         self.folder = location / _VERSION / gen
         self._doubt = KeysInDoubt(self.folder / "doubt", clock)
 
-    def create_epoch(self, epoch: int) -> None:
-        """Create the folder of an epoch. Only the driver calls this, before Spark logs the offset of the epoch."""
+    def create_epoch(self, epoch: int) -> bool:
+        """Create the folder of an epoch, on the driver, before Spark logs its offset. Return False if it exists."""
         folder = self._epoch_folder(epoch)
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            for parent in list(folder.parents)[:_SYNCED_PARENTS]:
-                sync_folder(parent)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            return False
+        for parent in list(folder.parents)[:_SYNCED_PARENTS]:
+            sync_folder(parent)
+        return True
 
     def begin(self, origin: Origin, *, allow_change: bool = False) -> None:
         """Create the folder of a new generation, or check that of an earlier run, on the driver.

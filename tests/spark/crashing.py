@@ -9,7 +9,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
@@ -25,17 +24,22 @@ TEXTS = ["m0", "m1", "m2", "m3"]
 
 
 class Crash:
-    """Ends the process at the n-th point that it passes."""
+    """Ends the process at the n-th point that it passes.
+
+    Attributes:
+        passed: The number of points that were passed.
+    """
 
     def __init__(self, at: int) -> None:
         self._at = at
-        self._passed = count()
+        self.passed = 0
 
     def __call__(self, point: str) -> None:
-        if next(self._passed) == self._at:
+        if self.passed == self._at:
             sys.stderr.write(point)
             sys.stderr.flush()
             os._exit(CRASHED)
+        self.passed += 1
 
     def around(self, owner: object, name: str) -> None:
         """Pass a point before and after each call of a function."""

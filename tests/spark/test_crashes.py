@@ -5,15 +5,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.spark import crashing
 
 
+@pytest.mark.timeout(900)
 def test_a_crash_anywhere_and_another_where_settling_is_in_doubt(tmp_path: Path, capsys) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", crashing.__name__, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=800,
         check=True,
         cwd=Path(__file__).parents[2],
     )
