@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from jmsjca import spi
 from jmsjca.destinations import Destination
-from jmsjca.errors import NotSupportedError
+from jmsjca.errors import InvalidArgumentError, NotSupportedError
 from jmsjca.outbound.connection import Connection
 
-__all__ = ["DestinationInfo", "describe", "in_order", "measure_rates", "require_admin"]
+__all__ = ["DestinationInfo", "check_interval", "describe", "in_order", "measure_rates", "require_admin"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +45,32 @@ def describe(admin: spi.Admin, capabilities: spi.Capabilities, found: Destinatio
     return DestinationInfo(found, admin.depth(found), admin.activity(found) if counts else None)
 
 
+def check_interval(interval: float) -> None:
+    """Check the seconds to measure rates.
+
+    Raises:
+        InvalidArgumentError: The interval is not above 0.
+    """
+    if not interval > 0:
+        raise InvalidArgumentError(f"interval={interval} must be above 0 seconds.")
+
+
 def measure_rates(
-    admin: spi.Admin, capabilities: spi.Capabilities, interval: float, pause: Callable[[float], None]
+    admin: spi.Admin,
+    capabilities: spi.Capabilities,
+    found: Sequence[Destination],
+    interval: float,
+    pause: Callable[[float], None],
 ) -> Sequence[DestinationInfo]:
-    """Return all destinations, with the messages in a second of each queue.
+    """Return destinations, with the messages in a second of each queue.
 
     Args:
         admin: The administration of the broker.
         capabilities: The capabilities of its connection.
+        found: The destinations.
         interval: Seconds to measure.
         pause: Waits a number of seconds.
     """
-    found = in_order(admin.destinations())
     before = {each: (admin.activity(each), time.monotonic()) for each in found if each.kind == "queue"}
     pause(interval)
     return [_with_rates(describe(admin, capabilities, each), before.get(each)) for each in found]

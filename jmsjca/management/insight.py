@@ -16,7 +16,14 @@ from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import InvalidArgumentError, InvalidDestinationError, MessageFormatError, NotSupportedError
 from jmsjca.log_records import get_logger
 from jmsjca.management.dead_letter import DeadLetterRecord
-from jmsjca.management.destination_info import DestinationInfo, describe, in_order, measure_rates, require_admin
+from jmsjca.management.destination_info import (
+    DestinationInfo,
+    check_interval,
+    describe,
+    in_order,
+    measure_rates,
+    require_admin,
+)
 from jmsjca.management.message_changes import (
     Change,
     Changes,
@@ -85,12 +92,11 @@ class Insight:
             InvalidArgumentError: The interval is not above 0.
             NotSupportedError: The broker does not list its destinations, or does not count their traffic.
         """
-        if not interval > 0:
-            raise InvalidArgumentError(f"interval={interval} must be above 0 seconds.")
+        check_interval(interval)
         with self._factory.create_connection() as connection:
             require_admin(connection, "lists_destinations")
             admin = require_admin(connection, "counts_traffic")
-            return measure_rates(admin, connection.capabilities, interval, pause)
+            return measure_rates(admin, connection.capabilities, in_order(admin.destinations()), interval, pause)
 
     def queue_info(self, queue: str) -> DestinationInfo:
         """Return the depth and the use of one queue.
@@ -132,7 +138,7 @@ class Insight:
             return require_admin(connection, "admin").purge(Queue(queue))
 
     def find_destinations(
-        self, containing: str = "", *, page: int = 1, page_size: int = 50
+        self, containing: str = "", *, page: int = 1, page_size: int = 50, interval: float | None = None
     ) -> tuple[Sequence[DestinationInfo], int]:
         """Return one page of the destinations with a text in their names, and the number of all of them.
 
@@ -142,17 +148,23 @@ class Insight:
             containing: The text, in any case; an empty one finds all.
             page: The number of the page, from 1.
             page_size: The number of destinations of a page.
+            interval: Seconds to measure the messages in a second of the queues of the page; None measures nothing.
 
         Raises:
-            InvalidArgumentError: The page or its size is below 1.
-            NotSupportedError: The broker does not list its destinations.
+            InvalidArgumentError: The page or its size is below 1, or the interval is not above 0.
+            NotSupportedError: The broker does not list its destinations, or does not count their traffic.
         """
         _check_page(page, page_size)
+        if interval is not None:
+            check_interval(interval)
         with self._factory.create_connection() as connection:
             admin = require_admin(connection, "lists_destinations")
             found = [each for each in in_order(admin.destinations()) if containing.lower() in each.name.lower()]
             shown = found[(page - 1) * page_size : page * page_size]
-            return [describe(admin, connection.capabilities, each) for each in shown], len(found)
+            if interval is None:
+                return [describe(admin, connection.capabilities, each) for each in shown], len(found)
+            admin = require_admin(connection, "counts_traffic")
+            return measure_rates(admin, connection.capabilities, shown, interval, time.sleep), len(found)
 
     def message(self, queue: str, message_id: str) -> Message:
         """Return a message that waits in a queue, without consuming it.

@@ -42,6 +42,7 @@ SelectorOption = Annotated[str | None, typer.Option("--selector", "-s", help="On
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")]
 
 _MAX_CELL = 200
+_FIELD_WIDTH = 15  # of "delivery count:", the longest name of a header
 _REFERENCE = "env:"
 
 
@@ -81,8 +82,8 @@ def print_json(value: object, *, lines: bool = False) -> None:
 
 def print_field(name: str, value: object) -> None:
     """Write one field of a message as a line, or as several on a narrow terminal."""
-    head, text = f"{name.replace('_', ' ') + ':':<13} ", escaped("-" if value is None else str(value))
-    for part in text.split("\n"):
+    head, text = f"{name.replace('_', ' ') + ':':<{_FIELD_WIDTH}} ", escaped("-" if value is None else str(value))
+    for part in text.expandtabs().split("\n"):
         for line in wrapped(head, part, _terminal_columns()):
             typer.echo(line)
         head = " " * len(head)
@@ -158,7 +159,7 @@ def _paragraph(names: Sequence[str], cells: Sequence[str], columns: int) -> Iter
     """Yield the lines of one row, and an empty one."""
     margin = max(map(len, names)) + 3
     for name, cell in zip(names, cells, strict=True):
-        yield from wrapped(f"{name}:".ljust(margin), cell, columns)
+        yield from (line.rstrip() for line in wrapped(f"{name}:".ljust(margin), cell, columns))
     yield ""
 
 

@@ -1,13 +1,16 @@
 """Queues and messages are looked after with the command line, on every broker whose queues can be browsed."""
 
 import json
+import re
 import uuid
 
 import pytest
 from brokers import registry
+from starlette.testclient import TestClient
 
 from jmsjca import ConnectionFactory, MapMessage, Queue, TextMessage
 from jmsjca.management.cli import run
+from jmsjca.management.console import Console
 from jmsjca.management.insight import Insight
 
 BROKERS = ["artemis", "activemq", "qpid"]
@@ -96,6 +99,17 @@ def test_rates_are_those_of_the_messages_that_came_and_went(url, name):
     [found] = [each for each in Insight(url).destination_rates(pause=work) if each.destination == Queue(name)]
     assert found.added_per_second > 0
     assert found.added_per_second == pytest.approx(2 * found.settled_per_second)
+
+
+def test_the_console_shows_consumers_and_measures_rates(url, name):
+    send(url, name, TextMessage("a"), TextMessage("b"))
+    console = Console(url)
+    browser = TestClient(console, base_url="http://127.0.0.1", headers={"Authorization": f"Bearer {console.token}"})
+    for query, numbers in {"": ["2", "0", "0", "0"], "&rates=yes": ["2", "0", "0", "0", "0.0", "0.0"]}.items():
+        page = browser.get(f"/destinations?search={name}{query}")
+        assert page.status_code == 200
+        assert re.findall(r"<td>([\d.]+)</td>", page.text) == numbers
+        assert "Messages per second, measured for a second" in page.text
 
 
 def test_letters_of_artemis_itself_go_back_where_they_came_from(broker_url, monkeypatch, read):

@@ -22,6 +22,7 @@ __all__ = ["ReadPages", "number_of"]
 
 _PAGE_SIZE = 50
 _MAX_PAGE = 1_000_000
+_SECONDS_OF_RATES = 1.0
 _SPEC_FIELDS = (  # neither the URL nor the options, which may hold secrets
     *("destination_type", "destination", "selector", "subscription_durability", "subscription_name"),
     *("concurrency_mode", "endpoint_pool_max_size", "batch_size", "hold_until_ack", "max_outstanding"),
@@ -87,11 +88,22 @@ class ReadPages:
         )
 
     def destinations(self, request: Request) -> Response:
-        """Show one page of the destinations, with the depths of queues."""
+        """Show one page of the destinations, with the depths and consumers of queues, and their rates if asked."""
         search, page = request.query_params.get("search", ""), number_of(request, "page", 1)
-        rows, total = self._insight.find_destinations(search, page=page, page_size=_PAGE_SIZE)
-        more = page * _PAGE_SIZE < total
-        return self._renderer.page(request, "destinations", rows=rows, total=total, search=search, page=page, more=more)
+        interval = _SECONDS_OF_RATES if "rates" in request.query_params else None
+        rows, total = self._insight.find_destinations(search, page=page, page_size=_PAGE_SIZE, interval=interval)
+        counts = any(row.activity is not None and row.activity.added is not None for row in rows)
+        return self._renderer.page(
+            request,
+            "destinations",
+            rows=rows,
+            total=total,
+            search=search,
+            page=page,
+            more=page * _PAGE_SIZE < total,
+            counts=counts,
+            rates=interval is not None,
+        )
 
     def messages(self, request: Request) -> Response:
         """Show one page of the messages of a queue."""

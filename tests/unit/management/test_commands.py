@@ -50,7 +50,7 @@ def test_a_broken_listener_is_mended_and_its_message_processed(url, call, read):
     [listed] = read("dlq", "list", "dlq.orders")
     assert (listed["origin"], listed["reason"]) == ("queue:orders", "ValueError")
     shown = call("dlq", "show", "dlq.orders", listed["message_id"])[1]
-    assert "body:         a pear" in shown
+    assert "body:           a pear" in shown
     assert "no price for a pear" in shown
     assert "in fail" in shown
     assert read("dlq", "show", "dlq.orders", listed["message_id"])["user_data"] == {"shop": "Bern"}

@@ -105,11 +105,12 @@ def test_destinations_have_depths_and_are_searched_and_paged(url, reader):
         session.commit()
     page = reader.get("/destinations", params={"search": "QUEUE."})
     assert "60 found" in text(page)
-    assert "queue.00 queue 1 0 0" in text(page)
+    assert "Scheduled Consumers Look at queue.00 queue 1 0 0 0" in text(page)
     assert "queue.50" not in text(page)
     [following] = [link for link in links(page) if "page=2" in link]
     assert "queue.59 queue 1 0 0" in text(reader.get(following))
     assert "1 found" in text(reader.get("/destinations?search=e.07"))
+    assert "lacks the capability counts_traffic" in text(reader.get("/destinations?rates=yes"), 501)
 
 
 def test_messages_are_searched_with_a_selector_and_paged(url, reader):

@@ -60,7 +60,7 @@ def test_a_message_is_viewed(url, call):  # noqa: F811
     send(url, MapMessage({"fruit": "pear"}, properties={"shop": "Bern"}), TextMessage("two\nlines"))
     first, second = Insight(url).messages("orders")
     shown = call("view", "orders", first.message_id)[1]
-    for line in ("kind:         MapMessage", "property shop: Bern (str)", "entry fruit:  pear (str)"):
+    for line in ("kind:           MapMessage", "property shop:  Bern (str)", "entry fruit:    pear (str)"):
         assert line in shown
     assert call("view", "orders", second.message_id)[1].endswith("two\nlines\n")
     assert call("view", "orders", "ID:1")[0] == 1
