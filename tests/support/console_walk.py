@@ -89,8 +89,8 @@ def mend_and_replay(browser, address, shop, size):
         page.get_by_role("button", name="Replay…", exact=True).click()
         page.get_by_text("Plan; nothing is changed yet").wait_for()
         fits(page)
-        page.get_by_role("button", name="Replay 1 messages", exact=True).click()
-        page.get_by_text("1 messages, 1 done").wait_for()
+        page.get_by_role("button", name="Replay 1 message", exact=True).click()
+        page.get_by_text("1 message, 1 done").wait_for()
         page.get_by_role("link", name="Back to the dead letters").click()
         page.get_by_text("No messages found").wait_for()
         assert complaints == []
@@ -115,8 +115,8 @@ def edit_and_replay(browser, address, shop, size):
         page.get_by_role("button", name="Edit and replay…").click()
         page.get_by_text("Plan; nothing is changed yet").wait_for()
         fits(page)
-        page.get_by_role("button", name="Edit and replay 1 messages").click()
-        page.get_by_text("1 messages, 1 done").wait_for()
+        page.get_by_role("button", name="Edit and replay 1 message").click()
+        page.get_by_text("1 message, 1 done").wait_for()
         assert complaints == []
     while "shipped a plum\nand a fig" not in (results := [call.result for call in shop.calls.of(shop.name)]):
         shop.calls.wait_for(shop.name, len(results) + 1)
@@ -133,8 +133,8 @@ def edit_in_the_queue(browser, address, queue, size):
         page.get_by_role("row").nth(1).get_by_role("link").click()
         page.get_by_label("New body").fill(f"a quince {size}")
         page.get_by_role("button", name="Replace in the queue…").click()
-        page.get_by_role("button", name="Replace 1 messages").click()
-        page.get_by_text("1 messages, 1 done").wait_for()
+        page.get_by_role("button", name="Replace 1 message").click()
+        page.get_by_text("1 message, 1 done").wait_for()
         page.get_by_role("link", name="Back to the messages").click()
         page.get_by_label("Selector").fill("number = 4")
         page.keyboard.press("Enter")
@@ -159,9 +159,9 @@ def drop_with_the_keyboard(browser, address, shop):
         _tab_to(page, "Drop…")
         page.keyboard.press("Enter")
         page.get_by_text("Plan; nothing is changed yet").wait_for()
-        _tab_to(page, "Drop 1 messages")
+        _tab_to(page, "Drop 1 message")
         page.keyboard.press("Enter")
-        page.get_by_text("1 messages, 1 done").wait_for()
+        page.get_by_text("1 message, 1 done").wait_for()
         assert complaints == []
 
 

@@ -213,8 +213,8 @@ def test_a_broken_listener_is_found_mended_and_its_message_replayed(url, writer)
     assert "no price for a pear" in text(page)
     assert "in fail" in text(page)
     plan, done = submit(writer, page, "/replay")
-    assert "1 messages, 1 planned" in text(plan)
-    assert "1 messages, 1 done" in text(done)
+    assert "1 message, 1 planned" in text(plan)
+    assert "1 message, 1 done" in text(done)
     got = []
     listen(url, lambda message: got.append(message.body), 1)
     assert got == ["a pear"]
@@ -236,7 +236,7 @@ def test_all_letters_that_a_selector_matches_are_dropped(url, writer):
     send(url, letter("x"), letter("y"), to="dlq.orders")
     page = writer.get("/dead-letters", params={"queue": "dlq.orders", "selector": "shop = 'x'"})
     _, done = submit(writer, page, "/drop", all="yes")
-    assert "1 messages, 1 done" in text(done)
+    assert "1 message, 1 done" in text(done)
     assert [each.body for each in drain(url, "dlq.orders")] == ["y"]
 
 
@@ -365,8 +365,8 @@ def test_a_message_is_edited_in_its_queue(url, writer):
     assert "a paer</textarea>" in page.text
     fields = {"body": "a pear\r\nand a fig", "properties": "city=Bern\r\nzip=3000\r\n", "removed": " shop "}
     plan, done = submit(writer, page, "/edit", **fields)
-    assert "1 messages, 1 planned" in text(plan)
-    assert "1 messages, 1 done" in text(done)
+    assert "1 message, 1 planned" in text(plan)
+    assert "1 message, 1 done" in text(done)
     [found] = drain(url, "orders")
     assert (found.body, found.correlation_id) == ("a pear\nand a fig", "c")
     assert dict(found.properties) == {"n": 3, "city": "Bern", "zip": "3000"}
