@@ -3,12 +3,16 @@
 import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from crashing_query import run_to_end
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType
 
+from jmsjca.spark.partition import JmsPartition, PartitionReader
+from jmsjca.spark.staging import EpochPartition, StaleEpochError
 from jmsjca.spi import Depth
 
 pytestmark = pytest.mark.spark
@@ -31,10 +35,8 @@ class Stream:
         sink = frame.writeStream.format("parquet").option("path", self.out)
         return sink.option("checkpointLocation", str(self.checkpoint)).trigger(**trigger).start()
 
-    def run(self, frame):
-        query = self.start(frame, availableNow=True)
-        query.awaitTermination()
-        return query
+    def run(self, frame) -> None:
+        run_to_end(lambda: self.start(frame, availableNow=True))
 
     def rows(self) -> list[tuple[object, ...]]:
         return sorted(tuple(row) for row in self._spark.read.parquet(self.out).collect())
@@ -140,3 +142,29 @@ def test_a_table_used_twice_in_one_query_gives_each_row_twice(stream, broker) ->
     frame = stream.frame()
     stream.run(frame.union(frame))
     assert stream.texts() == ["a", "a", "b", "b"]
+
+
+def test_altered_rows_end_the_query_and_do_not_change_its_result(stream, broker) -> None:
+    broker.send("original")
+    stream.run(stream.frame())
+    (stream.checkpoint / "commits" / "0").unlink()
+    (stream.checkpoint / "commits" / ".0.crc").unlink()
+    shutil.rmtree(stream.out)
+    (staged,) = [path for path in broker.location.glob("v1/*/e-*/*.arrow") if b"original" in path.read_bytes()]
+    staged.write_bytes(staged.read_bytes().replace(b"original", b"0riginal"))
+    with pytest.raises(Exception, match="the checksum of the rows does not match"):
+        stream.run(stream.frame())
+
+
+def test_an_attempt_at_a_batch_that_is_over_takes_nothing(stream, broker) -> None:
+    broker.send(*"abcdef")
+    frame = stream.frame(maxMessagesPerBatch=2, retainEpochs=0)
+    stream.run(frame)
+    broker.send("g")
+    (generation,) = broker.location.glob("v1/*")
+    late = PartitionReader(broker.options(), JmsPartition(generation.name, EpochPartition(1, 0), 10))
+    with suppress(StaleEpochError):
+        list(late.read())
+    assert broker.waiting() == ["g"]
+    stream.run(frame)
+    assert stream.texts() == [*"abcdefg"]

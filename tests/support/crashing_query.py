@@ -25,16 +25,20 @@ SPECULATION = {
 }
 
 
-def run_to_end(start: Callable[[], StreamingQuery]) -> None:
-    """Run a query to its end; again if Spark gave up waiting for the start of a process, as on a busy machine."""
+def run_to_end(start: Callable[[], StreamingQuery]) -> StreamingQuery:
+    """Run a query to its end, and return it.
+
+    It is started again if Spark gave up waiting for the start of a process, as on a busy machine.
+    """
     while True:
         try:
-            start().awaitTermination()
+            query = start()
+            query.awaitTermination()
         except StreamingQueryException as error:
             if "failed to connect back" not in str(error):
                 raise
         else:
-            return
+            return query
 
 
 def main(folder: Path, master: str, options: dict[str, str]) -> None:
