@@ -124,15 +124,19 @@ def due(body):
     return Message(body=body, durable=True, annotations={DUE: round(time.time() * 1000) + HOUR})
 
 
-def test_activemq_holds_what_is_due_later_only_with_its_scheduler_and_does_not_tell(
-    amqp, address, own_broker, monkeypatch, tmp_path
-):
-    with_scheduler, name = amqp("activemq"), address("activemq")
+@pytest.fixture
+def without_scheduler(broker_url, own_broker, monkeypatch, tmp_path):
+    """The URL of an ActiveMQ of the test's own, which has no scheduler."""
+    broker_url("activemq-amqp")  # started before the configuration changes
     shutil.copytree(configuration.CONF, tmp_path / "conf")
     file = tmp_path / "conf" / "activemq" / "activemq.xml"
     file.write_text(file.read_text().replace('schedulerSupport="true"', ""))
     monkeypatch.setattr(configuration, "CONF", tmp_path / "conf")
-    by_default = amqp("activemq", own_broker("activemq").url("amqp"))
+    return own_broker("activemq").url("amqp")
+
+
+def test_activemq_holds_what_is_due_later_only_with_its_scheduler_and_does_not_tell(amqp, address, without_scheduler):
+    name, with_scheduler, by_default = address("activemq"), amqp("activemq"), amqp("activemq", without_scheduler)
     for connection, comes in ((with_scheduler, "now"), (by_default, "later")):
         send(connection, name, due("later"), "now")
         assert Receiver(connection, name, 1).bodies(1) == [comes]
