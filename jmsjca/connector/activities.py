@@ -17,10 +17,18 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from jmsjca.arguments import check_instance
+from jmsjca.arguments import check_instance, check_timeout
+from jmsjca.connector.activity_arguments import (
+    check_message_type,
+    check_number,
+    check_operations,
+    destination_of_kind,
+    is_rollback,
+    queue_of,
+)
 from jmsjca.connector.held_polls import HeldPolls
 from jmsjca.connector.responses import ListenResponse, MessageType, PollResponse, response_of
-from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError
 from jmsjca.log_records import get_logger
 from jmsjca.messages.message import DeliveryMode, Message
@@ -36,7 +44,6 @@ __all__ = ["Activities", "Operation"]
 
 logger = get_logger("jmsjca.connector")
 
-_COMMIT, _ROLLBACK = "jbxcommit", "jbxrollback"
 _PRUNE_FROM = 100  # acknowledge ids, of which settled ones are removed then
 
 
@@ -84,7 +91,9 @@ class Activities:
         on_success: Operation | None = None,
         on_failure: Operation | None = None,
     ) -> "Activation":
-        """Call an operation with each message of a queue. The listener starts with the adapter.
+        """Call an operation with each message of a queue.
+
+        The listener starts with the adapter; if the adapter runs already, call ``start()`` of the returned activation.
 
         With a transacted session, the broker keeps the message locked until `acknowledge` is called for it, from any
         thread. A disconnection, a crash or the acknowledgement timeout rolls it back. If the operation raises an
@@ -112,13 +121,16 @@ class Activities:
 
         Raises:
             ConfigurationError: An argument is invalid, or an acknowledge mode is given for a transacted session.
+            ArgumentTypeError: The queue is neither a queue nor a name; or an operation is no function, or asynchronous.
             JMSError: As `ResourceAdapter.activate`.
         """
+        check_operations(operation, on_success, on_failure)
+        check_number("batch_size", batch_size)
         if transacted and acknowledge_mode is not None:
             raise ConfigurationError(
                 f"acknowledge_mode={acknowledge_mode!r} is for listeners with transacted=False; leave it out."
             )
-        _check_type(message_type)
+        check_message_type(message_type)
         from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415  # loads pydantic
 
         fields: ListenerFields = {
@@ -135,7 +147,7 @@ class Activities:
             }
         else:
             fields |= {"transaction": "none", "acknowledge_mode": acknowledge_mode or "AUTO"}
-        spec = ActivationSpec(destination=_queue(queue), **fields)
+        spec = ActivationSpec(destination=queue_of(queue), **fields)
         chain = _Chain(operation, on_success, on_failure)
 
         def deliver(messages: Sequence[Message]) -> None:
@@ -167,13 +179,13 @@ class Activities:
             InvalidArgumentError: Neither or both of the ids are given.
             IllegalStateError: Nothing with this id is held: it never was, it is settled, or it is acknowledged already.
         """
-        if action.lower() not in {_COMMIT, _ROLLBACK}:
-            raise ConfigurationError(f"The action is 'JBXCommit' or 'JBXRollback', not {action[:50]!r}.")
+        roll_back = is_rollback(action)
         if (message_id is None) == (acknowledge_id is None):
             raise InvalidArgumentError("Give either a message id or an acknowledge id.")
         if message_id is not None:
+            check_instance("message_id", message_id, str, "the message_id of a response")
             return self._settle_message(message_id, action)
-        return self._settle_unit(str(acknowledge_id), roll_back=action.lower() == _ROLLBACK)
+        return self._settle_unit(str(acknowledge_id), roll_back=roll_back)
 
     def acknowledge_request(self, request: Mapping[str, str]) -> Settlement:
         """Acknowledge as a request says: a mapping with ``AcknowledgmentAction`` and ``AcknowledgmentMessageID``.
@@ -183,8 +195,10 @@ class Activities:
 
         Raises:
             ConfigurationError: The request has no action, or an unknown key.
+            ArgumentTypeError: The request is no mapping.
             JMSError: As `acknowledge`.
         """
+        check_instance("request", request, Mapping, "a dict with AcknowledgmentAction and AcknowledgmentMessageID")
         known = {"AcknowledgmentAction", "AcknowledgmentMessageID", "AcknowledgeID"}
         if unknown := sorted(set(request) - known):
             raise ConfigurationError(f"An acknowledge request has the keys {sorted(known)}, not {unknown}.")
@@ -207,13 +221,12 @@ class Activities:
         Raises:
             ConfigurationError: The action is neither of the two.
         """
-        if action.lower() not in {_COMMIT, _ROLLBACK}:
-            raise ConfigurationError(f"The action is 'JBXCommit' or 'JBXRollback', not {action[:50]!r}.")
+        roll_back = is_rollback(action)
 
         def operation(response: ListenResponse) -> Settlement:
             """Acknowledge one message."""
             message = response.message
-            if action.lower() == _ROLLBACK:
+            if roll_back:
                 message.set_rollback_only()
             return message.acknowledge()
 
@@ -247,12 +260,14 @@ class Activities:
             MessageFormatError: A message is of another kind; all messages of this poll stay in the queue.
             JMSError: The broker cannot be reached or refuses.
         """
-        _check_type(message_type)
-        _check_number("messages_to_receive", messages_to_receive)
+        check_message_type(message_type)
+        check_number("messages_to_receive", messages_to_receive)
+        check_timeout("acknowledgement_timeout", acknowledgement_timeout)
+        source = queue_of(queue)
         connection = self._adapter.connection_factory().create_connection()
         try:
             session = connection.create_session(transacted=True)
-            consumer = session.create_consumer(_queue(queue), selector=selector or None)
+            consumer = session.create_consumer(source, selector=selector or None)
             connection.start()
             messages: list[Message] = []
             timeout = receive_timeout
@@ -294,11 +309,12 @@ class Activities:
             MessageFormatError: A message is of another kind.
             JMSError: The broker cannot be reached, refuses, or cannot browse.
         """
-        _check_type(message_type)
-        _check_number("messages_to_browse", messages_to_browse)
+        check_message_type(message_type)
+        check_number("messages_to_browse", messages_to_browse)
+        source = queue_of(queue)
         seen: list[ListenResponse] = []
         with self._adapter.connection_factory().create_connection() as connection:
-            for message in connection.create_session().create_browser(_queue(queue), selector=selector or None):
+            for message in connection.create_session().create_browser(source, selector=selector or None):
                 seen.append(response_of(message, message_type, None))
                 if len(seen) == messages_to_browse:
                     break
@@ -334,11 +350,11 @@ class Activities:
 
         Raises:
             ArgumentTypeError: The payload is neither text nor bytes.
+            ConfigurationError: The kind of destination is neither of the two.
             JMSError: As `ResourceAdapter.send`.
         """
         check_instance("payload", payload, (str, bytes), "text or bytes")
-        if isinstance(destination, str):
-            destination = Topic(destination) if destination_type == "topic" else Queue(destination)
+        target = destination_of_kind(destination, destination_type)
         options: SendOptions = {
             "delivery_mode": delivery_mode,
             "priority": priority,
@@ -347,7 +363,7 @@ class Activities:
         }
         if acknowledgement_timeout is not None:
             options["acknowledgement_timeout"] = acknowledgement_timeout
-        return self._adapter.sender.send(destination, payload, **options)
+        return self._adapter.sender.send(target, payload, **options)
 
     def close(self) -> None:
         """Roll back all polls that are not acknowledged. Listeners end with the adapter."""
@@ -428,17 +444,3 @@ class _Chain:
 def _is_held(activation: "Activation", message: Message) -> bool:
     """Return True if a message may be held; one without an id is not known to the registry."""
     return message.message_id is None or activation.is_held(message.message_id)
-
-
-def _queue(queue: str | Queue) -> Queue:
-    return Queue(queue) if isinstance(queue, str) else queue
-
-
-def _check_type(message_type: object) -> None:
-    if message_type not in {"TEXT", "BYTE"}:
-        raise ConfigurationError(f"message_type is 'TEXT' or 'BYTE', not {message_type!r}.")
-
-
-def _check_number(name: str, value: object) -> None:
-    if not isinstance(value, int) or value < 0:
-        raise InvalidArgumentError(f"{name}={value!r}: give the number of messages, or 0 for all.")

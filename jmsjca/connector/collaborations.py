@@ -1,13 +1,16 @@
 """Collaborations: functions that take business objects, and queues or topics that get them as messages."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
+from jmsjca.arguments import wrong_argument
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
+from jmsjca.errors import ConfigurationError
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import DeliveryMode, Message, TextMessage
 
@@ -18,6 +21,8 @@ __all__ = [
     "EventSession",
     "Publish",
     "Receiver",
+    "check_collaboration",
+    "check_synchronous",
     "message_of",
     "receiver_of",
 ]
@@ -77,6 +82,41 @@ class Receiver(NamedTuple):
 
     publish: Publish
     transactional: bool
+
+
+def check_synchronous(name: str, value: object, wanted: str = "a function") -> None:
+    """Raise an error for a value that is no function, or an asynchronous one.
+
+    Args:
+        name: The name of the argument.
+        value: The value that was given.
+        wanted: The accepted values in words.
+
+    Raises:
+        ArgumentTypeError: The value cannot be called, or is asynchronous.
+    """
+    if not callable(value):
+        raise wrong_argument(name, value, wanted)
+    if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(type(value).__call__):
+        raise wrong_argument(name, value, "a function without async, because nothing awaits its result")
+
+
+def check_collaboration(name: str, value: object, polled: Sequence[Destination]) -> None:
+    """Check a collaboration before an event fails because of it.
+
+    Args:
+        name: The name of the argument.
+        value: The collaboration.
+        polled: The destinations that the connector reads.
+
+    Raises:
+        ArgumentTypeError: The value is neither a function nor a destination.
+        ConfigurationError: The connector would read what it sends there.
+    """
+    if not isinstance(value, Destination):
+        check_synchronous(name, value, "a function, a Queue(…) or a Topic(…)")
+    elif value in polled:
+        raise ConfigurationError(f"{name} is {value}, which the connector reads: each event would come again.")
 
 
 def receiver_of(collaboration: Collaboration, data_handler: DataHandler) -> Receiver:

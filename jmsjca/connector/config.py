@@ -37,6 +37,7 @@ _TARGETS = (
     "delivery_queue",
     "monitor_queue",
 )
+_BESIDE_MONITOR = ("archive_destination", "error_destination", "unsubscribed_destination", "delivery_queue")
 _REPORTED_ELSEWHERE = (
     "default_factory_not_called",  # the field that it depends on is invalid, and reported itself
     "literal_error",  # "key", where a number is also possible, and missed in another problem
@@ -70,12 +71,19 @@ def _parse_meta_object(value: object) -> object:
 
 
 def _parse_frequency(value: object) -> object:
-    return "key" if isinstance(value, str) and value.strip().lower() == "key" else value
+    text = value.strip().lower() if isinstance(value, str) else ""
+    return None if text == "no" else "key" if text == "key" else value
 
 
 def _parse_time(value: object) -> object:
-    """Return the time of ``HH:MM``, or the value itself if it is something else."""
+    """Return the time of ``HH:MM``, or a time without a zone itself.
+
+    Raises:
+        ValueError: It is something else, or there is no such time.
+    """
     match = re.fullmatch(r"\s*(\d{1,2}):(\d{2})\s*", value) if isinstance(value, str) else None
+    if match is None and not (isinstance(value, time) and value.tzinfo is None):
+        raise ValueError("write HH:MM, in local time")
     return time(int(match[1]), int(match[2])) if match else value
 
 
@@ -194,8 +202,8 @@ class ConnectorConfig(BaseModel):
     receive_timeout: _Seconds = 0.0
     in_progress_destination: _Destination | None = None
     in_doubt_events: Annotated[InDoubtEvents, BeforeValidator(_parse_in_doubt_events)] = InDoubtEvents.REPROCESS
-    archive_destination: _Destination | None = None
     archival_connection_url: Annotated[str, AfterValidator(_validate_url)] | None = Field(default=None, repr=False)
+    archive_destination: _Destination | None = None
     error_destination: _Destination | None = None
     unsubscribed_destination: _Destination | None = None
     connector_name: str | None = Field(default=None, min_length=1)
@@ -242,17 +250,21 @@ class ConnectorConfig(BaseModel):
                 their own units, with or without underscores: ``connection_url``, ``ConnectionURL``.
 
         Raises:
-            ConfigurationError: Properties are unknown or invalid; the message lists all of them.
+            ConfigurationError: Properties are unknown or invalid; the message lists all of them. Or two set one field.
         """
         known = {name.lower(): field for name, field in DOCUMENTED_NAMES.items()}
         own = {field.replace("_", ""): field for field in cls.model_fields}
         fields: dict[str, object] = {}
+        names: dict[str, str] = {}
         for name, value in properties.items():
             field = known.get(name.lower())
-            if field is None:
-                fields[own.get(name.lower().replace("_", ""), name)] = value
-            else:
-                fields[field] = _converted(field, value)
+            target = field or own.get(name.lower().replace("_", ""), name)
+            if target in names:
+                raise ConfigurationError(
+                    f"{names[target]} and {excerpt(name)} both set {excerpt(target)}; remove one of them."
+                )
+            names[target] = excerpt(name)
+            fields[target] = value if field is None else _converted(field, value)
         return cls(**cast("Any", fields))
 
     @field_validator("input_destination")
@@ -278,6 +290,9 @@ class ConnectorConfig(BaseModel):
     @field_validator(*_TARGETS)
     @classmethod
     def _check_not_an_input(cls, target: Destination | None, others: ValidationInfo) -> Destination | None:
+        archival = others.data.get("archival_connection_url")
+        if others.field_name == "archive_destination" and archival not in {None, others.data.get("connection_url")}:
+            return target  # another broker: its destinations are others, whatever their names are
         if target and target in others.data.get("input_destination", ()):
             raise ValueError(f"{target} is an input destination, so its messages would be polled again; use another")
         if target and target == others.data.get("in_progress_destination"):
@@ -315,6 +330,9 @@ class ConnectorConfig(BaseModel):
         for name in ("source_queue", "fault_queue"):
             if managed and others.data.get(name, ...) is None:
                 raise ValueError(f"set {name}, or connector_name")
+        for name in ("fault_queue", "delivery_queue"):
+            if managed and others.data.get(name, ...) == others.data.get("source_queue"):
+                raise ValueError(f"{name} is source_queue as well, so its messages would be moved again; use another")
         return managed
 
     @field_validator("duplicate_event_elimination")
@@ -327,6 +345,9 @@ class ConnectorConfig(BaseModel):
             raise ValueError("set monitor_queue, or connector_name")
         if eliminate and isinstance(monitor, Topic):
             raise ValueError(f"the monitor queue is a queue, and {monitor} is a topic")
+        shared = next((name for name in _BESIDE_MONITOR if others.data.get(name) == monitor), None)
+        if eliminate and shared:
+            raise ValueError(f"{monitor} is {shared} as well, and the monitor queue holds nothing else; use another")
         return eliminate
 
     @field_validator("strict")

@@ -16,11 +16,12 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
+from jmsjca.arguments import check_instance, wrong_argument
 from jmsjca.config import Limits
 from jmsjca.config.configuration_file import Configuration, load_handler, read_configuration
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import Collaboration, receiver_of
+from jmsjca.connector.collaborations import Collaboration, check_collaboration, check_synchronous, receiver_of
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.data_handlers import DataHandler
@@ -71,7 +72,9 @@ class Connector:
         clock: The source of the time of day for ``poll_start_time`` and ``poll_end_time``.
 
     Raises:
-        ConfigurationError: A data handler is not registered, or a dynamic meta-object or the connection URL is invalid.
+        ConfigurationError: A data handler is not registered, a dynamic meta-object or the connection URL is invalid, or
+            a collaboration is a destination that the connector reads.
+        ArgumentTypeError: An argument has another type, or a function is asynchronous.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Connector:
         event_store: EventStore | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        _check_arguments(config, data_handler, resolver, event_store)
         self._config = config
         self._clock = clock
         handler = default_data_handler(config) if data_handler is None else data_handler
@@ -94,6 +98,8 @@ class Connector:
         chosen = config.delivery_queue if collaboration is None else collaboration
         receiver = _checked_collaboration(config, chosen, needed=event_store is not None)
         sending = handler if mime_type is None else conversion.data_handlers.named(mime_type, None)
+        for name, each in (collaborations or {}).items():
+            _checked_collaboration(config, each, needed=True, name=f"collaboration {excerpt(name)}")
         named = {name: receiver_of(each, sending) for name, each in (collaborations or {}).items()}
         self._flow = EventFlow(config, conversion, receiver_of(receiver, sending), named, resolver)
         # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it;
@@ -122,11 +128,15 @@ class Connector:
         """
         table = _table(read_configuration(path), name)
         collaboration = table.pop("collaboration", None)
-        named: dict[str, object] = table.pop("collaborations", {})
+        named: object = table.pop("collaborations", {})
+        if not isinstance(named, dict):
+            raise ConfigurationError(f"collaborations is a table, name = 'module:function', not {excerpt(named)!r}.")
         return cls(
             ConnectorConfig.from_properties(table),
             None if collaboration is None else _named_collaboration(collaboration),
-            collaborations={each: _named_collaboration(value) for each, value in named.items()},
+            collaborations={
+                each: _named_collaboration(value) for each, value in cast("dict[str, object]", named).items()
+            },
         )
 
     def __enter__(self) -> Self:
@@ -212,7 +222,9 @@ class Connector:
 
         Raises:
             IllegalStateError: The connector is stopped.
+            ArgumentTypeError: The request is no business object.
         """
+        check_instance("business_object", business_object, BusinessObject, "a BusinessObject(…)")
         if self._stopping.is_set():
             raise IllegalStateError("The connector is stopped, so it sends no requests; create another one.")
         return self._requests.do_verb_for(business_object, ReturnStatus() if status is None else status)
@@ -316,12 +328,30 @@ class Connector:
         )
 
 
+def _check_arguments(config: object, data_handler: object, resolver: object, event_store: object) -> None:
+    """Raise an error for an argument of another type, which would otherwise fail with the first event."""
+    check_instance("config", config, ConnectorConfig, "a ConnectorConfig(…)")
+    if resolver is not None:
+        check_synchronous("resolver", resolver)
+    for name, value, contract in (
+        ("data_handler", data_handler, DataHandler),
+        ("event_store", event_store, EventStore),
+    ):
+        methods = [each for each in vars(contract) if not each.startswith("_")]
+        missing = [each for each in methods if value is not None and not callable(getattr(value, each, None))]
+        if missing:
+            raise wrong_argument(name, value, f"an object with the methods {', '.join(methods)}")
+
+
 def _checked_collaboration(
-    config: ConnectorConfig, collaboration: Collaboration | None, *, needed: bool
+    config: ConnectorConfig, collaboration: Collaboration | None, *, needed: bool, name: str = "collaboration"
 ) -> Collaboration:
     if config.container_managed_events and not isinstance(collaboration, Destination):
         raise ConfigurationError("Container managed events go to a queue or topic: set delivery_queue.")
     if collaboration is not None:
+        own = (config.monitor_queue,) if config.duplicate_event_elimination else ()
+        held = (config.in_progress_destination, config.source_queue if config.container_managed_events else None, *own)
+        check_collaboration(name, collaboration, [*config.input_destination, *filter(None, held)])
         return collaboration
     if needed or config.input_destination:
         raise ConfigurationError("The connector polls events, but has no collaboration for them.")

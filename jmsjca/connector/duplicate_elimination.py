@@ -117,7 +117,7 @@ class DuplicateElimination:
         """
         status = self.status(business_object.object_event_id)
         if status is EventStatus.IN_DOUBT:
-            status = EventStatus.NEW if self._resolver is None else self._resolver(business_object)
+            status = EventStatus.NEW if self._resolver is None else _resolved(self._resolver, business_object)
             logger.warning("Event %s was in doubt; it is treated as %s.", business_object.object_event_id, status)
         if status is EventStatus.IN_DOUBT:
             return DeliveryOutcome.CONNECTOR_NOT_ACTIVE
@@ -211,6 +211,19 @@ class DuplicateElimination:
 
     def _failure(self, error: JMSError) -> MonitorFailedError:
         return MonitorFailedError(f"The monitor queue {self._queue} cannot be updated: {error}")
+
+
+def _resolved(resolver: Resolver, business_object: BusinessObject) -> EventStatus:
+    """Return the status of an event in doubt. A resolver that fails has decided nothing, so it stays in doubt."""
+    try:
+        found = cast("object", resolver(business_object))  # that of an application may return anything
+    except Exception:
+        logger.exception("The resolver failed for event %s.", business_object.object_event_id)
+        return EventStatus.IN_DOUBT
+    if isinstance(found, EventStatus):
+        return found
+    logger.error("The resolver returned %.100r; it returns an EventStatus.", found)
+    return EventStatus.IN_DOUBT
 
 
 def _message(state: _State) -> Message:

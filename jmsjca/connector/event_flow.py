@@ -17,6 +17,7 @@ from jmsjca.errors import (
     ConfigurationError,
     InvalidDestinationError,
     JMSError,
+    JMSSecurityError,
     MessageFormatError,
     UnknownBusinessObjectError,
     excerpt,
@@ -184,8 +185,14 @@ class EventFlow:
         except Exception as error:  # noqa: BLE001  # a data handler may belong to the application
             delivery.outcome, delivery.error = DeliveryOutcome.FAIL, error
             report = self._reports.report(event, request, delivery.outcome, error, None)
-        if report is not None:
+        if report is None:
+            return
+        try:
             session.create_producer(request.reply_to).send(report)
+        except (InvalidDestinationError, JMSSecurityError) as error:
+            # The sender has chosen the destination, and a repetition of the event would fail in the same way.
+            delivery.outcome = DeliveryOutcome.FAIL
+            delivery.error = InvalidDestinationError(f"The report cannot be sent to {request.reply_to}: {error}")
 
     def _copy(self, session: EventSession, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
         target = self._target(outcome)

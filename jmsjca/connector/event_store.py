@@ -1,20 +1,27 @@
 """Event stores: events that an application records in a table, a folder or another place, instead of messages."""
 
+import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Protocol, Self
 
-from jmsjca.connector.application_information import parse_information
-from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.application_information import information_pairs
+from jmsjca.connector.business_objects import BusinessObject, Scalar
 from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.errors import ConfigurationError
 
 __all__ = ["EventRecord", "EventStore", "RecordStatus", "key_of", "keys_only"]
 
 _DELETE = "Delete"
+_QUOTED_IF = re.compile(r"[;']|^\s|\s$")
+_TYPED_KEYS: Mapping[str, Callable[[str], Scalar]] = {
+    "integer": int,
+    "float": float,
+    "boolean": lambda text: text.lower() == "true",
+}
 
 
 class RecordStatus(IntEnum):
@@ -37,7 +44,8 @@ class EventRecord:
         event_id: The unique id.
         object_name: The type of the business object.
         object_verb: The verb.
-        object_key: The keys of the business object, ``CustomerID=7``; several are separated by ``;``.
+        object_key: The keys of the business object, ``CustomerID=7``; several are separated by ``;``. A value with a
+            ``;``, a quote or a blank at an end is quoted: ``Name='O''Brien'``.
         event_priority: 0 is the highest priority.
         event_time: The time of the event.
         event_status: The status.
@@ -113,7 +121,7 @@ class EventStore(Protocol):
 
 
 def key_of(business_object: BusinessObject, definitions: BusinessObjectDefinitions) -> str:
-    """Return the keys of a business object as text, ``CustomerID=7``; several are separated by ``;``.
+    """Return the keys of a business object as text, as `EventRecord.object_key` has them.
 
     Raises:
         ConfigurationError: The type has no definition.
@@ -122,7 +130,7 @@ def key_of(business_object: BusinessObject, definitions: BusinessObjectDefinitio
     if definition is None:
         raise ConfigurationError(f"Type {business_object.type!r} has no definition, so that its keys are unknown.")
     keys = [name for name, attribute in definition.attributes.items() if attribute.key]
-    return ";".join(f"{name}={business_object.attributes.get(name, '')}" for name in keys)
+    return ";".join(f"{name}={_key_text(business_object.attributes.get(name))}" for name in keys)
 
 
 def keys_only(record: EventRecord, definitions: BusinessObjectDefinitions | None) -> BusinessObject:
@@ -134,10 +142,22 @@ def keys_only(record: EventRecord, definitions: BusinessObjectDefinitions | None
     """
     names = definitions[record.object_name].attributes if definitions and record.object_name in definitions else {}
     spelling = {name.lower(): name for name in names}
-    pairs = parse_information(record.object_key)
     keys = BusinessObject(record.object_name, record.object_verb)
-    for key, text in pairs.items():
-        name = spelling.get(key, key)
-        integer = name in names and names[name].type == "integer"
-        keys.attributes[name] = int(text) if integer else text
+    for key, text in information_pairs(record.object_key):
+        name = spelling.get(key.lower(), key)
+        typed = _TYPED_KEYS.get(names[name].type) if name in names else None
+        keys.attributes[name] = _unquoted(text) if typed is None else typed(text)
     return keys
+
+
+def _key_text(value: object) -> str:
+    text = "" if value is None else str(value)
+    if not _QUOTED_IF.search(text):
+        return text
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _unquoted(text: str) -> str:
+    is_quoted = len(text) > 1 and text[0] == text[-1] == "'"
+    return text[1:-1].replace("''", "'") if is_quoted else text

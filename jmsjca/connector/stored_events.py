@@ -1,5 +1,8 @@
 """The delivery of the events of an event store: claim, business object, collaboration, final status."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import EventSession
 from jmsjca.connector.config import ConnectorConfig
@@ -8,7 +11,7 @@ from jmsjca.connector.duplicate_elimination import DuplicateElimination, Monitor
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, keys_only
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
-from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.errors import ConnectionLostError, JMSError, StoreError
 from jmsjca.log_records import get_logger
 from jmsjca.redelivery.encounter import encodable
 
@@ -40,11 +43,16 @@ class StoredEvents:
 
     def has_in_doubt_events(self) -> bool:
         """Return True if there are records in progress, which an earlier run has left."""
-        return self._store.in_progress() > 0
+        with _store_errors("has not counted the records in progress"):
+            return self._store.in_progress() > 0
 
     def recover(self) -> None:
         """Make the records of an earlier run ready again, if in-doubt events are to be reprocessed."""
-        if self._config.in_doubt_events is InDoubtEvents.REPROCESS and (count := self._store.recover()):
+        if self._config.in_doubt_events is not InDoubtEvents.REPROCESS:
+            return
+        with _store_errors("has not made the records in progress ready"):
+            count = self._store.recover()
+        if count:
             logger.info("%d events that were in progress are processed again.", count)
 
     def poll(self, session: EventSession, elimination: DuplicateElimination | None) -> ReturnCode:
@@ -55,10 +63,11 @@ class StoredEvents:
             elimination: Eliminates duplicates; None for no elimination.
 
         Raises:
-            JMSError: The transaction of a delivery failed: its record stays in progress.
+            JMSError: The store failed, or the transaction of a delivery: its record stays in progress.
         """
         for _ in range(self._config.poll_quantity):
-            records = self._store.claim(1)
+            with _store_errors("has returned no records"):
+                records = self._store.claim(1)
             if not records:
                 break
             outcome = self._process(session, records[0], elimination)
@@ -122,3 +131,14 @@ class StoredEvents:
             self._store.finish(record, status, comment)
         except Exception as error:
             raise JMSError(f"The event store cannot archive event {record.event_id}: {error}") from error
+
+
+@contextmanager
+def _store_errors(failure: str) -> Generator[None]:
+    """Raise what a store raises as an error that ends the poll and is a reason for a restart."""
+    try:
+        yield
+    except JMSError:
+        raise
+    except Exception as error:
+        raise StoreError(f"The event store {failure}: {error}") from error

@@ -128,6 +128,8 @@ def _single(name: str, value: object, path: str) -> Scalar | BusinessObject:
         return _object(members, _text(members, _TYPE, f"{path}.") or name, f"{path}.")
     if isinstance(value, list):
         raise DataHandlerError(f"Attribute {path} is a list in a list, which a business object cannot have.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DataHandlerError(f"Attribute {path} has a number that is too large for a float.")
     return cast("Scalar", value)
 
 

@@ -1,14 +1,22 @@
 """The activities of Jitterbit's connector: listen, acknowledge, poll, browse and send."""
 
+import asyncio
 import itertools
 import queue
 import threading
 
 import pytest
 
-from jmsjca import DeliveryMode, DestinationSettings, Outcome, Queue, ResourceAdapter
+from jmsjca import DeliveryMode, DestinationSettings, Outcome, Queue, ResourceAdapter, Topic
 from jmsjca.connector import Activities
-from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError, MessageFormatError
+from jmsjca.errors import (
+    ArgumentTypeError,
+    ConfigurationError,
+    IllegalStateError,
+    InvalidArgumentError,
+    JMSError,
+    MessageFormatError,
+)
 
 PATIENCE = 60
 _numbers = itertools.count()
@@ -152,6 +160,9 @@ class TestAcknowledge:
             ({"AcknowledgmentMessageID": "ID:1"}, ConfigurationError, "AcknowledgmentAction"),
             ({"AcknowledgementAction": "JBXCommit"}, ConfigurationError, "AcknowledgementAction"),
             ({"AcknowledgmentAction": "JBXCommit"}, InvalidArgumentError, "either a message id or"),
+            ({"AcknowledgmentAction": None, "AcknowledgmentMessageID": "ID:1"}, ConfigurationError, "JBXRollback"),
+            ({"AcknowledgmentAction": "JBXCommit", "AcknowledgmentMessageID": 5}, ArgumentTypeError, "message_id"),
+            ("JBXCommit", ArgumentTypeError, "AcknowledgmentMessageID"),
             ({"AcknowledgmentAction": "JBXCommit", "AcknowledgmentMessageID": "ID:1"}, IllegalStateError, "ID:1"),
             ({"AcknowledgmentAction": "JBXCommit", "AcknowledgeID": "ID:1"}, IllegalStateError, "ID:1"),
         ],
@@ -268,6 +279,15 @@ class TestPollBrowseAndSend:
             lambda it: it.poll("orders", message_type="text"),
             lambda it: it.listen("orders", print, message_type="MAP"),
             lambda it: it.acknowledging("commit"),
+            lambda it: it.acknowledging(None),
+            lambda it: it.send("news", "rain", destination_type="Topic"),
+            lambda it: it.poll(Topic("news"), receive_timeout=0),
+            lambda it: it.poll("orders", receive_timeout=0, acknowledgement_timeout=-1),
+            lambda it: it.listen(Topic("news"), print),
+            lambda it: it.listen("orders", None),
+            lambda it: it.listen("orders", asyncio.sleep),
+            lambda it: it.listen("orders", print, on_failure="JBXRollback"),
+            lambda it: it.listen("orders", print, batch_size=-1),
         ],
     )
     def test_a_wrong_argument_is_refused(self, activities, call):

@@ -1,13 +1,13 @@
 """The configuration of the connector: the documents' names, and refusals that name all wrong fields."""
 
-from datetime import time
+from datetime import UTC, time
 
 import pytest
 
 from jmsjca import Queue, Topic
 from jmsjca.connector import Connector, ConnectorConfig, InDoubtEvents
 from jmsjca.connector.config_fields import DOCUMENTED_NAMES, ConnectorFields
-from jmsjca.errors import ConfigurationError
+from jmsjca.errors import ArgumentTypeError, ConfigurationError
 
 URL = "embedded://config"
 
@@ -129,7 +129,10 @@ def test_the_keyword_arguments_are_the_fields():
         ({"poll_frequency": -1}, "poll_frequency"),
         ({"poll_frequency": "often"}, "poll_frequency"),
         ({"poll_start_time": "25:00"}, "poll_start_time"),
-        ({"poll_start_time": "noon"}, "poll_start_time"),
+        ({"poll_start_time": "noon"}, "poll_start_time: write HH:MM"),
+        ({"poll_start_time": "08:00Z"}, "poll_start_time: write HH:MM"),
+        ({"poll_start_time": 7}, "poll_start_time: write HH:MM"),
+        ({"poll_end_time": time(8, tzinfo=UTC)}, "poll_end_time: write HH:MM"),
         ({"configuration_meta_object": {"Order": ""}}, "configuration_meta_object.*<BusinessObject>_<Verb>"),
         ({"definitions": {"Order": {}}}, "definitions.*Order.attributes"),
         ({"definitions": "missing.toml"}, "missing.toml cannot be read"),
@@ -178,6 +181,23 @@ def test_a_mime_type_without_a_handler_is_refused():
         Connector(config(data_handler_mime_type="text/unheard-of"), print)
 
 
+@pytest.mark.parametrize("names", [("InputDestination", "InputQueue"), ("PollQuantity", "poll_quantity")])
+def test_two_names_of_one_field_are_refused(names):
+    with pytest.raises(ConfigurationError, match=f"{names[0]} and {names[1]} both set"):
+        ConnectorConfig.from_properties({"ConnectionFactoryName": URL, **dict.fromkeys(names, "1")})
+
+
+@pytest.mark.parametrize(("value", "expected"), [("no", None), (" Key ", "key"), ("2.5", 2.5)])
+def test_a_frequency_without_its_documented_name(value, expected):
+    assert ConnectorConfig.from_properties({"connection_url": URL, "poll_frequency": value}).poll_frequency == expected
+
+
+def test_an_archive_on_another_broker_may_have_the_name_of_an_input():
+    assert config(archive_destination="A", archival_connection_url="embedded://archive").archive_destination
+    with pytest.raises(ConfigurationError, match="queue:A is an input destination"):
+        config(archive_destination="A", archival_connection_url=URL)
+
+
 @pytest.mark.parametrize("value", ["soon", "-1"])
 def test_a_wrong_frequency_is_one_problem(value):
     with pytest.raises(ConfigurationError) as caught:
@@ -190,3 +210,67 @@ def test_only_the_wrong_field_is_reported_and_not_those_that_depend_on_it():
     with pytest.raises(ConfigurationError) as caught:
         ConnectorConfig.from_properties({"InputDestination": "A;B;C"})
     assert str(caught.value) == "The connector's configuration is wrong: connection_url is missing."
+
+
+async def asynchronous(_):
+    """A collaboration that nothing would await."""
+
+
+class Asynchronous:
+    """An object whose call nothing would await."""
+
+    async def __call__(self, _):
+        """Take a business object."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"collaboration": "hub"}, "collaboration must be a function, a Queue.*, not 'hub'"),
+        ({"collaboration": 5}, "collaboration must be"),
+        ({"collaboration": asynchronous}, "collaboration must be a function without async"),
+        ({"collaboration": Asynchronous()}, "collaboration must be a function without async"),
+        ({"collaborations": {"orders": "hub"}}, "collaboration orders must be"),
+        ({"resolver": "look"}, "resolver must be a function"),
+        ({"resolver": asynchronous}, "resolver must be a function without async"),
+        ({"data_handler": "text/xml"}, "data_handler must be an object with the methods to_business_object, to_conten"),
+        ({"event_store": "events"}, "event_store must be an object with the methods in_progress"),
+        ({"config": {"connection_url": URL}}, "config must be a ConnectorConfig"),
+    ],
+)
+def test_arguments_that_would_fail_each_event_are_refused(arguments, reason):
+    with pytest.raises(ArgumentTypeError, match=reason):
+        Connector(**{"config": config(), "collaboration": print, **arguments})
+
+
+MANAGED = {"input_destination": (), "container_managed_events": True, "source_queue": "s", "fault_queue": "f"}
+MONITORED = {"monitor_queue": "m", "duplicate_event_elimination": True}
+
+
+@pytest.mark.parametrize(
+    ("fields", "collaboration"),
+    [
+        ({}, "A"),
+        ({"in_progress_destination": "held"}, "held"),
+        (MANAGED, "s"),
+        (MONITORED, "m"),
+    ],
+)
+def test_a_collaboration_that_the_connector_reads_is_refused(fields, collaboration):
+    with pytest.raises(ConfigurationError, match=f"queue:{collaboration}, which the connector reads"):
+        Connector(config(**fields), Queue(collaboration))
+    assert Connector(config(**fields), Queue("elsewhere"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({**MANAGED, "fault_queue": "s"}, "fault_queue is source_queue"),
+        ({**MANAGED, "delivery_queue": "s"}, "delivery_queue is source_queue"),
+        ({**MONITORED, "error_destination": "m"}, "queue:m is error_destination"),
+        ({**MONITORED, "delivery_queue": "m"}, "queue:m is delivery_queue"),
+    ],
+)
+def test_a_queue_for_two_purposes_is_refused(fields, reason):
+    with pytest.raises(ConfigurationError, match=reason):
+        config(**fields)

@@ -75,6 +75,7 @@ def test_a_named_collaboration_gets_events_that_ask_for_a_report(file, session, 
         (TEXT.replace("PollQuantity = 2", "PollQuantity = 501"), "hub", "poll_quantity"),
         (TEXT.replace("PollQuantity", "Quantity"), "hub", "Quantity is unknown"),
         (TEXT.replace("{collaboration}", "nowhere:function"), "hub", "nowhere"),
+        (TEXT[: TEXT.index("[connectors.hub.C")] + 'collaborations = "queue:out"', "hub", "collaborations is a table"),
     ],
 )
 def test_what_is_refused(file, text, name, reason):

@@ -47,6 +47,7 @@ def test_body_without_type_is_an_unknown_business_object():
         (b"\xff\xff", "not valid JSON"),
         ('{"a": 1, "a": 2}', "'a' twice"),
         ('{"a": NaN}', "NaN"),
+        ('{"a": {"b": [1, 1e999]}}', r"Attribute a.b\[1\] has a number that is too large"),
         ('{"a": [[1]]}', r"a\[0\] is a list in a list"),
         ('{"_type": "Order"}', "'Order', but 'Customer'"),
         ('{"a": {"_verb": 1}}', "a._verb is a text, not 1"),

@@ -315,6 +315,40 @@ class TestTable:
         assert (found.verb, found.get("State")) == ("Delete", GONE)
         assert [line.get("State") for line in found.get("Line")] == [ACTIVE]
 
+    @pytest.mark.parametrize("name", ["O'Brien", "a;b", "a=b", " blank ", "'quoted'", "''", "", "two\nlines"])
+    def test_a_physical_delete_has_its_keys_as_they_were(self, database, polling, name):
+        keys = {"Name": name, "Share": 0.5, "Open": True}
+        types = {"Name": "string", "Share": "float", "Open": "boolean"}
+        attributes = {each: {"type": kind, "key": True} for each, kind in types.items()}
+        definitions = BusinessObjectDefinitions({"Account": {"attributes": attributes}})
+        with database.engine.begin() as connection:
+            database.store.add(connection, EventRecord.of(BusinessObject("Account", "Delete", keys), definitions))
+        seen = []
+        polling(database.store, seen.append, definitions=definitions).poll_for_events()
+        assert seen == [BusinessObject("Account", "Delete", keys)]
+
+    def test_keys_without_definitions_keep_their_names(self, database, polling):
+        database.record(1, verb="Delete")
+        database.customers.clear()
+        seen = []
+        polling(database.store, seen.append).poll_for_events()
+        assert seen == [BusinessObject("Customer", "Delete", {"ID": "1"})]
+
+    def test_a_database_that_is_away_is_a_restart_and_loses_no_event(self, database, polling):
+        database.add(1)
+        seen = []
+        connector = polling(database.store, seen.append)
+        with database.engine.begin() as connection:
+            connection.execute(sa.text("ALTER TABLE jmsjca_events RENAME TO away"))
+        assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        with database.engine.begin() as connection:
+            connection.execute(sa.text("ALTER TABLE away RENAME TO jmsjca_events"))
+        assert connector.poll_for_events() is ReturnCode.SUCCEED
+        with database.engine.begin() as connection:
+            connection.execute(sa.text("ALTER TABLE jmsjca_events RENAME TO away"))
+        assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        assert len(seen) == 1
+
     def test_connectors_share_a_table(self, database):
         other = SqlEventStore(database.engine, database.retrieve, connector_id="other")
         database.add(1)

@@ -174,6 +174,8 @@ class TestDuplicateElimination:
             (EventStatus.NEW, ["a", "a", "b"], []),
             (EventStatus.DUPLICATE, ["a", "b"], []),
             (EventStatus.IN_DOUBT, ["a"], ["a", "b"]),
+            (OSError("no database"), ["a"], ["a", "b"]),
+            ("Duplicate", ["a"], ["a", "b"]),
         ],
     )
     def test_an_interrupted_function_is_in_doubt(self, url, session, messages, case):
@@ -192,6 +194,8 @@ class TestDuplicateElimination:
 
         def resolver(order):
             asked.append(order.get("id"))
+            if isinstance(decision, Exception):
+                raise decision
             return decision
 
         with Connector(config, orders, resolver=resolver if decision else None) as polling:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jmsjca import Queue, TextMessage
+from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.connector import BusinessObject, Connector, ConnectorConfig, DeliveryOutcome, ReturnCode
 
 BODY = '{"_type": "Order", "_verb": "Create", "id": 1}'
@@ -183,3 +183,25 @@ def test_a_report_is_part_of_the_transaction(ask, url, session, messages):
     with Connector(config, lambda _: None, collaborations={"orders": accept}) as polling:
         polling.poll_for_events()
     assert len(messages("replies")) == 1
+
+
+def test_a_reply_destination_that_is_gone_fails_the_event_once(url, session, messages):
+    """Otherwise the event would be repeated for ever, and would stop those behind it."""
+    message = TextMessage(BODY, properties={PAN: 1, NAN: 2})
+    with ConnectionFactory(url).create_connection() as requester:
+        message.reply_to = requester.create_session().create_temporary_queue()
+        session.create_producer(Queue("in")).send(message)
+    session.create_producer(Queue("in")).send(BODY)
+    config = ConnectorConfig(
+        connection_url=url,
+        input_destination="in",
+        poll_quantity=2,
+        configuration_meta_object=RULES,
+        error_destination="errors",
+    )
+    reported, others = [], []
+    with Connector(config, others.append, collaborations={"orders": reported.append}) as polling:
+        assert polling.poll_for_events() is ReturnCode.SUCCEED
+    (failed,) = messages("errors")
+    assert "The report cannot be sent" in failed.properties["JMS_Sun_JMSJCA_ExceptionMessage"]
+    assert (len(reported), len(others), messages("in")) == (1, 1, [])

@@ -6,7 +6,7 @@ import pytest
 
 from jmsjca import BytesMessage, ConnectionFactory, DeliveryMode, Int, Queue, Topic
 from jmsjca.connector import BusinessObject, ReturnCode, ReturnStatus
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import ArgumentTypeError, IllegalStateError
 
 PATIENCE = 60
 DEFINITIONS = {
@@ -236,6 +236,11 @@ class TestFailures:
         polling.close()
         with pytest.raises(IllegalStateError, match="stopped"):
             polling.do_verb_for(customer())
+
+    @pytest.mark.parametrize("request_", [None, "Customer", {"_type": "Customer"}])
+    def test_a_request_that_is_no_business_object(self, requesting, request_):
+        with pytest.raises(ArgumentTypeError, match=r"must be a BusinessObject\(…\)"):
+            requesting().do_verb_for(request_)
 
     @pytest.mark.parametrize(
         ("fatal", "code"),
