@@ -24,9 +24,12 @@ WITH_CLIENTS = [  # of other languages, kills of brokers, and Spark
 WITH_DATABASES = [  # and what else rather waits than works
     f"tests/brokers/{name}"
     for name in (
+        "test_console_browser.py",
+        "test_exactly_once.py",
         "test_outbox.py",
         "test_postgresql.py",
         "test_pytest_kit.py",
+        "test_queue_management.py",
         "test_rabbitmq4_alarm.py",
         "test_two_resources.py",
     )

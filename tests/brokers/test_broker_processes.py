@@ -29,7 +29,9 @@ def no_brokers_of_the_users(monkeypatch):
         monkeypatch.delenv(variable_of(pair), raising=False)
 
 
-@pytest.mark.parametrize("name", AMQP)
+@pytest.mark.parametrize(
+    "name", [name if name == "artemis" else pytest.param(name, marks=pytest.mark.torture) for name in AMQP]
+)
 def test_what_was_sent_outlives_a_stop_and_a_kill(name, own_broker):
     """The stop comes first: RabbitMQ writes down some seconds later that there is a new queue."""
     broker = own_broker(name)
