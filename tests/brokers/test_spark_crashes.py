@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crashing_query import run_to_end
+from crashing_query import RunningQuery, run_to_end
 from crashing_source import DRIVER_STEPS, MARK, TASK_STEPS, CrashingSource
 from spark_cluster import spark_cluster
 from spark_session import SUPPORT, spark_session
@@ -25,6 +26,7 @@ PAIRS = ["embedded", "artemis-amqp", "activemq-stomp"]
 WORKER_IN_EVERY_RUN = {("embedded", TASK_STEPS[0]), ("artemis-amqp", "published"), ("activemq-stomp", "confirmed")}
 DRIVER_IN_EVERY_RUN = {("activemq-stomp", "confirmed")}
 LOCAL = "local[2,4]"
+PATIENCE = 500  # seconds
 
 
 @pytest.fixture(scope="session")
@@ -66,14 +68,21 @@ class Stream:
         sink = frame.writeStream.format("parquet").option("path", str(self.folder / "out"))
         return sink.option("checkpointLocation", str(self.folder / "checkpoint")).trigger(availableNow=True).start()
 
+    def start_named(self, spark, name: str, kind: str = "jms", **changes: object):
+        """Start one of several queries of the queue, which goes on until it is stopped."""
+        frame = spark.readStream.format(kind).options(**self.options(stagingName=name, **changes)).load()
+        sink = frame.writeStream.format("parquet").option("path", str(self.folder / f"out-{name}"))
+        checkpoint = str(self.folder / f"checkpoint-{name}")
+        return sink.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
+
     def run_apart(self, step: str, victim: str, master: str = LOCAL) -> subprocess.CompletedProcess[str]:
         """Run the query in processes of its own."""
         options = json.dumps(self.options(crashStep=step, victim=victim))
         command = [sys.executable, "-W", "ignore", "-m", "crashing_query", str(self.folder), master, options]
         return subprocess.run(command, cwd=SUPPORT, capture_output=True, text=True, timeout=500, check=False)
 
-    def texts(self, spark) -> list[str]:
-        return sorted(row.text for row in spark.read.parquet(str(self.folder / "out")).select("text").collect())
+    def texts(self, spark, out: str = "out") -> list[str]:
+        return sorted(row.text for row in spark.read.parquet(str(self.folder / out)).select("text").collect())
 
     @property
     def crashed(self) -> bool:
@@ -129,6 +138,44 @@ def test_a_driver_that_dies_with_all_workers_loses_and_doubles_nothing(make_stre
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout.splitlines()[-1]) == TEXTS
     assert stream.left() in {None, Depth(0, 0, 0)}
+
+
+@pytest.mark.parametrize("step", ["published", pytest.param("received", marks=pytest.mark.torture)])
+@pytest.mark.parametrize("pair", ["embedded", pytest.param("artemis-amqp", marks=pytest.mark.torture)])
+def test_two_queries_share_a_queue_although_a_worker_dies(spark, make_stream, pair, step):
+    """The messages of the killed one are redelivered to the other query, which must recognise those that are staged."""
+    stream, running = make_stream(pair), []
+    stream.send(TEXTS[:30])
+
+    def start(name, *kind, **changes):
+        running.append(RunningQuery(lambda: stream.start_named(spark, name, *kind, **changes)))
+        return running[-1]
+
+    crashing = {"crashStep": step, "victim": "worker"}
+    try:
+        await_until(lambda: stream.crashed, [start("first", "crashing", **crashing)])
+        running.pop().stop()
+        start("second")
+        await_until(lambda: stream.left() == Depth(0, 0, 0), running)
+        start("first", "crashing", **crashing)
+        stream.send(TEXTS[30:])
+        await_until(lambda: stream.left() == Depth(0, 0, 0), running)
+        for query in running:
+            query.read_all()
+    finally:
+        for query in running:
+            query.stop()
+    assert sorted(stream.texts(spark, "out-first") + stream.texts(spark, "out-second")) == TEXTS
+
+
+def await_until(is_so, queries) -> None:
+    """Wait for something while queries run."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        for query in queries:
+            query.check()
+        assert time.monotonic() < deadline, "nothing happens"
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

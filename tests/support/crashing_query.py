@@ -35,10 +35,41 @@ def run_to_end(start: Callable[[], StreamingQuery]) -> StreamingQuery:
             query = start()
             query.awaitTermination()
         except StreamingQueryException as error:
-            if "failed to connect back" not in str(error):
-                raise
+            _check(error)
         else:
             return query
+
+
+class RunningQuery:
+    """A query that goes on until it is stopped; it is started again if Spark gave up waiting for a process."""
+
+    def __init__(self, start: Callable[[], StreamingQuery]) -> None:
+        self._start = start
+        self._query = start()
+
+    def check(self) -> None:
+        """Raise the error with which the query has ended."""
+        if error := self._query.exception():
+            _check(error)
+            self._query = self._start()
+
+    def read_all(self) -> None:
+        """Wait until the query has read what is there."""
+        while True:
+            try:
+                self._query.processAllAvailable()
+            except StreamingQueryException:
+                self.check()
+            else:
+                return
+
+    def stop(self) -> None:
+        self._query.stop()
+
+
+def _check(error: StreamingQueryException) -> None:
+    if "failed to connect back" not in str(error):
+        raise error
 
 
 def main(folder: Path, master: str, options: dict[str, str]) -> None:
