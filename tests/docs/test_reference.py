@@ -143,3 +143,10 @@ def test_a_dead_link_of_the_site_is_found(tmp_path):
         '<a href="https://elsewhere"><h1 id=top><a href="#top">'
     )
     assert reference.dead_links_in(tmp_path) == ["guide/index.html: ../picture.png", "index.html: guide/#gone"]
+
+
+def test_a_picture_of_another_site_is_found(tmp_path):
+    (tmp_path / "index.html").write_text(
+        '<img alt="x" src="https://elsewhere/1f517.svg"><a href="https://elsewhere"><img src="own.png">'
+    )
+    assert reference.foreign_pictures_in(tmp_path) == ["index.html: https://elsewhere/1f517.svg"]

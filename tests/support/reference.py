@@ -1,7 +1,7 @@
 """Writes docs/reference from the docstrings and the data of the code: ``python -m tests.support.reference``.
 
 The pages name each public object; the site fills them with its docstring. Settings and commands are tables. The
-argument ``check`` looks for each public name in the site that was built, and for dead links.
+argument ``check`` looks in the built site for each public name, for dead links, and for pictures of other sites.
 """
 
 import inspect
@@ -232,6 +232,14 @@ def missing_in(site):
     return [f"{m}.{name}" for m in MODULES for name in public_names(m) if f'id="{m}.{name}"' not in found[m]]
 
 
+def foreign_pictures_in(site):
+    """Return the pictures of other sites that a built site shows, such as those of ``:link:`` in a text."""
+    found = {
+        path: re.findall(r"<img[^>]* src=[\"']?(https?:[^\"'\s>]+)", path.read_text()) for path in site.rglob("*.html")
+    }
+    return sorted(f"{path.relative_to(site)}: {picture}" for path, pictures in found.items() for picture in pictures)
+
+
 def dead_links_in(site):
     """Return the links of a built site that lead to no file of it, or to no section of a page."""
     texts = {path: path.read_text() for path in site.rglob("*.html")}
@@ -252,5 +260,5 @@ def dead_links_in(site):
 if __name__ == "__main__":
     if sys.argv[1:] == ["check"]:
         site = (FOLDER.parent / ".site").resolve()
-        sys.exit("\n".join(missing_in(site) + dead_links_in(site)) or 0)
+        sys.exit("\n".join(missing_in(site) + dead_links_in(site) + foreign_pictures_in(site)) or 0)
     write(FOLDER)

@@ -36,7 +36,7 @@ GAPS = (
     ),
     CapabilityGap(
         *LINK_OUTLIVES_CONSUMER,
-        "AMQP 1.0, section 2.6.1: detach(amqp:link:stolen) for the older of two links of one name",
+        "AMQP 1.0, section 2.6.1: `detach(amqp:link:stolen)` for the older of two links of one name",
     ),
     CapabilityGap(
         "durable_no_local",

@@ -32,7 +32,7 @@ GAPS = (
     ),
     CapabilityGap(
         "browse",
-        "SUBSCRIBE with browser:true -> 400 of 401 messages, and then browser:end: a page, and nothing asks for the"
+        "SUBSCRIBE with browser:true -> 400 of 401 messages, and then `browser:end`: a page, and nothing asks for the"
         " next one. It also shows what a consumer holds.",
         "activemq.apache.org/per-destination-policies: maxBrowsePageSize",
     ),
