@@ -11,6 +11,7 @@ from jmsjca import spi
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.reconnection import connect
+from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.columns import ColumnBuilder, content_key, key_reader
 from jmsjca.spark.options import SparkOptions
 
@@ -46,18 +47,20 @@ class JmsBatchReader(DataSourceReader):
     Args:
         options: The options of the source.
         parts: The number of partitions of each queue.
+        body: The columns that come out of the bodies; None without them.
 
     Raises:
         InvalidOptionError: The destination is missing.
         InvalidDestinationError: The destination is a topic, which keeps no messages.
     """
 
-    def __init__(self, options: SparkOptions, parts: int = 1) -> None:
+    def __init__(self, options: SparkOptions, parts: int = 1, body: BodyColumns | None = None) -> None:
         if options.destinationType != "queue":
             raise InvalidDestinationError(f"{options.target} cannot be browsed: only a queue keeps its messages.")
         self._sources = {name: destination(name or options.target.name, "queue") for name in options.sources}
         self._options = options
         self._parts = parts
+        self._body = body
         self._id_of = key_reader("JMSMessageID")
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -78,7 +81,7 @@ class JmsBatchReader(DataSourceReader):
         chunks = connection.browse(source, selector=self._options.selector)
         mine = self._share(enumerate(itertools.chain.from_iterable(chunks)), partition)
         while chunk := list(itertools.islice(mine, _CHUNK_ROWS)):
-            columns = ColumnBuilder(self._options.columns, None)
+            columns = ColumnBuilder(self._options.columns, None, self._body)
             columns.extend(delivery for _, delivery in chunk)
             yield from columns.staged(0, partition.number, set(), [place for place, _ in chunk]).table.to_batches()
 

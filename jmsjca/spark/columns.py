@@ -12,7 +12,7 @@ from itertools import compress
 from typing import Any
 
 from jmsjca import spi
-from jmsjca.errors import StoreError
+from jmsjca.errors import MessageFormatError, StoreError
 from jmsjca.messages import (
     BytesMessage,
     Int,
@@ -25,8 +25,11 @@ from jmsjca.messages import (
     convert,
 )
 from jmsjca.messages.message import headers_of
+from jmsjca.spark.body_columns import BodyColumns
+from jmsjca.spark.body_text import json_of_body
 from jmsjca.spark.part_file import Counts, StagedPart
-from jmsjca.spark.schema import ARROW_SCHEMA, arrow_columns, pa
+from jmsjca.spark.schema import VARIANT, arrow_columns, pa
+from jmsjca.spark.variants import encode_object
 
 __all__ = ["ColumnBuilder", "content_key", "key_reader"]
 
@@ -34,6 +37,7 @@ _HEADERS = ("message_id", "correlation_id", "destination", "reply_to", "type", "
 _CONTENT = ("correlation_id", "destination", "reply_to", "type", "priority", "timestamp", "expiration")
 _FROM_HEADERS = (*_HEADERS, "properties")
 _PLACES = ("_epoch", "_partition", "_seq")
+_SOURCES = {"typed_properties": "properties"}  # the columns with values of another one
 _MAX_INT = 2**31 - 1
 _CHUNK_ROWS = 10_000
 _CHUNK_BYTES = 1 << 24  # held twice for a moment; far below the 2 GiB that one Arrow array of texts holds
@@ -88,18 +92,25 @@ class ColumnBuilder:
     Args:
         names: The names of the columns, in order.
         read_key: Returns the key of a message; None for messages without keys.
+        body: The columns that come out of the bodies; None without them.
 
     Attributes:
+        schema: The columns in Arrow.
         size: The size of the bodies that were added.
     """
 
-    def __init__(self, names: Sequence[str], read_key: KeyReader | None) -> None:
+    def __init__(self, names: Sequence[str], read_key: KeyReader | None, body: BodyColumns | None = None) -> None:
+        self._body = body
+        types = {} if body is None else body.types
         self._names = [name for name in names if name not in _PLACES]
-        self._schema = arrow_columns(names)
-        self._unplaced = arrow_columns(self._names)
+        self._sources = [name for name in self._names if name not in types and name != "error"]
+        self.schema = arrow_columns(names, types)
+        self._unplaced = arrow_columns(self._names, types)
         # The time of sending is needed for the end of AvailableNow, also if no column has it.
-        self._headers = [name for name in _FROM_HEADERS if name in {*names, "timestamp"}]
+        needed = {_SOURCES.get(name, name) for name in (*names, "timestamp")}
+        self._headers = [name for name in _FROM_HEADERS if name in needed]
         self._has_count, self._has_body = "delivery_count" in names, "body" in names
+        self._has_text = body is not None or "text" in names
         self._read_key = read_key
         self._chunk: list[tuple[Any, ...]] = []
         self._deliveries: list[spi.Delivery] = []
@@ -160,17 +171,29 @@ class ColumnBuilder:
         self._append(delivery, key, redelivered, (*values, redelivered, count, text, body))
 
     def _bodies(self, message: Message, delivery: spi.Delivery) -> tuple[str | None, bytes | None]:
+        text: str | None = None
+        body: bytes | None = None
         if isinstance(message, TextMessage):
             text = message.body
             self._bytes += len(text or "")  # `body` may be None, although its type does not mention it
             return text, None
-        if not self._has_body:
-            return None, None
-        body = message.body if isinstance(message, BytesMessage) else None
+        if isinstance(message, BytesMessage) and (self._has_body or self._body is not None):
+            body = message.body
         if isinstance(message, MapMessage | StreamMessage | ObjectMessage):
-            body = delivery.raw
-        self._bytes += len(body or b"")
-        return None, body
+            text = self._json_of(message) if self._has_text else None
+            body = delivery.raw if self._has_body else None
+        self._bytes += len(body or b"") + len(text or "")
+        return text, body
+
+    def _json_of(self, message: MapMessage | StreamMessage | ObjectMessage) -> str | None:
+        try:
+            text = json_of_body(message)
+        except MessageFormatError as error:
+            self._errors[len(self._chunk)] = str(error)
+            return None
+        if text is None and self._body is not None:
+            self._errors[len(self._chunk)] = "The body does not fit the columns: it is an object, and no plain data."
+        return text
 
     def _history(self, delivery: spi.Delivery) -> tuple[bool | None, int | None]:
         """Return whether a message was delivered before, and how often; a count that is too large is the largest."""
@@ -209,20 +232,37 @@ class ColumnBuilder:
         self._chunk, self._deliveries, self._errors, self._bytes = [], [], {}, 0
 
     def _batch(self) -> Any:
+        arrays = self._read_bodies()
         sources = (*self._headers, "redelivered", "delivery_count", "text", "body")
         columns = dict(zip(sources, zip(*self._chunk, strict=True), strict=True))
         self._note_latest(columns.get("timestamp", ()))
-        arrays: dict[str, Any] = {}
-        for name in self._names:
-            if name != "error":
-                array = _array_or_none(name, columns[name])
-                if array is None:
-                    self._replace_unstorable(name, columns[name])
-                    return self._batch()  # at most one more time for each column
-                arrays[name] = array
+        for name in self._sources:
+            values = columns[_SOURCES.get(name, name)]
+            array = _array_or_none(name, values)
+            if array is None:
+                self._replace_unstorable(name, values)
+                return self._batch()  # at most one more time for each column
+            arrays[name] = array
         errors = [self._errors.get(n) for n in range(len(self._chunk))] if self._errors else None
         arrays["error"] = pa.nulls(len(self._chunk), pa.string()) if errors is None else pa.array(errors, pa.string())
         return pa.RecordBatch.from_arrays([arrays[name] for name in self._names], schema=self._unplaced)
+
+    def _read_bodies(self) -> dict[str, Any]:
+        """Return the columns that come out of the bodies. A row whose body does not fit keeps the bytes of it."""
+        if self._body is None:
+            return {}
+        bodies = [
+            None if n in self._errors else body if text is None else text
+            for n, (*_, text, body) in enumerate(self._chunk)
+        ]
+        arrays, misfits = self._body.read(bodies)
+        for n, reason in misfits.items():
+            if n not in self._errors:
+                self._errors[n] = reason
+                *others, text, body = self._chunk[n]
+                kept = body if body is not None or text is None else text.encode("utf-8", "surrogatepass")
+                self._chunk[n] = (*others, text, kept)
+        return arrays
 
     def _note_latest(self, times: Sequence[Any]) -> None:
         sent = [time for time in times if isinstance(time, datetime) and time.tzinfo is not None]
@@ -250,8 +290,8 @@ class ColumnBuilder:
             "_partition": pa.repeat(pa.scalar(partition, pa.int32()), rows),
             "_seq": pa.array(range(rows) if positions is None else positions, pa.int64()),
         }
-        columns = [places[field.name] if field.name in places else table.column(field.name) for field in self._schema]
-        return pa.Table.from_arrays(columns, schema=self._schema)
+        columns = [places[field.name] if field.name in places else table.column(field.name) for field in self.schema]
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
 
 def _attempt(read: Callable[[], Any]) -> Any:
@@ -277,7 +317,7 @@ def _first_of_each(keys: Sequence[str | None], known: set[str]) -> Sequence[bool
 def _array_or_none(name: str, values: Sequence[Any]) -> Any:
     """Return the Arrow array of a column, or None if one of the values does not fit."""
     try:
-        return _ARRAYS[name](values) if name in _ARRAYS else pa.array(values, ARROW_SCHEMA.field(name).type)
+        return _ARRAYS[name](values) if name in _ARRAYS else pa.array(values, arrow_columns([name]).field(0).type)
     except Exception:  # noqa: BLE001  # a message of another program may hold any value
         return None
 
@@ -304,6 +344,11 @@ def _properties_array(values: Sequence[Any]) -> Any:
     )
 
 
+def _variant_array(values: Sequence[Any]) -> Any:
+    """Return the array of objects with the typed properties."""
+    return pa.array([None if properties is None else encode_object(properties) for properties in values], VARIANT)
+
+
 def _property_text(value: Any) -> Any:
     """Return the text of a property; bytes, which only other AMQP clients send, as hexadecimal digits."""
     return value.hex() if isinstance(value, bytes) else convert(value, "string")
@@ -314,4 +359,5 @@ _ARRAYS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "destination": _names_array,
     "reply_to": _names_array,
     "properties": _properties_array,
+    "typed_properties": _variant_array,
 }

@@ -16,6 +16,7 @@ from jmsjca.errors import InvalidOptionError
 from jmsjca.spark.atomic_writer import AtomicBatchWriter, AtomicStreamWriter
 from jmsjca.spark.batch_reader import JmsBatchReader
 from jmsjca.spark.options import SparkOptions, check_role
+from jmsjca.spark.read_schema import missing_columns, plan_columns
 from jmsjca.spark.reader import JmsStreamReader
 from jmsjca.spark.schema import spark_columns
 from jmsjca.spark.writer import JmsBatchWriter, JmsStreamWriter
@@ -49,19 +50,33 @@ class JmsDataSource(DataSource):
         return "jms"
 
     def schema(self) -> StructType:
-        """Return the columns of the messages that are read."""
+        """Return the columns of the messages that are read, if ``.schema(…)`` names none.
+
+        Raises:
+            InvalidOptionError: The option ``bodyFormat`` needs columns.
+        """
+        if self._parsed.bodyFormat:
+            raise missing_columns(self._parsed)
         return spark_columns(self._parsed.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the batch reader, which browses the queue and consumes nothing."""
+        """Return the batch reader, which browses the queue and consumes nothing.
+
+        Raises:
+            InvalidOptionError: See `plan_columns`.
+        """
         self._check_source(schema)
-        given = any(name.lower() == "partitions" for name in self._given)
-        return JmsBatchReader(self._parsed, self._parsed.partitions if given else 1)
+        options, body = plan_columns(schema, self._parsed, streaming=False)
+        return JmsBatchReader(options, self._parsed.partitions if self._has("partitions") else 1, body)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return the streaming reader, which consumes the messages."""
+        """Return the streaming reader, which consumes the messages.
+
+        Raises:
+            InvalidOptionError: See `plan_columns`.
+        """
         self._check_source(schema)
-        return JmsStreamReader(self._parsed)
+        return JmsStreamReader(*plan_columns(schema, self._parsed, streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the batch writer.
@@ -87,8 +102,8 @@ class JmsDataSource(DataSource):
 
     def _check_source(self, schema: StructType) -> None:
         check_role(self._given, sink=False)
-        if schema != self.schema():
-            raise InvalidOptionError(
-                "The jms data source has a schema of its own; leave out .schema(…) and select columns, or name them in"
-                " the option 'columns'."
-            )
+        if self._has("columns") and schema != self.schema():
+            raise InvalidOptionError("Name the columns in .schema(…), and leave out the option 'columns'.")
+
+    def _has(self, option: str) -> bool:
+        return any(name.lower() == option for name in self._given)

@@ -14,7 +14,7 @@ from jmsjca.errors import ConfigurationError, InvalidOptionError, InvalidSelecto
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.selectors import Selector, build_selector
 from jmsjca.spark.credentials import parse_credentials
-from jmsjca.spark.schema import SCHEMA
+from jmsjca.spark.schema import COLUMNS, SCHEMA
 
 __all__ = ["SparkOptions", "check_role"]
 
@@ -26,6 +26,7 @@ _CHOICES = {
     "orphans": ("fail", "ignore"),
     "sourceChange": ("fail", "allow"),
     "guarantee": ("at-least-once", "exactly-once"),
+    "bodyFormat": ("", "json", "csv"),
 }
 _SINK_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
 _DEDUP_KEYS = ("JMSMessageID", "JMSCorrelationID", "content", "none")
@@ -49,6 +50,8 @@ class SparkOptions:
         subscription: The name of a shared durable subscription of the topic; the stream creates it.
         selector: Only messages that match are read. ``${name}`` stands for the value of the option ``selector.name``.
         columns: The columns to read, separated by commas; no others are decoded and staged. Default: all.
+        bodyFormat: "json" or "csv": the format of the bodies that ``.schema(…)`` gives columns of. Empty means JSON.
+        delimiter: The character between two values of CSV.
         stagingLocation: A folder that driver and executors share; required for reading a stream.
         stagingName: The name of the query in a staging location that several queries of one queue share.
         sourceChange: "fail" or "allow": the reaction to a checkpoint that belongs to another destination or broker.
@@ -85,6 +88,8 @@ class SparkOptions:
     subscription: str | None = None
     selector: str | None = None
     columns: tuple[str, ...] = tuple(SCHEMA.names)
+    bodyFormat: str = ""
+    delimiter: str = ","
     stagingLocation: str | None = None
     stagingName: str = ""
     sourceChange: str = "fail"
@@ -226,10 +231,13 @@ class SparkOptions:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
         if self.prefetchEpochs > 1:
             raise InvalidOptionError(f"The option 'prefetchEpochs' must be 0 or 1, not {self.prefetchEpochs}.")
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise InvalidOptionError(f"The option 'delimiter' must be one character, not {self.delimiter!r}.")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InvalidOptionError(
-                    f"The option {name!r} must be {' or '.join(map(repr, known))}, not {getattr(self, name)!r}."
+                    f"The option {name!r} must be {' or '.join(repr(each) for each in known if each)},"
+                    f" not {getattr(self, name)!r}."
                 )
         if self.dedupKey not in _DEDUP_KEYS and not self.dedupKey.startswith("property:"):
             raise InvalidOptionError(
@@ -312,7 +320,7 @@ def _parse_names(text: str) -> tuple[str, ...]:
 
 def _parse_columns(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
-    known = {column: column for column in SCHEMA.names}
+    known = {column: column for column in COLUMNS}
     for name in names:
         if name not in known:
             raise InvalidOptionError(f"There is no column {name!r} {did_you_mean(name.lower(), known)}.")

@@ -22,6 +22,7 @@ from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import InvalidOptionError, JMSError, StoreError
 from jmsjca.log_records import get_logger
+from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.columns import ColumnBuilder, key_reader
 from jmsjca.spark.connections import Lease, leased
 from jmsjca.spark.decisions import resolve_duplicates
@@ -102,9 +103,17 @@ class PartitionReader:
         options: The options of the source.
         partition: The partition to read.
         clock: The clock for the time that the partition stays open.
+        body: The columns that come out of the bodies; None without them.
     """
 
-    def __init__(self, options: SparkOptions, partition: JmsPartition, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        options: SparkOptions,
+        partition: JmsPartition,
+        clock: Clock = SYSTEM_CLOCK,
+        *,
+        body: BodyColumns | None = None,
+    ) -> None:
         self._options = options
         self._clock = clock
         self._counted = partition.counted
@@ -113,7 +122,7 @@ class PartitionReader:
         self._part = partition.part
         self._quota = partition.quota
         self._staging = Staging(options.staging(), partition.gen)
-        self._columns = ColumnBuilder(options.columns, key_reader(options.dedupKey))
+        self._columns = ColumnBuilder(options.columns, key_reader(options.dedupKey), body)
 
     def read(self) -> Iterator[Any]:
         """Yield the partition's rows as Arrow batches; the same ones in every replay.
@@ -158,16 +167,18 @@ class PartitionReader:
             StoreError: The file is damaged, or has other columns, because the option was changed meanwhile.
         """
         staged = self._staging.content(self._part)
-        names = staged.table.column_names
-        if names != list(self._options.columns):
-            missing = sorted(set(self._options.columns) - set(names))
+        names, wanted = staged.table.column_names, self._columns.schema
+        if staged.table.schema != wanted:
+            found = {field.name: field.type for field in staged.table.schema}
+            missing = sorted(field.name for field in wanted if found.get(field.name) != field.type)
             if missing:
                 raise StoreError(
                     f"Epoch {self._part.epoch} was staged with the columns {', '.join(names)}, and is processed again"
-                    f" with others: {', '.join(missing)} cannot be read, because the messages are settled. Start the"
-                    " query with its earlier option 'columns' until this batch is committed, and change it then."
+                    f" with others, or with other types: {', '.join(missing)} cannot be read, because the messages are"
+                    " settled. Start the query with its earlier columns until this batch is committed, and change them"
+                    " then."
                 )
-            return replace(staged, table=staged.table.select(list(self._options.columns)))
+            return replace(staged, table=staged.table.select(wanted.names))
         return staged
 
     def _claim(self) -> None:

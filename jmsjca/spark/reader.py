@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from jmsjca import spi
 from jmsjca.errors import StoreError
 from jmsjca.log_records import get_logger
+from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, Offset, Progress, plan_shares
 from jmsjca.spark.options import SparkOptions
@@ -34,13 +35,15 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Args:
         options: The options of the source.
+        body: The columns that come out of the bodies; None without them.
 
     Raises:
         InvalidOptionError: The destination or the staging location is missing, or a topic has no subscription.
     """
 
-    def __init__(self, options: SparkOptions) -> None:
+    def __init__(self, options: SparkOptions, body: BodyColumns | None = None) -> None:
         self._origin = Origin(options.described, options.stagingName)
+        self._body = body
         self._options = options
         self._location = options.staging()
         self._monitor = QueueMonitor(options)
@@ -135,7 +138,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of a partition as Arrow batches, on an executor."""
         assert isinstance(partition, JmsPartition)  # noqa: S101  # Spark passes the planned partitions
-        return PartitionReader(self._options, partition).read()
+        return PartitionReader(self._options, partition, body=self._body).read()
 
     def commit(self, end: dict[str, Any]) -> None:
         """Remove files that no replay needs. Spark may call this late or skip it; the next call compensates."""

@@ -18,11 +18,13 @@ from jmsjca.messages import (
     Int,
     Long,
     Message,
+    Properties,
     Short,
     TextMessage,
 )
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.schema import SCHEMA
+from jmsjca.spark.schema import COLUMNS
+from jmsjca.spark.variants import decode_object
 
 __all__ = ["RowEncoder", "RowIds", "SendOptions"]
 
@@ -52,10 +54,12 @@ _COLUMN_TYPES = {
     "group_id": {"string"},
     "group_sequence": _INTEGERS,
     "duplicate_id": {"string"} | _INTEGERS,
+    "typed_properties": {"variant"},
 }
 _KNOWN = {"properties", *_COLUMN_TYPES}
-_IGNORED = {field.name for field in SCHEMA.fields} - _KNOWN  # so that rows that were read can be written unchanged
-_GROUP = {"JMSXGroupID": "group_id", "JMSXGroupSeq": "group_sequence"}
+_IGNORED = set(COLUMNS) - _KNOWN  # so that rows that were read can be written unchanged
+_SEQUENCE = "JMSXGroupSeq"
+_GROUP = {"JMSXGroupID": "group_id", _SEQUENCE: "group_sequence"}
 _SEND_OPTIONS = ("priority", "delivery_mode", "time_to_live", "delivery_delay")
 _PLACES = {"_epoch", "_partition", "_seq"}
 _MAX_IDS = 1_000_000  # ids take about 150 MB then, and no broker recognises so many
@@ -74,7 +78,8 @@ class RowEncoder:
     """Converts rows to messages.
 
     The body is the column ``text`` (string) or ``body`` (string or binary); ``properties`` is a map, or a struct with
-    typed fields; ``duplicate_id`` identifies a row that is written again.
+    typed fields, and ``typed_properties`` takes its place where it is not null; ``duplicate_id`` identifies a row that
+    is written again.
 
     Args:
         schema: The columns of the table.
@@ -132,8 +137,7 @@ class RowEncoder:
         message.type = row.get("type")
         reply_to = row.get("reply_to")
         message.reply_to = None if reply_to is None else self._parse_destination(reply_to)
-        for name, value in self._properties(row.get("properties")):
-            message.properties[name] = value
+        message.properties = self._properties(row)
         for name, column in _GROUP.items():
             if row.get(column) is not None:
                 message.properties[name] = row[column]
@@ -170,9 +174,13 @@ class RowEncoder:
             return TextMessage(text)
         return TextMessage(body) if self._types.get("body") == "string" else BytesMessage(body)
 
-    def _properties(self, values: Mapping[str, Any] | list[tuple[str, Any]] | None) -> list[tuple[str, object]]:
-        pairs = values.items() if isinstance(values, Mapping) else values or []
-        return [(name, self._typed_value(name, value)) for name, value in pairs if value is not None]
+    def _properties(self, row: Mapping[str, Any]) -> Properties:
+        values, typed = row.get("properties"), row.get("typed_properties")
+        if typed is not None:
+            return _as_received(decode_object(**typed))
+        if isinstance(values, Mapping):  # a struct, whose names are those of the job
+            return Properties({n: self._typed_value(n, value) for n, value in values.items() if value is not None})
+        return _as_received({name: self._typed_value(name, value) for name, value in values or () if value is not None})
 
     def _parse_destination(self, text: str) -> Destination:
         """Return a destination from "queue:orders"; tables name few destinations in many rows."""
@@ -212,6 +220,14 @@ class RowIds:
             return f"{self._prefix}/{uuid.uuid4().hex}"
         self._seen[digest] = before + 1
         return f"{self._prefix}/{digest.hex()}/{before}"
+
+
+def _as_received(values: Mapping[str, Any]) -> Properties:
+    """Return properties as they were read: their names need not be identifiers. Those of the provider are left out."""
+    found = {name: value.hex() if isinstance(value, bytes) else value for name, value in values.items()}
+    if _SEQUENCE in found and found[_SEQUENCE] is not None:
+        found[_SEQUENCE] = Int(found[_SEQUENCE])
+    return Properties(Properties.received(found))
 
 
 def _check_columns(types: Mapping[str, str]) -> None:

@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
+from uuid import UUID
 
 import pytest
+from spark_schemas import schema_of
 
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import MessageFormatError
@@ -22,9 +24,13 @@ from jmsjca.messages import (
     TextMessage,
 )
 from jmsjca.spark.columns import ColumnBuilder, key_reader
+from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.part_file import StagedPart
+from jmsjca.spark.read_schema import plan_columns
 from jmsjca.spark.schema import ARROW_SCHEMA, SCHEMA
+from jmsjca.spark.variants import decode_object
 
+JSON_OF_MAP = '{"a":1,"b":"é\\n","c":null,"d":0.5,"e":true,"f":"/w=="}'
 PLACE = {"_epoch": 7, "_partition": 3, "_seq": 0}
 
 
@@ -131,12 +137,87 @@ def test_the_body_is_text_or_bytes_or_none() -> None:
     assert [(row["text"], row["body"]) for row in found] == [("t", None), (None, b"b"), (None, None), (None, None)]
 
 
-@pytest.mark.parametrize("message", [MapMessage({"a": 1}), StreamMessage([1]), ObjectMessage([1])])
-def test_a_body_of_values_is_given_as_it_came(message: Message) -> None:
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (MapMessage({"a": 1, "b": "é\n", "c": None, "d": Float(0.5), "e": True, "f": b"\xff"}), JSON_OF_MAP),
+        (MapMessage({}), "{}"),
+        (StreamMessage([Byte(1), "x", Double("NaN"), Float("-Infinity")]), '[1,"x","NaN","-Infinity"]'),
+        (ObjectMessage.from_data({"a": [1, {"b": UUID(int=1)}]}), f'{{"a":[1,{{"b":"{UUID(int=1)}"}}]}}'),
+        (ObjectMessage.from_data("x"), '"x"'),
+        (ObjectMessage([1]), None),  # to unpickle it could run any code
+        (ObjectMessage(), None),
+    ],
+)
+def test_a_body_of_values_is_json_beside_its_bytes(message: Message, text: str | None) -> None:
     delivery = Whole(message)
     delivery.raw = b"as it came"
     (row,) = staged(delivery).table.to_pylist()
-    assert (row["text"], row["body"]) == (None, b"as it came")
+    assert (row["text"], row["body"], row["error"]) == (text, b"as it came", None)
+    assert staged(delivery, names=["text"]).table.to_pylist() == [{"text": text}]
+    assert staged(delivery, names=["body"]).table.to_pylist() == [{"body": b"as it came"}]
+
+
+@pytest.mark.parametrize("data", [{(1, 2): "x"}, [{1}], "half \ud800"])
+def test_a_body_without_json_form(data: object) -> None:
+    delivery = Whole(ObjectMessage.from_data(data))
+    delivery.raw = b"as it came"
+    (row,) = staged(delivery).table.to_pylist()
+    assert (row["text"], row["body"], bool(row["error"])) == (None, b"as it came", True)
+
+
+def typed(*messages: Any, kinds: dict[str, str] | None = None, names: Any = ("body", "error")) -> list[dict[str, Any]]:
+    """The rows of deliveries with columns of their bodies."""
+    schema = schema_of(**(kinds or {"amount": "int", "region": "string"}))
+    given = SparkOptions.parse({"url": "embedded:///x/y.db", "destination": "orders"})
+    _, body = plan_columns(schema, given, streaming=False)
+    builder = ColumnBuilder([*schema.names, *names], key_reader("JMSMessageID"), body)
+    builder.extend(m if not isinstance(m, Message) else Whole(m) for m in messages)
+    return builder.staged(7, 3, set()).table.to_pylist()
+
+
+def test_bodies_are_columns() -> None:
+    messages = [TextMessage('{"amount": 1, "region": "EU"}'), BytesMessage(b'{"amount": 2}'), MapMessage({"amount": 3})]
+    rows = typed(*messages, names=["error", "text"])
+    assert [(row["amount"], row["region"], row["error"]) for row in rows] == [
+        (1, "EU", None),
+        (2, None, None),
+        (3, None, None),
+    ]
+    assert [row["text"] for row in rows] == ['{"amount": 1, "region": "EU"}', None, '{"amount":3}']
+
+
+def test_a_body_that_does_not_fit_keeps_its_bytes() -> None:
+    pickled = Whole(ObjectMessage([1]))
+    pickled.raw = b"pickle"
+    bad = [TextMessage("é"), BytesMessage(b"\xff"), pickled, Message(), Broken()]
+    rows = typed(TextMessage('{"amount": 1}'), *bad, TextMessage('{"amount": 2}'))
+    assert [row["amount"] for row in rows] == [1, None, None, None, None, None, 2]
+    assert [row["body"] for row in rows] == [None, "é".encode(), b"\xff", b"pickle", None, b"\xff\x00", None]
+    assert [bool(row["error"]) for row in rows] == [False, True, True, True, True, True, False]
+    assert rows[3]["error"] == "The body does not fit the columns: it is an object, and no plain data."
+    assert rows[5]["error"] == "no such kind"
+
+
+def test_a_header_and_a_body_that_do_not_fit() -> None:
+    unstorable = with_header("type", "half \ud800")
+    unstorable.message.body = '{"amount": 1}'
+    rows = typed(TextMessage('{"amount": 1}'), unstorable, TextMessage("x"), names=["type", "body", "error"])
+    assert [(row["amount"], row["body"]) for row in rows] == [(1, None), (None, b"raw"), (None, b"x")]
+    assert [row["error"] and row["error"][:28] for row in rows] == [
+        None,
+        "The message does not fit the",
+        "The body does not fit the co",
+    ]
+
+
+def test_typed_properties_keep_their_types() -> None:
+    properties = {"n": Short(1), "x": Float(0.5), "s": "é", "b": True}
+    rows = staged(Whole(TextMessage("", properties=properties)), Broken(), names=["typed_properties"]).table.to_pylist()
+    found = decode_object(**rows[0]["typed_properties"])
+    assert found == properties
+    assert [type(value) for value in found.values()] == [bool, Short, str, Float]
+    assert rows[1] == {"typed_properties": None}
 
 
 def test_times_are_told_in_utc() -> None:

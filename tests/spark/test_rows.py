@@ -19,13 +19,15 @@ from pyspark.sql.types import (
     StringType,
     StructType,
     TimestampType,
+    VariantType,
 )
 
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import InvalidDestinationError, InvalidOptionError, MessageFormatError
-from jmsjca.messages import BytesMessage, Message, TextMessage, type_name
+from jmsjca.messages import BytesMessage, Float, Int, Message, Short, TextMessage, type_name
 from jmsjca.spark.rows import RowEncoder
 from jmsjca.spark.schema import SCHEMA
+from jmsjca.spark.variants import encode_object
 
 TEXT, BINARY = StringType(), BinaryType()
 
@@ -135,6 +137,38 @@ def test_what_was_read_can_be_written() -> None:
     row = {field.name: None for field in SCHEMA.fields} | {"text": "t", "priority": 9, "message_id": "ID:1"}
     message, priority = RowEncoder(SCHEMA).message(row)
     assert (message.body, priority, message.message_id) == ("t", 9, None)
+
+
+MAP = {"text": TEXT, "properties": MapType(TEXT, TEXT)}
+
+
+def test_a_map_has_the_names_of_received_messages() -> None:
+    names = ["x-opt.key", "order", "null", "é è", "JMSFoo", "_AMQ_DUPL_ID", ""]
+    message = encode(MAP, text="", properties=[(name, "x") for name in names])
+    assert list(message.properties) == names
+    message.properties["more"] = 1  # of the sink
+
+
+def test_properties_of_the_provider_are_left_out() -> None:
+    pairs = [("JMSXDeliveryCount", "2"), ("JMSXUserID", "me"), ("JMSXGroupID", "g"), ("JMSXGroupSeq", "7")]
+    message = encode(MAP, text="", properties=pairs)
+    assert message.properties == {"JMSXGroupID": "g", "JMSXGroupSeq": 7}
+    assert type_name(message.properties["JMSXGroupSeq"]) == "int"
+
+
+def test_a_struct_has_names_that_a_sender_may_set() -> None:
+    with pytest.raises(MessageFormatError, match="x-y"):
+        encode({"text": TEXT, "properties": StructType().add("x-y", TEXT)}, text="", properties={"x-y": "1"})
+
+
+def test_typed_properties_take_the_place_of_texts() -> None:
+    columns = MAP | {"typed_properties": VariantType()}
+    typed = {"n": Short(1), "x-y": Float(0.5), "b": True, "raw": b"\xff", "none": None, "JMSXGroupSeq": Int(3)}
+    message = encode(columns, text="", properties=[("n", "1")], typed_properties=encode_object(typed))
+    assert message.properties == typed | {"raw": "ff"}
+    assert [type_name(message.properties[name]) for name in ("n", "x-y", "JMSXGroupSeq")] == ["short", "float", "int"]
+    message = encode(columns, text="", properties=[("n", "1")], typed_properties=None)
+    assert message.properties == {"n": "1"}
 
 
 def test_headers() -> None:

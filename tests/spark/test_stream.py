@@ -284,11 +284,6 @@ def test_a_stream_needs_a_staging_location(spark, broker):
         run(frame.writeStream.format("noop").option("checkpointLocation", str(broker.folder / "checkpoint")))
 
 
-def test_a_schema_of_the_user_is_refused(spark, broker):
-    with pytest.raises(Exception, match="schema of its own"):
-        spark.read.format("jms").schema("text string").options(**broker.given()).load().collect()
-
-
 def test_nothing_is_overwritten(spark, broker):
     with pytest.raises(Exception, match="append"):
         spark.range(1).selectExpr("'x' AS text").write.format("jms").options(**broker.sink()).mode("overwrite").save()
