@@ -2,10 +2,11 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from math import isfinite
+from typing import Any, cast
 from uuid import UUID
 
 from jmsjca.errors import MessageFormatError
@@ -43,12 +44,12 @@ def _encode(value: Any) -> str:
 
 
 def _with_finite_numbers(value: Any) -> Any:
-    if isinstance(value, float) and not -float("inf") < value < float("inf"):
-        return str(value).replace("inf", "Infinity").replace("nan", "NaN")
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value).replace("inf", "Infinity").replace("nan", "NaN")
     if isinstance(value, Mapping):
-        return {name: _with_finite_numbers(each) for name, each in value.items()}
+        return {name: _with_finite_numbers(each) for name, each in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_with_finite_numbers(each) for each in value]
+        return [_with_finite_numbers(each) for each in cast("Sequence[Any]", value)]
     return value
 
 
@@ -57,7 +58,7 @@ def _jsonable(value: Any) -> object:
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
     if isinstance(value, Mapping):
-        return dict(value)
+        return dict(cast("Mapping[Any, Any]", value))
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, UUID | Decimal):

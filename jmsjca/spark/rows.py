@@ -170,7 +170,7 @@ class RowEncoder:
 
     def _body(self, row: dict[str, Any]) -> Message:
         text, body = row.get("text"), row.get("body")
-        if text is not None or "body" not in self._types:
+        if text is not None or "body" not in self._types or (body is None and "text" in self._types):
             return TextMessage(text)
         return TextMessage(body) if self._types.get("body") == "string" else BytesMessage(body)
 
@@ -179,7 +179,8 @@ class RowEncoder:
         if typed is not None:
             return _as_received(decode_object(**typed))
         if isinstance(values, Mapping):  # a struct, whose names are those of the job
-            return Properties({n: self._typed_value(n, value) for n, value in values.items() if value is not None})
+            struct = cast("Mapping[str, Any]", values)
+            return Properties({n: self._typed_value(n, value) for n, value in struct.items() if value is not None})
         return _as_received({name: self._typed_value(name, value) for name, value in values or () if value is not None})
 
     def _parse_destination(self, text: str) -> Destination:

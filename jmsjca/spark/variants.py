@@ -31,7 +31,7 @@ _KINDS: dict[int, type] = {code: kind for kind, code in _CODES.items()}
 _DECIMALS = {8 << 2: 4, 9 << 2: 8, 10 << 2: 16}  # of the numbers of other programs: the sizes without the scale
 
 
-def encode_object(values: Mapping[str, Any]) -> dict[str, bytes]:
+def encode_object(values: Mapping[str, object]) -> dict[str, bytes]:
     """Return named values as an object.
 
     Args:

@@ -53,6 +53,7 @@ def encode(columns: dict[str, DataType], **row: Any) -> Message:
         ({"body": BINARY}, {"body": None}, BytesMessage, None),
         ({"text": TEXT, "body": BINARY}, {"text": "t", "body": None}, TextMessage, "t"),
         ({"text": TEXT, "body": BINARY}, {"text": "", "body": None}, TextMessage, ""),
+        ({"text": TEXT, "body": BINARY}, {"text": None, "body": None}, TextMessage, None),
         ({"text": TEXT, "body": BINARY}, {"text": None, "body": b"b"}, BytesMessage, b"b"),
     ],
 )

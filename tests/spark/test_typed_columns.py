@@ -104,15 +104,10 @@ def test_records_of_csv_are_columns(spark, broker):
     assert (bytes(rows[1].body), "column id" in rows[1].error) == (b"x,y,", True)
 
 
-@pytest.mark.parametrize("schema", ["amount INT", "amount MAP<STRING, INT>, body BINARY, error STRING"])
-def test_what_cannot_be_is_refused_before_the_query_runs(spark, broker, schema):
-    frame = spark.readStream.format("jms").schema(schema).options(**broker.given()).load()
-    send(broker, TextMessage("{}"))
-    with pytest.raises(Exception, match=r"add body BINARY|from_json"):
-        frame.writeStream.format("noop").option(
-            "checkpointLocation", str(broker.folder / "c")
-        ).start().awaitTermination()
-    assert broker.depth().ready == 1
+def test_what_cannot_be_is_refused_before_the_query_runs(spark, broker):
+    schema = "amount MAP<STRING, INT>, body BINARY, error STRING"
+    with pytest.raises(Exception, match="from_json"):
+        spark.read.format("jms").schema(schema).options(**broker.given()).load().collect()
 
 
 def odd_messages():

@@ -30,7 +30,8 @@ def type_of(kind: str) -> t.DataType:
     if name == "array":
         return t.ArrayType(type_of(inner))
     if name == "map":
-        return t.MapType(*(type_of(each) for each in _split(inner)))
+        key, value = _split(inner)
+        return t.MapType(type_of(key), type_of(value))
     if name == "struct":
         return t.StructType([t.StructField(*_field(each)) for each in _split(inner)])
     if kind.startswith("decimal("):
