@@ -2,11 +2,11 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from math import isfinite
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from jmsjca.errors import MessageFormatError
@@ -44,12 +44,12 @@ def _encode(value: Any) -> str:
 
 
 def _with_finite_numbers(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if isfinite(value) else str(value).replace("inf", "Infinity").replace("nan", "NaN")
-    if isinstance(value, Mapping):
-        return {name: _with_finite_numbers(each) for name, each in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_with_finite_numbers(each) for each in cast("Sequence[Any]", value)]
+    if issubclass(type(value), Mapping):
+        return {name: _with_finite_numbers(each) for name, each in value.items()}
+    if issubclass(type(value), list | tuple):
+        return [_with_finite_numbers(each) for each in value]
+    if isinstance(value, float) and not isfinite(value):
+        return str(value).replace("inf", "Infinity").replace("nan", "NaN")
     return value
 
 
@@ -57,8 +57,8 @@ def _jsonable(value: Any) -> object:
     """Return a value that `json` knows for one that it does not know."""
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[Any, Any]", value))
+    if issubclass(type(value), Mapping):
+        return dict(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, UUID | Decimal):
