@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from spark_schemas import schema_of
 
 from jmsjca import spi
 from jmsjca.errors import (
@@ -22,6 +23,7 @@ from jmsjca.spark import connections, partition
 from jmsjca.spark.connections import Lease, close_connections
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
+from jmsjca.spark.read_schema import plan_columns
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
 FIRST, SECOND, NEXT = EpochPartition(1, 0), EpochPartition(1, 1), EpochPartition(2, 0)
@@ -454,3 +456,20 @@ def test_an_endless_flow_ends_with_the_batch_timeout() -> None:
     received, seconds = open_for(Inflow(1, 1e-7), 10**9, counted=True, batchTimeout=0.01)
     assert received
     assert seconds < 10
+
+
+def test_a_batch_is_processed_again_with_the_types_that_it_was_staged_with(broker: Any) -> None:
+    broker.send('{"amount": 1}', "x")
+    broker.staging("g", FIRST.epoch)
+
+    def read(kind: str) -> list[dict[str, Any]]:
+        schema = schema_of(amount=kind, body="binary", error="string")
+        options, body = plan_columns(schema, broker.options(), streaming=True)
+        reader = PartitionReader(options, JmsPartition("g", FIRST, 100), body=body)
+        return [row for batch in reader.read() for row in batch.to_pylist()]
+
+    first = read("int")
+    assert [(row["amount"], row["body"], bool(row["error"])) for row in first] == [(1, None, False), (None, b"x", True)]
+    assert read("int") == first
+    with pytest.raises(StoreError, match="other types: amount cannot be read"):
+        read("string")
