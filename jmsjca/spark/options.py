@@ -231,8 +231,6 @@ class SparkOptions:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
         if self.prefetchEpochs > 1:
             raise InvalidOptionError(f"The option 'prefetchEpochs' must be 0 or 1, not {self.prefetchEpochs}.")
-        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
-            raise InvalidOptionError(f"The option 'delimiter' must be one character, not {self.delimiter!r}.")
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InvalidOptionError(
@@ -329,6 +327,12 @@ def _parse_columns(text: str) -> tuple[str, ...]:
     return names
 
 
+def _parse_delimiter(text: str) -> str:
+    if len(text) != 1 or text in '"\r\n':
+        raise InvalidOptionError(f"The option 'delimiter' must be one character, not {text!r}.")
+    return text
+
+
 _UNITS = {"ms": 0.001, "s": 1.0} | {
     name + plural: seconds
     for name, seconds in {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}.items()
@@ -377,6 +381,7 @@ def _parse_folder(text: str) -> str:
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
     "credentials": parse_credentials,
     "columns": _parse_columns,
+    "delimiter": _parse_delimiter,
     "destinations": _parse_names,
     "maxBytesPerBatch": _parse_size,
     "stagingLocation": _parse_folder,

@@ -9,6 +9,7 @@ that finds a plan returns it as the next offset, in this run or after a crash: n
 import threading
 
 from jmsjca.log_records import get_logger
+from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.epochs import AvailableNowLimit, Offset, plan_shares
 from jmsjca.spark.options import SparkOptions
@@ -35,6 +36,7 @@ class Prefetch:
         monitor: The monitor of the queues; nothing else uses it until the prefetch has ended.
         current: The epoch that Spark works on.
         available_now: The end of the run; None if it has none. It does not change until the prefetch has ended.
+        body: The columns that come out of the bodies; None without them.
 
     Attributes:
         plan: The plan of the epoch, once it is recorded.
@@ -47,7 +49,10 @@ class Prefetch:
         monitor: QueueMonitor,
         current: Offset,
         available_now: AvailableNowLimit | None = None,
+        *,
+        body: BodyColumns | None = None,
     ) -> None:
+        self._body = body
         self._options = options
         self._staging = staging
         self._monitor = monitor
@@ -77,7 +82,7 @@ class Prefetch:
             for partition in plan_partitions(self._options, plan, plan.epoch):
                 if self._ended.is_set():
                     return
-                PartitionReader(self._options, partition).stage()
+                PartitionReader(self._options, partition, body=self._body).stage()
         except Exception as error:  # noqa: BLE001  # it is only an early attempt
             logger.warning(
                 "Epoch %d was not prefetched completely, its tasks receive the rest: %s", self._current.epoch + 1, error

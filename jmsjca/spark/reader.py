@@ -166,7 +166,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Begin to stage the next epoch, if the option says so. Spark works on the current one now."""
         limit = self._available_now
         if self._options.prefetchEpochs and self._prefetch is None and (limit is None or limit.is_counted):
-            self._prefetch = Prefetch(self._options, self._staged(current), self._monitor, current, limit)
+            staging = self._staged(current)
+            self._prefetch = Prefetch(self._options, staging, self._monitor, current, limit, body=self._body)
             self._prefetch.start()
 
     def _end_prefetch(self) -> Prefetch | None:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from spark_schemas import schema_of
 
 from jmsjca import Queue, TextMessage
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, StoreError
@@ -16,6 +17,8 @@ from jmsjca.spark import connections, partition
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.epochs import Offset, Share
 from jmsjca.spark.prefetch import Prefetch
+from jmsjca.spark.read_schema import plan_columns
+from jmsjca.spark.reader import JmsStreamReader
 from jmsjca.spark.repair import repair
 from jmsjca.spark.staging import EpochPartition, Staging
 from tests.spark import crashing_prefetch
@@ -389,3 +392,17 @@ def test_several_queues_share_an_epoch_that_is_staged_ahead(broker, driver) -> N
     second = made.batch()
     assert sorted(first + second) == [*"abcdefgh"]
     assert len(second) == 4
+
+
+def test_typed_columns_are_staged_ahead(broker, driver) -> None:
+    made = driver()
+    schema = schema_of(amount="int", text="string", body="binary", error="string")
+    made.reader = JmsStreamReader(*plan_columns(schema, made.reader._options, streaming=True))
+    broker.send(*(f'{{"amount": {n}}}' for n in range(7)), "x")
+    assert len(made.batch()) == 4
+    await_prefetch(made)
+    assert len(staging_of(made).published(2)) == 2
+    end = made.next()
+    planned = made.reader.partitions(made.offset, end)
+    rows = [row for part in planned for batch in made.reader.read(part) for row in batch.to_pylist()]
+    assert [(row["amount"], row["body"]) for row in rows] == [(4, None), (5, None), (6, None), (None, b"x")]
