@@ -20,8 +20,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from jmsjca import ConnectionFactory, Queue
@@ -123,7 +123,7 @@ class Bench:
             query.stop()
         if len(took) != batches:
             raise SystemExit(f"{source}: {len(took)} of {batches} batches had a row; the figures mean nothing.")
-        return statistics.median(took[WARM_UP:]) / 1000
+        return float(statistics.median(took[WARM_UP:])) / 1000
 
     def _jms(self, queue: Queue, **options: object) -> DataFrame:
         staging = self._folder / f"staging-{queue.name}"
