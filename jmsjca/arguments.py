@@ -4,9 +4,11 @@ A check runs where a value is given, so that a mistake shows in the line that ma
 """
 
 import difflib
+import sys
 import threading
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from jmsjca.errors import ArgumentTypeError, InvalidArgumentError, InvalidAttributeError, JMSError
@@ -224,10 +226,20 @@ def _check_attribute(kind: type, name: str) -> None:
         raise InvalidAttributeError(
             f"{name} of a {kind.__name__} cannot be set; it is given when the object is created."
         )
-    if found is None and not any(name in vars(base).get("__annotations__", {}) for base in kind.__mro__):
+    if found is None and not any(name in _annotated(base) for base in kind.__mro__):
         raise InvalidAttributeError(
             f"A {kind.__name__} has no attribute {name!r:.100} {_known_attributes(kind, name)}."
         )
+
+
+@cache
+def _annotated(kind: type) -> frozenset[str]:
+    """Return the names that the body of a class annotates. Python 3.14 has no dictionary of them in the class."""
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format, get_annotations  # noqa: PLC0415  # of Python 3.14
+
+        return frozenset(get_annotations(kind, format=Format.FORWARDREF))
+    return frozenset(vars(kind).get("__annotations__", ()))
 
 
 def _known_attributes(kind: type, name: str) -> str:
