@@ -20,7 +20,7 @@ _MAX_REASON = 300  # characters
 
 
 class MisfitError(ValueError):
-    """A body does not fit the columns; the text says why."""
+    """A body does not fit the columns; the text gives the reason."""
 
 
 class BodyColumns(ABC):

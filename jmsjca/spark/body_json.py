@@ -1,4 +1,4 @@
-"""Bodies of JSON as columns: each body is an object, whose members are the columns."""
+"""Bodies of JSON as columns: each body is an object, and its members are the columns."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -248,7 +248,7 @@ class ColumnBuilder:
         return pa.RecordBatch.from_arrays([arrays[name] for name in self._names], schema=self._unplaced)
 
     def _read_bodies(self) -> dict[str, Any]:
-        """Return the columns that come out of the bodies. A row whose body does not fit keeps the bytes of it."""
+        """Return the columns that come out of the bodies. If a body does not fit, its row keeps the bytes of it."""
         if self._body is None:
             return {}
         bodies = [

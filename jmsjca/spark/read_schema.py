@@ -64,8 +64,8 @@ def plan_columns(
     missing = [name for name in _NEEDED if name not in schema.names]
     if streaming and missing:
         raise InvalidOptionError(
-            "A message whose body does not fit the columns is a row with its bytes in 'body' and the reason in 'error'."
-            " Without these columns it would be lost, because a stream takes it off the queue: add"
+            "A message with a body that does not fit the columns is a row with its bytes in 'body' and the reason in"
+            " 'error'. Without these columns it would be lost, because a stream takes it off the queue: add"
             f" {', '.join(f'{name} {COLUMNS[name].dataType.simpleString().upper()}' for name in missing)} to"
             " .schema(…)."
         )

@@ -178,7 +178,7 @@ class RowEncoder:
         values, typed = row.get("properties"), row.get("typed_properties")
         if typed is not None:
             return _as_received(decode_object(**typed))
-        if isinstance(values, Mapping):  # a struct, whose names are those of the job
+        if isinstance(values, Mapping):  # a struct: its names are those of the job
             struct = cast("Mapping[str, Any]", values)
             return Properties({n: self._typed_value(n, value) for n, value in struct.items() if value is not None})
         return _as_received({name: self._typed_value(name, value) for name, value in values or () if value is not None})

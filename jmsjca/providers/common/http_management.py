@@ -69,7 +69,7 @@ class HTTPManagement:
 
         Args:
             method: The method of HTTP.
-            path: What follows the path of the URL: percent-encoded, with the query.
+            path: The rest after the path of the URL: percent-encoded, with the query.
             body: A value that is sent as JSON; None for none.
             expected: The statuses that are no error.
 

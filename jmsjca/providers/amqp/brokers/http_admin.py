@@ -1,4 +1,4 @@
-"""Brokers over AMQP 1.0 whose management is reached over HTTP: ActiveMQ Classic and RabbitMQ."""
+"""Brokers over AMQP 1.0 that are managed over HTTP: ActiveMQ Classic and RabbitMQ."""
 
 from collections.abc import Callable
 from dataclasses import replace
