@@ -1,4 +1,7 @@
-"""A Spark cluster on this machine: a master and two workers, on two loopback addresses, so that they are two hosts."""
+"""A Spark cluster on this machine: a master and two workers, on two loopback addresses, so that they are two hosts.
+
+And a server of Spark Connect.
+"""
 
 import os
 import subprocess
@@ -14,6 +17,7 @@ from brokers.ports import free_ports
 from spark_session import java_home
 
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
+CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 HOSTS = ("127.0.0.1", "127.0.0.2")
 START_SECONDS = 120
 
@@ -32,12 +36,37 @@ def spark_cluster(folder: Path) -> Iterator[str]:
         _await(folder / "master.log", "Registering worker", len(HOSTS), started)
         yield url
     finally:
-        for process in started:
-            with suppress(psutil.NoSuchProcess):
-                for each in (*process.children(recursive=True), process):
-                    with suppress(psutil.NoSuchProcess):
-                        each.kill()
-            process.wait()
+        _end(started)
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """Start a server of Spark Connect, which is a driver with executors in it, and yield its URL."""
+    port, started = next(free_ports()), list[psutil.Popen]()
+    settings = {
+        "spark.master": "local[2]",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": HOSTS[0],
+        "spark.driver.bindAddress": HOSTS[0],
+        "spark.connect.grpc.binding.address": HOSTS[0],
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    given = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
+    try:
+        started.append(_start(folder, "connect", "org.apache.spark.deploy.SparkSubmit", *given, "--class", CONNECT))
+        _await(folder / "connect.log", "Spark Connect server started", 1, started)
+        yield f"sc://{HOSTS[0]}:{port}"
+    finally:
+        _end(started)
+
+
+def _end(started: list[psutil.Popen]) -> None:
+    for process in started:
+        with suppress(psutil.NoSuchProcess):
+            for each in (*process.children(recursive=True), process):
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+        process.wait()
 
 
 def _start(folder: Path, name: str, kind: str, *options: str) -> psutil.Popen:
@@ -45,7 +74,7 @@ def _start(folder: Path, name: str, kind: str, *options: str) -> psutil.Popen:
     environment = os.environ | {
         "SPARK_HOME": str(home),
         "JAVA_HOME": java_home(),
-        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_MEMORY": "1g" if name == "connect" else "256m",
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_DIRS": str(folder),
     }
@@ -60,5 +89,5 @@ def _await(log: Path, line: str, times: int, started: list[psutil.Popen]) -> Non
     deadline = time.monotonic() + START_SECONDS
     while log.read_text(errors="replace").count(line) < times:
         if time.monotonic() > deadline or any(process.poll() is not None for process in started):
-            raise RuntimeError(f"The cluster did not start; its master said:\n{log.read_text(errors='replace')}")
+            raise RuntimeError(f"Spark did not start; it said:\n{log.read_text(errors='replace')}")
         time.sleep(0.1)

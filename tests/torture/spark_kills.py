@@ -1,0 +1,246 @@
+"""Kills processes of a real Spark that reads a queue into Parquet: each message becomes a row once.
+
+``python -m tests.torture.spark_kills --messages 20000 --kills 100 embedded artemis-amqp``
+
+Spark runs in processes of its own. While messages come, one of its Python processes is killed at random: a worker of a
+task, the one that plans the epochs, or the daemon that forks them. Every tenth time it is everything: driver, JVM and
+workers. At the end the query runs until the queue is empty.
+
+``--source acknowledging`` is a control: a source that acknowledges on receipt, and must lose messages.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from jmsjca import ConnectionFactory, Queue, TextMessage
+from jmsjca.management.insight import Insight
+from tests.torture.spark_stream import FAILED, JMS, QUEUE, SOURCES
+
+__all__ = ["Report", "run"]
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 300.0
+EVERYTHING = 10  # every so many kills
+
+
+class Report(NamedTuple):
+    """One run."""
+
+    name: str
+    sent: int
+    rows: int
+    distinct: int
+    left: int
+    kills: Counter[str]
+    failed: int
+    seconds: float
+    seed: int
+
+    @property
+    def good(self) -> bool:
+        """True if each message is a row once."""
+        return self.sent == self.rows == self.distinct and not self.left
+
+    def __str__(self) -> str:
+        killed = ", ".join(f"{count} {what}" for what, count in sorted(self.kills.items()))
+        return (
+            f"{self.name}: {self.sent} sent, {self.rows} rows, {self.distinct} distinct, {self.left} left; "
+            f"{self.kills.total()} kills ({killed}), the query failed {self.failed} times"
+            f" ({self.seconds:.0f} s, seed {self.seed})"
+        )
+
+
+class Spark:
+    """The processes of Spark.
+
+    Args:
+        folder: The folder of the run.
+        url: The broker.
+        source: The data source.
+    """
+
+    def __init__(self, folder: Path, url: str, source: str) -> None:
+        self._folder = folder
+        self._command = [sys.executable, "-W", "ignore", "-m", "tests.torture.spark_stream", str(folder), url, source]
+        self._process: psutil.Popen | None = None
+
+    def start(self) -> None:
+        """Start the driver, unless it runs."""
+        if self._process is None or self._process.poll() is not None:
+            with (self._folder / "log").open("ab") as log:
+                self._process = psutil.Popen(self._command, cwd=ROOT, stdout=log, stderr=log)
+
+    def finish(self) -> dict[str, int]:
+        """Run the query until the queue is empty, and return the numbers of rows."""
+        command = [*self._command, "--finish"]
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=1800, check=True)
+        figures: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+        return figures
+
+    def kill_one(self, dice: random.Random) -> str | None:
+        """Kill a Python process below the JVM, and return what it was; None if there is none."""
+        workers = {process: kind for process in self._tree() if (kind := _kind(process))}
+        if not workers:
+            return None
+        victim = dice.choice(list(workers))
+        with suppress(psutil.NoSuchProcess):
+            victim.kill()
+            return workers[victim]
+        return None
+
+    def kill_everything(self) -> str:
+        """Kill driver, JVM and workers."""
+        tree = self._tree()
+        for process in tree:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(tree, timeout=PATIENCE)
+        return "everything"
+
+    def _tree(self) -> list[psutil.Process]:
+        if self._process is None or self._process.poll() is not None:
+            return []
+        with suppress(psutil.NoSuchProcess):
+            driver = psutil.Process(self._process.pid)
+            return [driver, *driver.children(recursive=True)]
+        return []
+
+
+def _kind(process: psutil.Process) -> str | None:
+    """Return what a process of Python is for; None for the driver and the JVM."""
+    with suppress(psutil.NoSuchProcess, IndexError):
+        words = " ".join(process.cmdline())
+        parent = process.parent()
+        if "pyspark.daemon" not in words:
+            return "planner" if "source_runner" in words or "pyspark.sql" in words else None
+        return "worker" if parent is not None and "pyspark.daemon" in " ".join(parent.cmdline()) else "daemon"
+    return None
+
+
+def run(name: str, url: str, folder: Path, *, messages: int, kills: int, seed: int, source: str = JMS) -> Report:
+    """Send messages and kill processes meanwhile.
+
+    Args:
+        name: The name of the broker, for the report.
+        url: The broker, which must know how many messages a queue has.
+        folder: An empty folder.
+        messages: How many messages are sent.
+        kills: How many kills.
+        seed: Which processes are killed; not when the scheduler runs them.
+        source: The data source.
+    """
+    began, dice, killed = time.monotonic(), random.Random(seed), Counter[str]()
+    spark, insight = Spark(folder, url, source), Insight(url)
+    sent = 0
+    try:
+        for number in range(1, kills + 1):
+            spark.start()
+            until = messages * number // kills
+            _send(url, range(sent, until))
+            _await_depth(insight, int((until - sent) * dice.random()), spark)
+            sent = until
+            threading.Event().wait(dice.uniform(0, 0.3))  # at any moment of a batch
+            killed[_kill(spark, dice, everything=number % EVERYTHING == 0)] += 1
+        killed[spark.kill_everything()] += 1
+        figures = spark.finish()
+    finally:
+        spark.kill_everything()
+    failed = (folder / FAILED).read_text().count("\n") if (folder / FAILED).exists() else 0
+    left = insight.queue_info(QUEUE).depth.total
+    return Report(
+        name, sent, **figures, left=left, kills=killed, failed=failed, seconds=time.monotonic() - began, seed=seed
+    )
+
+
+def _kill(spark: Spark, dice: random.Random, *, everything: bool) -> str:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        if everything:
+            return spark.kill_everything()
+        if kind := spark.kill_one(dice):
+            return kind
+        assert time.monotonic() < deadline, "Spark has no Python process"
+        threading.Event().wait(0.01)
+
+
+def _send(url: str, numbers: range) -> None:
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session(True) as session:
+        producer = session.create_producer(Queue(QUEUE))
+        for number in numbers:
+            producer.send(TextMessage(str(number)))
+        session.commit()
+
+
+def _await_depth(insight: Insight, depth: int, spark: Spark) -> None:
+    """Wait until no more than so many messages are left, as long as there is progress."""
+    least, deadline = None, time.monotonic() + PATIENCE
+    while (left := insight.queue_info(QUEUE).depth.total) > depth:
+        if least is None or left < least:
+            least, deadline = left, time.monotonic() + PATIENCE
+        assert time.monotonic() < deadline, f"{left} messages are left, and none is read"
+        spark.start()
+        threading.Event().wait(0.05)
+
+
+@contextmanager
+def broker(name: str, folder: Path) -> Iterator[str]:
+    """Start a broker, and yield its URL."""
+    if name == "embedded":
+        yield f"embedded://{folder}/broker.db"
+        return
+    from brokers import registry  # only with tests/support on the path
+
+    product, _, protocol = name.partition("-")
+    try:
+        yield registry.own(product).start().url(protocol)
+    finally:
+        registry.discard_own()
+
+
+def main() -> int:
+    """Print one line for each broker; 0 if each message is a row once."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=["embedded"], help="embedded, or a pair of a broker and a protocol")
+    parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
+    parser.add_argument("--source", choices=SOURCES, default=JMS)
+    given = parser.parse_args()
+    good = True
+    for name in given.names:
+        folder = Path(tempfile.mkdtemp(prefix="jmsjca-spark-kills-"))
+        with broker(name, folder) as url:
+            report = run(
+                name,
+                url,
+                folder,
+                messages=given.messages,
+                kills=given.kills,
+                seed=given.seed,
+                source=given.source,
+            )
+        print(report, flush=True)
+        good = good and report.good
+        if report.good:
+            shutil.rmtree(folder)
+        else:
+            print(f"Kept: {folder}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
