@@ -5,8 +5,6 @@
 Spark runs in processes of its own. While messages come, one of its Python processes is killed at random: a worker of a
 task, the one that plans the epochs, or the daemon that forks them. Every tenth time it is everything: driver, JVM and
 workers. At the end the query runs until the queue is empty.
-
-``--source acknowledging`` is a control: a source that acknowledges on receipt, and must lose messages.
 """
 
 import argparse
@@ -28,7 +26,7 @@ import psutil
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.management.insight import Insight
-from tests.torture.spark_stream import FAILED, JMS, QUEUE, SOURCES
+from tests.torture.spark_stream import FAILED, QUEUE
 
 __all__ = ["Report", "run"]
 
@@ -70,12 +68,11 @@ class Spark:
     Args:
         folder: The folder of the run.
         url: The broker.
-        source: The data source.
     """
 
-    def __init__(self, folder: Path, url: str, source: str) -> None:
+    def __init__(self, folder: Path, url: str) -> None:
         self._folder = folder
-        self._command = [sys.executable, "-W", "ignore", "-m", "tests.torture.spark_stream", str(folder), url, source]
+        self._command = [sys.executable, "-W", "ignore", "-m", "tests.torture.spark_stream", str(folder), url]
         self._process: psutil.Popen | None = None
 
     def start(self) -> None:
@@ -131,7 +128,7 @@ def _kind(process: psutil.Process) -> str | None:
     return None
 
 
-def run(name: str, url: str, folder: Path, *, messages: int, kills: int, seed: int, source: str = JMS) -> Report:
+def run(name: str, url: str, folder: Path, *, messages: int, kills: int, seed: int) -> Report:
     """Send messages and kill processes meanwhile.
 
     Args:
@@ -141,10 +138,9 @@ def run(name: str, url: str, folder: Path, *, messages: int, kills: int, seed: i
         messages: How many messages are sent.
         kills: How many kills.
         seed: Which processes are killed; not when the scheduler runs them.
-        source: The data source.
     """
     began, dice, killed = time.monotonic(), random.Random(seed), Counter[str]()
-    spark, insight = Spark(folder, url, source), Insight(url)
+    spark, insight = Spark(folder, url), Insight(url)
     sent = 0
     try:
         for number in range(1, kills + 1):
@@ -218,7 +214,6 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
-    parser.add_argument("--source", choices=SOURCES, default=JMS)
     given = parser.parse_args()
     good = True
     for name in given.names:
@@ -231,7 +226,6 @@ def main() -> int:
                 messages=given.messages,
                 kills=given.kills,
                 seed=given.seed,
-                source=given.source,
             )
         print(report, flush=True)
         good = good and report.good
