@@ -25,7 +25,7 @@ from jmsjca.messages import DUPLICATE_ID
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.exactly_once import StateQueue, Token
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.rows import RowEncoder
+from jmsjca.spark.rejections import encoder_of_sink
 from jmsjca.spark.schema import ipc, pa
 
 __all__ = ["AtomicBatchWriter", "AtomicStreamWriter", "BatchSender", "Rows"]
@@ -85,7 +85,7 @@ class BatchSender:
                 " rows by the column 'duplicate_id': drop it, or make it a property of another name."
             )
         self._options = options
-        self._encoder = RowEncoder.of_sink(schema, options)
+        self._encoder = encoder_of_sink(schema, options)
 
     def send(self, parts: Sequence[Rows], number: int) -> bool:
         """Send a batch, unless it was sent before. A lost connection is replaced, for about a minute.
@@ -125,10 +125,12 @@ class BatchSender:
         producer = session.create_producer(None)
         producer.time_to_live = self._options.timeToLive
         for row in (row for part in parts for row in part.dicts()):
-            message, _ = self._encoder.message(row)
+            outgoing = self._encoder.encode(row)
+            if outgoing is None:
+                continue
             # Artemis rolls back a transaction for a known id, so such messages would be sent before it.
-            message.properties.pop(DUPLICATE_ID, None)
-            producer.send(message, self._encoder.destination(row), **self._encoder.send_options(row))
+            outgoing.message.properties.pop(DUPLICATE_ID, None)
+            producer.send(outgoing.message, outgoing.destination, **outgoing.options)
 
     def _report(self, token: Token, error: JMSError) -> None:
         logger.warning(

@@ -19,7 +19,8 @@ from jmsjca.spark.schema import COLUMNS, SCHEMA
 __all__ = ["SparkOptions", "check_role"]
 
 _SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
-_COMMON = {"url", "destination", "destinationType", "userName", "password", "credentials"}
+_OF_CATALOG = "provider"  # Spark passes it only when it creates a table in its catalog
+_COMMON = {"url", "destination", "destinationType", "userName", "password", "credentials", "columns"}  # of a view too
 _SINK = {"timeToLive", "guarantee", "queryName", "batchId"}
 _VARIABLE = "selector."
 _CHOICES = {
@@ -119,6 +120,13 @@ class SparkOptions:
             InvalidOptionError: An option is unknown, missing, or has an invalid value.
         """
         given = {name.lower(): text for name, text in given.items()}
+        if _OF_CATALOG in given:
+            raise InvalidOptionError(
+                "A table of Spark's catalog would lose these OPTIONS: Spark does not pass them to a data source in"
+                " Python when the table is used. Make a temporary view, CREATE TEMPORARY VIEW … USING jms OPTIONS (…);"
+                " or name the columns, CREATE TABLE … (text STRING) USING jms, and give the options in each statement,"
+                " INSERT INTO … WITH (url = '…', …)."
+            )
         known = {option.name.lower(): option.name for option in fields(cls)}
         values: dict[str, Any] = {}
         for name, text in _with_path(given).items():
@@ -127,7 +135,10 @@ class SparkOptions:
             elif name not in _SPARK_OPTIONS and not name.startswith(_VARIABLE):
                 raise InvalidOptionError(_unknown_option_message(name, [*known.values()]))
         if not values.get("url"):
-            raise InvalidOptionError("The option 'url' is missing: .option(\"url\", …)")
+            raise InvalidOptionError(
+                "The option 'url' is missing: .option(\"url\", …); or, for a table of Spark's catalog, WITH (url = '…',"
+                " …) in each statement, because Spark does not pass the OPTIONS of such a table."
+            )
         if values.get("selector"):
             values["selector"] = _build_selector(values["selector"], given)
         options = cls(**values)

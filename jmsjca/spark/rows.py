@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any, Self, TypedDict, cast
+from typing import Any, NamedTuple, Self, TypedDict, cast
 
 from pyspark.sql.types import DataType, MapType, StructType
 
@@ -26,7 +26,10 @@ from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.schema import COLUMNS
 from jmsjca.spark.variants import decode_object
 
-__all__ = ["RowEncoder", "RowIds", "SendOptions"]
+__all__ = ["REJECTION", "Outgoing", "RowEncoder", "RowIds", "SendOptions"]
+
+REJECTION = "_rejection"
+"""The column of the rows of `jmsjca.spark.dead_letter`: why a row was rejected, and what to do."""
 
 _TYPES: dict[str, Callable[[Any], object]] = {
     "string": str,
@@ -57,6 +60,7 @@ _COLUMN_TYPES = {
     "typed_properties": {"variant"},
 }
 _KNOWN = {"properties", *_COLUMN_TYPES}
+_INTERNAL = {REJECTION}
 _IGNORED = set(COLUMNS) - _KNOWN  # so that rows that were read can be written unchanged
 _SEQUENCE = "JMSXGroupSeq"
 _GROUP = {"JMSXGroupID": "group_id", _SEQUENCE: "group_sequence"}
@@ -72,6 +76,14 @@ class SendOptions(TypedDict, total=False):
     delivery_mode: DeliveryMode | str
     time_to_live: float
     delivery_delay: float
+
+
+class Outgoing(NamedTuple):
+    """The message of a row, with its destination and options."""
+
+    message: Message
+    destination: Destination
+    options: SendOptions
 
 
 class RowEncoder:
@@ -129,6 +141,14 @@ class RowEncoder:
                 f"The column 'destination' would override the option 'destination', {self._target}, and the table was"
                 f" read from a jms source: drop the column, or drop {', '.join(sorted(_PLACES & self._types.keys()))}."
             )
+
+    def encode(self, row: dict[str, Any]) -> Outgoing | None:
+        """Return what is sent for a row; None if nothing is.
+
+        Raises:
+            JMSError: A value of the row does not fit.
+        """
+        return Outgoing(self.message(row)[0], self.destination(row), self.send_options(row))
 
     def message(self, row: dict[str, Any]) -> tuple[Message, int]:
         """Return the message of a row, and its priority."""
@@ -232,7 +252,7 @@ def _as_received(values: Mapping[str, Any]) -> Properties:
 
 
 def _check_columns(types: Mapping[str, str]) -> None:
-    unknown = set(types) - _KNOWN - _IGNORED
+    unknown = set(types) - _KNOWN - _IGNORED - _INTERNAL
     if unknown:
         raise InvalidOptionError(
             f"The jms data source has no column {', '.join(sorted(unknown))} to write; "

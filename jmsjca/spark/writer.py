@@ -19,7 +19,8 @@ from pyspark.sql.types import StructType
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.rows import RowEncoder, RowIds
+from jmsjca.spark.rejections import encoder_of_sink
+from jmsjca.spark.rows import RowIds
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -49,7 +50,7 @@ class PartitionWriter:
 
     def __init__(self, options: SparkOptions, schema: StructType) -> None:
         self._options = options
-        self._encoder = RowEncoder.of_sink(schema, options)
+        self._encoder = encoder_of_sink(schema, options)
 
     def write(self, batches: Iterator[Any], job: str) -> Sent:
         """Send all rows.
@@ -79,10 +80,11 @@ class PartitionWriter:
         sent, ids = 0, RowIds(prefix)
         futures: list[Future[Message]] = []
         for row in (row for batch in batches for row in batch.to_pylist()):
-            message, _ = self._encoder.message(row)
-            to, options = self._encoder.destination(row), self._encoder.send_options(row)
-            message.properties[DUPLICATE_ID] = self._encoder.duplicate_id(row) or ids.take(row)
-            futures.append(producer.send_async(message, to, **options))
+            outgoing = self._encoder.encode(row)
+            if outgoing is None:
+                continue
+            outgoing.message.properties[DUPLICATE_ID] = self._encoder.duplicate_id(row) or ids.take(row)
+            futures.append(producer.send_async(outgoing.message, outgoing.destination, **outgoing.options))
             sent += 1
             if sent % _MAX_UNIT == 0:
                 _complete(session, futures)

@@ -377,7 +377,7 @@ def test_a_table_that_was_read_names_its_destination_once(spark, broker):
     ("changes", "problem"),
     [
         ({"stagingLocation": "/s"}, "A jms sink has no option 'stagingLocation', which is for a source"),
-        ({"partitions": 2, "columns": "text"}, "no option 'columns', 'partitions'"),
+        ({"partitions": 2, "orphans": "fail"}, "no option 'orphans', 'partitions'"),
         ({"destination": None}, "Messages need a destination"),
     ],
 )
