@@ -16,18 +16,19 @@ set the clock of the machine, keys are kept too long rather than too short.
 import json
 from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.log_records import get_logger
-from jmsjca.spark.durable_files import create_sealed, damaged, read_sealed, replace_sealed, sweep, sync_folder
+from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, replace_sealed
+from jmsjca.spark.store import Store
 
 __all__ = ["MAX_KEYS", "KeysInDoubt", "read_keys_file"]
 
 logger = get_logger("jmsjca.spark")
 
 MAX_KEYS = 200_000
+_MERGED = "KEYS"
 _SAVED = 60.0  # seconds after which the age is written again
 
 
@@ -42,14 +43,13 @@ class KeysInDoubt:
     """The parked keys of one generation. Tasks read them; only the driver parks, merges and drops them.
 
     Args:
-        folder: The folder of the files.
+        store: The store of the files.
         clock: The clock for the age of the keys.
         limit: The maximum number of keys; the oldest ones are dropped first.
     """
 
-    def __init__(self, folder: Path, clock: Clock = SYSTEM_CLOCK, limit: int = MAX_KEYS) -> None:
-        self._folder = folder
-        self._merged = folder / "KEYS"
+    def __init__(self, store: Store, clock: Clock = SYSTEM_CLOCK, limit: int = MAX_KEYS) -> None:
+        self._store = store
         self._clock = clock
         self._limit = limit
         self._last: float | None = None
@@ -62,9 +62,9 @@ class KeysInDoubt:
             StoreError: A file is damaged.
         """
         keys: set[str] = set()
-        for path in self._folder.glob("*.ids"):
-            keys |= read_keys_file(path) or set()
-        return keys.union(_read_merged(self._merged))  # last: it has the keys of the files that are gone meanwhile
+        for name in self._parked():
+            keys |= read_keys_file(self._store, name) or set()
+        return keys.union(_read_merged(self._store))  # last: it has the keys of the files that are gone meanwhile
 
     def park(self, name: str, keys: Iterable[str]) -> None:
         """Write the keys of a partition durably.
@@ -73,10 +73,8 @@ class KeysInDoubt:
             name: The name of the file, which sorts by age.
             keys: The keys.
         """
-        if not self._folder.is_dir():
-            self._folder.mkdir(exist_ok=True)
-            sync_folder(self._folder.parent)
-        create_sealed(self._folder / f"{name}.ids", json.dumps(sorted(keys)))
+        self._store.add_folder()
+        create_sealed(self._store, f"{name}.ids", json.dumps(sorted(keys)))
 
     def merge(self, retention: float) -> None:
         """Merge the parked keys into one file, and drop those that are too old or too many.
@@ -85,19 +83,22 @@ class KeysInDoubt:
             retention: The running time of the query, in seconds, after which keys are dropped.
         """
         self._advance()
-        parked = sorted(self._folder.glob("*.ids"))
+        parked = self._parked()
         if not parked and self._unsaved < min(_SAVED, retention):
             return
-        groups = [group._replace(age=group.age + self._unsaved) for group in _groups(self._merged)]
+        groups = [group._replace(age=group.age + self._unsaved) for group in _groups(self._store)]
         known = {key for group in groups for key in group.keys}  # of a merge whose files were not removed
-        groups += [_Group(0.0, sorted((read_keys_file(path) or set()) - known)) for path in parked]
+        groups += [_Group(0.0, sorted((read_keys_file(self._store, name) or set()) - known)) for name in parked]
         kept = self._bounded([group for group in groups if group.age < retention])
         if parked or groups:
-            replace_sealed(self._merged, json.dumps({"groups": kept}))
+            replace_sealed(self._store, _MERGED, json.dumps({"groups": kept}))
         self._unsaved = 0.0
-        for path in parked:
-            path.unlink(missing_ok=True)
-        sweep(self._folder)
+        for name in parked:
+            self._store.delete(name)
+        self._store.sweep()
+
+    def _parked(self) -> list[str]:
+        return sorted(name for name in self._store.names() if name.endswith(".ids"))
 
     def _advance(self) -> None:
         now = self._clock.monotonic()
@@ -121,37 +122,34 @@ class KeysInDoubt:
         return [group for group in reversed(kept) if group.keys]
 
 
-def read_keys_file(path: Path) -> set[str] | None:
+def read_keys_file(store: Store, name: str) -> set[str] | None:
     """Return the keys in a file; None if there is no file.
 
     Raises:
         StoreError: The file is damaged.
     """
-    text = read_sealed(path)
+    text = read_sealed(store, name)
     try:
         return None if text is None else set(json.loads(text))
     except (ValueError, TypeError) as error:
-        raise damaged(path, str(error)) from error
+        raise damaged(store, name, str(error)) from error
 
 
-def _read_merged(path: Path) -> frozenset[str]:
-    try:
-        state = path.stat()
-    except FileNotFoundError:
-        return frozenset()
-    return _cached_keys(path, state.st_ino, state.st_mtime_ns, state.st_size)
+def _read_merged(store: Store) -> frozenset[str]:
+    version = store.version(_MERGED)
+    return frozenset() if version is None else _cached_keys(store, version)
 
 
 @lru_cache(4)
-def _cached_keys(path: Path, *_: int) -> frozenset[str]:
+def _cached_keys(store: Store, _: str) -> frozenset[str]:
     """Return the keys of one version of a merged file: tasks in one process read it again and again."""
-    return frozenset(key for group in _groups(path) for key in group.keys)
+    return frozenset(key for group in _groups(store) for key in group.keys)
 
 
-def _groups(path: Path) -> list[_Group]:
-    text = read_sealed(path)
+def _groups(store: Store) -> list[_Group]:
+    text = read_sealed(store, _MERGED)
     try:
         found: list[Any] = [] if text is None else json.loads(text)["groups"]
         return [_Group(float(age), [str(key) for key in keys]) for age, keys in found]
     except (ValueError, TypeError, KeyError) as error:
-        raise damaged(path, str(error)) from error
+        raise damaged(store, _MERGED, str(error)) from error

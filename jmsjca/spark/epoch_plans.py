@@ -10,10 +10,9 @@ plan, because its predecessor crashed or still runs, records its own plan, or us
 """
 
 import json
-from pathlib import Path
 
-from jmsjca.spark.durable_files import create_sealed, damaged, read_sealed, replace_sealed, sweep
 from jmsjca.spark.epochs import Offset, Share
+from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, replace_sealed
 from jmsjca.spark.staging import Staging
 
 __all__ = ["EpochPlans"]
@@ -53,40 +52,41 @@ class EpochPlans:
         Raises:
             StoreError: The plan is damaged, or the folder of the epoch is missing.
         """
-        path = self.path(epoch)
-        text = read_sealed(path)
+        text = read_sealed(self._staging.store, self.name(epoch))
         if text is None:
             return None
         self._staging.check_present(epoch)
         try:
             return Offset.from_json(json.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise damaged(path, str(error)) from error
+            raise damaged(self._staging.store, self.name(epoch), str(error)) from error
 
     def repair(self, epoch: int) -> str:
         """Replace a damaged plan, and return what was done. A plan is not used any more once Spark's log has it."""
         parts = 1 + max((part.number for part in self._staging.published(epoch)), default=-1)
         if not parts:
-            self.path(epoch).unlink()
+            self._staging.store.delete(self.name(epoch))
             return "removed: the epoch has no messages yet"
-        plan = Offset(epoch, self._staging.folder.name, (Share(parts, parts),))
-        replace_sealed(self.path(epoch), json.dumps(plan.to_json()))
+        plan = Offset(epoch, self._staging.gen, (Share(parts, parts),))
+        replace_sealed(self._staging.store, self.name(epoch), json.dumps(plan.to_json()))
         return "set to the partitions that are staged"
 
     def numbers(self) -> list[int]:
         """Return the epochs that have a plan."""
-        return sorted(int(path.name.removeprefix("plan-")) for path in self._staging.folder.glob("plan-*"))
+        return sorted(
+            int(name.removeprefix("plan-")) for name in self._staging.store.names() if name.startswith("plan-")
+        )
 
     def remove(self, epoch: int) -> None:
         """Remove the plans of all epochs up to one that Spark has committed."""
-        sweep(self._staging.folder, "plan-")
+        self._staging.store.sweep(name="plan-")
         for number in self.numbers():
             if number <= epoch:
-                self.path(number).unlink(missing_ok=True)
+                self._staging.store.delete(self.name(number))
 
-    def path(self, epoch: int) -> Path:
-        """Return the file of a plan."""
-        return self._staging.folder / f"plan-{epoch:010d}"
+    def name(self, epoch: int) -> str:
+        """Return the name of the file of a plan."""
+        return f"plan-{epoch:010d}"
 
     def _record(self, plan: Offset) -> bool:
-        return create_sealed(self.path(plan.epoch), json.dumps(plan.to_json()))
+        return create_sealed(self._staging.store, self.name(plan.epoch), json.dumps(plan.to_json()))

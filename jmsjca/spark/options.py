@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, Self
 
 from jmsjca.arguments import did_you_mean
@@ -15,6 +14,8 @@ from jmsjca.reconnection import ConnectionSettings
 from jmsjca.selectors import Selector, build_selector
 from jmsjca.spark.credentials import parse_credentials
 from jmsjca.spark.schema import COLUMNS, SCHEMA
+from jmsjca.spark.staging_location import open_location, parse_location
+from jmsjca.spark.store import Store
 
 __all__ = ["SparkOptions", "check_role"]
 
@@ -53,7 +54,12 @@ class SparkOptions:
         columns: The columns to read, separated by commas; no others are decoded and staged. Default: all.
         bodyFormat: "json" or "csv": the format of the bodies that ``.schema(…)`` gives columns of. Empty means JSON.
         delimiter: The character between two values of CSV.
-        stagingLocation: A folder that driver and executors share; required for reading a stream.
+        stagingLocation: A folder that driver and executors share, or a bucket, as ``s3://bucket/prefix``; required for
+            reading a stream.
+        stagingEndpoint: The URL of the service of a bucket; None for the one of the provider.
+        stagingRegion: The region of a bucket; None for that of the environment.
+        stagingCredentials: ``env:NAME`` or ``file:PATH``, read by each process that uses the bucket; None for the
+            credentials that its environment provides.
         stagingName: The name of the query in a staging location that several queries of one queue share.
         sourceChange: "fail" or "allow": the reaction to a checkpoint that belongs to another destination or broker.
         partitions: The number of consumers that share the queue in each batch. A table that is not a stream is browsed
@@ -92,6 +98,9 @@ class SparkOptions:
     bodyFormat: str = ""
     delimiter: str = ","
     stagingLocation: str | None = None
+    stagingEndpoint: str | None = None
+    stagingRegion: str | None = None
+    stagingCredentials: str | None = field(default=None, repr=False)
     stagingName: str = ""
     sourceChange: str = "fail"
     partitions: int = 2
@@ -188,18 +197,23 @@ class SparkOptions:
         """The settings for connections."""
         return ConnectionSettings(self.url, self.userName, self.password, source=self.credentials)
 
-    def staging(self) -> Path:
-        """Return the folder for staged messages.
+    def staging(self) -> Store:
+        """Return the store for staged messages.
 
         Raises:
-            InvalidOptionError: The option ``stagingLocation`` is missing.
+            InvalidOptionError: The option ``stagingLocation`` is missing, or the other options do not fit it.
         """
         if self.stagingLocation is None:
             raise InvalidOptionError(
                 "Reading a stream takes messages off the queue and needs a folder to keep them replayable: "
                 '.option("stagingLocation", …), beside the checkpoint and shared by driver and executors.'
             )
-        return Path(self.stagingLocation)
+        return open_location(
+            self.stagingLocation,
+            endpoint=self.stagingEndpoint,
+            region=self.stagingRegion,
+            credentials=self.stagingCredentials,
+        )
 
     def check_sink(self, *, streaming: bool) -> None:
         """Raise an error for options of a sink that do not go together.
@@ -379,23 +393,13 @@ def _sum_of_units(text: str) -> float:
         raise ValueError(text) from error
 
 
-def _parse_folder(text: str) -> str:
-    """Return the absolute path of a path or of a ``file:`` URL in Spark's form. Called on the driver."""
-    path = re.sub("^file:(//(?=/))?(?=/(?!/))", "", text)
-    if re.match("[A-Za-z][A-Za-z0-9+.-]+:", path):
-        raise InvalidOptionError(
-            f"The option 'stagingLocation' must be a folder that driver and executors share, not {text!r}."
-        )
-    return str(Path(path).absolute())
-
-
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
     "credentials": parse_credentials,
     "columns": _parse_columns,
     "delimiter": _parse_delimiter,
     "destinations": _parse_names,
     "maxBytesPerBatch": _parse_size,
-    "stagingLocation": _parse_folder,
+    "stagingLocation": parse_location,
     "partitions": _parse_count,
     "maxMessagesPerBatch": _parse_count,
     "prefetchEpochs": _parse_count,

@@ -16,12 +16,12 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC
-from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from zlib import crc32
 
 from jmsjca.errors import StoreError
 from jmsjca.spark.schema import ipc, pa
+from jmsjca.spark.store import Store
 
 __all__ = ["Counts", "StagedPart", "read_counts", "read_keys", "read_part", "seal", "unseal", "write_part"]
 
@@ -91,34 +91,34 @@ def write_part(file: BinaryIO, part: StagedPart) -> None:
     file.write(_MAGIC + seal(head.ljust(_HEAD - len(seal(b"")) - 1)) + b"\n")
 
 
-def read_counts(path: Path) -> Counts:
+def read_counts(store: Store, name: str) -> Counts:
     """Return the counts of a file, without reading keys and rows.
 
     Raises:
         StoreError: The file is damaged.
         FileNotFoundError: There is no such file.
     """
-    return _reading(path, lambda file: _counts(_head(file)), lambda table: _old_part(table).counts)
+    return _reading(store, name, lambda file: _counts(_head(file)), lambda table: _old_part(table).counts)
 
 
-def read_keys(path: Path) -> Sequence[str | None]:
+def read_keys(store: Store, name: str) -> Sequence[str | None]:
     """Return the key of each row, without reading the rows.
 
     Raises:
         StoreError: The file is damaged.
         FileNotFoundError: There is no such file.
     """
-    return _reading(path, lambda file: _keys(file, _head(file)), lambda table: _old_part(table).keys)
+    return _reading(store, name, lambda file: _keys(file, _head(file)), lambda table: _old_part(table).keys)
 
 
-def read_part(path: Path) -> StagedPart:
+def read_part(store: Store, name: str) -> StagedPart:
     """Return the whole content of a file.
 
     Raises:
         StoreError: The file is damaged.
         FileNotFoundError: There is no such file.
     """
-    return _reading(path, _read_sections, _old_part)
+    return _reading(store, name, _read_sections, _old_part)
 
 
 def seal(data: bytes) -> bytes:
@@ -138,21 +138,21 @@ def unseal(sealed: bytes) -> bytes:
     return data
 
 
-def _reading(path: Path, read: Callable[[BinaryIO], T], read_version_1: Callable[[Any], T]) -> T:
-    with path.open("rb") as file:
+def _reading(store: Store, name: str, read: Callable[[BinaryIO], T], read_version_1: Callable[[Any], T]) -> T:
+    with store.open(name) as file:
         try:
             beginning = file.read(len(_MAGIC))
             if beginning == _MAGIC:
                 return read(file)
             if beginning.startswith(_VERSION_1):
-                with ipc.open_file(pa.memory_map(str(path))) as reader:
+                with ipc.open_file(pa.py_buffer(beginning + file.read())) as reader:
                     return read_version_1(reader.read_all())
             raise ValueError(_unknown(beginning))
         except _DAMAGE as error:
             raise StoreError(
-                f"The staged messages in {path} are damaged: {error}. They were taken off the queue, and this is their"
-                " only copy: restore the file from a backup. To accept their loss, remove the file and see"
-                " `jmsjca spark repair --help`."
+                f"The staged messages in {store.address(name)} are damaged: {error}. They were taken off the"
+                " queue, and this is their only copy: restore the file from a backup. To accept their loss, remove the"
+                " file and see `jmsjca spark repair --help`."
             ) from error
 
 

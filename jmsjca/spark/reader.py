@@ -18,7 +18,9 @@ from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader, plan_partitions
 from jmsjca.spark.prefetch import Prefetch
 from jmsjca.spark.queue_monitor import QueueMonitor
-from jmsjca.spark.staging import Origin, Staging, orphans
+from jmsjca.spark.staging import Staging, orphans
+from jmsjca.spark.staging_origin import Origin
+from jmsjca.spark.store import StoreUnavailableError
 
 __all__ = ["JmsStreamReader"]
 
@@ -151,7 +153,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 offset.epoch, retain=self._options.retainEpochs, doubt_retention=self._options.inDoubtRetention
             )
             EpochPlans(staging).remove(offset.epoch)
-        except OSError as error:
+        except (OSError, StoreUnavailableError) as error:
             logger.warning("Staged messages could not be removed, trying again after the next batch: %s", error)
 
     def stop(self) -> None:
@@ -187,7 +189,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             StoreError: The folder of an earlier run is missing, or cannot be used.
             InvalidOptionError: The checkpoint belongs to another source.
         """
-        if self._staging is None or self._staging.folder.name != offset.gen:
+        if self._staging is None or self._staging.gen != offset.gen:
             staging = Staging(self._location, str(offset.gen))
             if not is_new:
                 staging.check_present(offset.epoch, swept=True)
@@ -263,13 +265,13 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         staging = self._staging
         try:
             return sum(staging.counts(part).received for part, sure in staging.published().items() if not sure)
-        except OSError:  # this is only for display
+        except (OSError, StoreUnavailableError):  # this is only for display
             return 0
 
     def _check_orphans(self) -> None:
         if self._options.orphans == "ignore":
             return
-        found = [str(path) for path in orphans(self._location, self._origin)]
+        found = [*orphans(self._location, self._origin)]
         if found:
             raise StoreError(
                 "The staging location holds messages of another checkpoint that were perhaps never processed: "

@@ -29,7 +29,7 @@ def _others(staging: Staging) -> Iterator[Staging]:
     mine = staging.origin()
     if mine is None or not mine.name:
         return
-    for other in generations(staging.folder.parent.parent):
+    for other in generations(staging.location):
         theirs = other.origin()
         if theirs is not None and theirs.source == mine.source and theirs.name not in ("", mine.name):
             yield other

@@ -17,75 +17,29 @@ missing when a batch is processed was lost, and is an error: messages received i
 """
 
 import json
-import shutil
 import socket
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.errors import IllegalStateError, InvalidOptionError, JMSError, StoreError
 from jmsjca.spark.doubt import KeysInDoubt, read_keys_file
-from jmsjca.spark.durable_files import (
-    create,
-    create_sealed,
-    damaged,
-    list_names,
-    probe,
-    read_sealed,
-    replace,
-    replace_sealed,
-    sweep,
-    sync_folder,
-)
+from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.part_file import Counts, StagedPart, read_counts, read_keys, read_part, write_part
+from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, replace_sealed
+from jmsjca.spark.staging_origin import Origin
+from jmsjca.spark.store import Store
 
-__all__ = [
-    "EpochPartition",
-    "Origin",
-    "Staging",
-    "StaleEpochError",
-    "generations",
-    "orphans",
-    "replace",
-    "sync_folder",
-]
+__all__ = ["EpochPartition", "Staging", "StaleEpochError", "epoch_folder", "generations", "orphans"]
 
 _VERSION = "v1"
-_SYNCED_PARENTS = 4  # above an epoch: the generation, the version, the location, and its parent
+_EPOCH = "e-"
 
 
 class StaleEpochError(JMSError):
     """A late attempt at a batch that is committed already. It consumed nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The source of the staged messages of a generation.
-
-    Attributes:
-        source: The destination and the broker, without credentials.
-        name: The name that the query has in a shared staging location; empty if it has none.
-    """
-
-    source: str
-    name: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Return the origin that `str` wrote.
-
-        Raises:
-            ValueError: The text is no such one.
-        """
-        found = json.loads(text)
-        return cls(str(found["source"]), str(found["name"]))
-
-    def __str__(self) -> str:
-        return json.dumps(asdict(self))
 
 
 class EpochPartition(NamedTuple):
@@ -99,54 +53,57 @@ class EpochPartition(NamedTuple):
         """The file name, without extension."""
         return f"p-{self.number:05d}"
 
+    def file(self, ending: str) -> str:
+        """Return the name of a file below its generation."""
+        return f"{epoch_folder(self.epoch)}/{self.name}.{ending}"
+
 
 class Staging:
     """The staged files of one generation.
 
     Args:
-        location: The folder that driver and executors share.
+        location: The folder or other store that driver and executors share.
         gen: The generation: the name of one checkpoint's staged files.
         clock: The clock for the age of the keys of messages in doubt.
+
+    Attributes:
+        location: The store of all generations.
+        gen: The generation.
+        store: The store of its files.
     """
 
-    def __init__(self, location: Path, gen: str, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.folder = location / _VERSION / gen
-        self._doubt = KeysInDoubt(self.folder / "doubt", clock)
+    def __init__(self, location: Store | Path, gen: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.gen = gen
+        self.location = _as_store(location)
+        self.store = self.location.within(_VERSION).within(gen)
+        self._doubt = KeysInDoubt(self.store.within("doubt"), clock)
 
     def create_epoch(self, epoch: int) -> bool:
         """Create the folder of an epoch, on the driver, before Spark logs its offset. Return False if it exists."""
-        folder = self._epoch_folder(epoch)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            return False
-        for parent in list(folder.parents)[:_SYNCED_PARENTS]:
-            sync_folder(parent)
-        return True
+        return self.store.add_folder(epoch_folder(epoch))
 
     def begin(self, origin: Origin, *, allow_change: bool = False) -> None:
         """Create the folder of a new generation, or check that of an earlier run, on the driver.
 
         Raises:
-            StoreError: The folder cannot be used for exactly-once reading; see `probe`.
+            StoreError: The store cannot be used for exactly-once reading.
             InvalidOptionError: Another source was read into this generation, and that is not allowed.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        probe(self.folder)
-        sweep(self.folder, "SOURCE")
-        sweep(self.folder, "probe")
+        self.store.add_folder()
+        self.store.probe()
+        self.store.sweep(name="SOURCE")
+        self.store.sweep(name="probe")
         known = self.origin()
         if known is None:
-            create_sealed(self.folder / "SOURCE", str(origin))
+            create_sealed(self.store, "SOURCE", str(origin))
         elif known != origin and not allow_change:
             raise InvalidOptionError(
-                f"This checkpoint belongs to {_described(known)}, and the options name {_described(origin)}. Use a new"
+                f"This checkpoint belongs to {known.described}, and the options name {origin.described}. Use a new"
                 " checkpoint for another source. If it is the same source at a new address or with a new name, set"
                 " sourceChange=allow for one run."
             )
         elif known != origin:
-            replace_sealed(self.folder / "SOURCE", str(origin))
+            replace_sealed(self.store, "SOURCE", str(origin))
 
     def check_present(self, epoch: int, *, swept: bool = False) -> None:
         """Raise an error if the folder of an epoch is missing that Spark processes now or again.
@@ -158,20 +115,20 @@ class Staging:
         Raises:
             StoreError: The folder is missing; the message has the remedy.
         """
-        needed = [self.folder] if swept else [self.folder, self._epoch_folder(epoch)]
-        lost = next((folder for folder in needed if not folder.is_dir()), None)
+        needed = [""] if swept else ["", epoch_folder(epoch)]
+        lost = next((folder for folder in needed if not self.store.has_folder(folder)), None)
         if lost is not None:
             raise StoreError(
-                f"The staging folder {lost} is missing, with the messages of epoch {epoch}, which Spark processes now"
-                " or again: they were perhaps taken off the queue, and this was their only copy. Restore the folder, or"
-                " name the stagingLocation of the earlier run. To accept their loss, run:"
-                f" jmsjca spark repair {self.folder.parent.parent} --accept-loss {self.folder.name}/{epoch}"
+                f"The staging folder {self.store.address(lost)} is missing, with the messages of epoch {epoch}, which"
+                " Spark processes now or again: they were perhaps taken off the queue, and this was their only copy."
+                " Restore the folder, or name the stagingLocation of the earlier run. To accept their loss, run:"
+                f" jmsjca spark repair {self.location} --accept-loss {self.gen}/{epoch}"
             )
 
     def accept_loss(self, epoch: int) -> None:
         """End an epoch without the messages of its missing files. An administrator decides this."""
         self.create_epoch(epoch)
-        create_sealed(self._epoch_folder(epoch) / "LOST", "")
+        create_sealed(self.store, f"{epoch_folder(epoch)}/LOST", "")
 
     def is_lost(self, part: EpochPartition) -> bool:
         """Return True if the loss of the missing files of an epoch was accepted.
@@ -179,14 +136,14 @@ class Staging:
         Raises:
             StoreError: The rows of the partition were staged and are missing, and their loss is not accepted.
         """
-        names = list_names(self._epoch_folder(part.epoch))
+        names = self.store.names(epoch_folder(part.epoch))
         if "LOST" in names:
             return True
         if f"{part.name}.arrow" not in names and {f"{part.name}.acked", f"{part.name}.ok"} & names:
             raise StoreError(
-                f"The file {self._path(part, 'arrow')} is missing. Its messages were taken off the queue, and this was"
-                " their only copy: restore the file from a backup. To accept their loss, run:"
-                f" jmsjca spark repair {self.folder.parent.parent} --accept-loss {self.folder.name}/{part.epoch}"
+                f"The file {self.store.address(part.file('arrow'))} is missing. Its messages were taken off the"
+                " queue, and this was their only copy: restore the file from a backup. To accept their loss, run:"
+                f" jmsjca spark repair {self.location} --accept-loss {self.gen}/{part.epoch}"
             )
         return False
 
@@ -197,13 +154,12 @@ class Staging:
             IllegalStateError: Another query is the owner.
             StoreError: The file that names the owner is damaged.
         """
-        path = self.folder / "OWNER"
-        owner = read_sealed(path)
-        if owner is None and not create_sealed(path, query):
-            owner = read_sealed(path)
+        owner = read_sealed(self.store, "OWNER")
+        if owner is None and not create_sealed(self.store, "OWNER", query):
+            owner = read_sealed(self.store, "OWNER")
         if owner not in (None, query):
             raise IllegalStateError(
-                f"{self.folder} is being read by query {owner}; each query needs a checkpoint of its own."
+                f"{self.store} is being read by query {owner}; each query needs a checkpoint of its own."
             )
 
     @property
@@ -213,10 +169,9 @@ class Staging:
         Raises:
             StoreError: The file that has the number is damaged.
         """
-        path = self.folder / "LOW"
-        low = read_sealed(path)
+        low = read_sealed(self.store, "LOW")
         if low is not None and not low.isdecimal():
-            raise damaged(path, f"it should be a number, not {low!r:.50}")
+            raise damaged(self.store, "LOW", f"it should be a number, not {low!r:.50}")
         return int(low or 0)
 
     def check_live(self, part: EpochPartition) -> None:
@@ -226,13 +181,13 @@ class Staging:
             StaleEpochError: The epoch was committed or removed.
             StoreError: This machine does not see the folder that the driver created.
         """
-        if not self.folder.is_dir():
+        if not self.store.has_folder():
             raise StoreError(
-                f"The staging folder {self.folder} does not exist on {socket.gethostname()}: the driver has created it,"
-                " so this executor sees another file system. The option stagingLocation must name a folder that the"
-                " driver and all executors share, for instance on NFS."
+                f"The staging folder {self.store} does not exist on {socket.gethostname()}: the driver has created it,"
+                " so this executor sees another file system or store. The option stagingLocation must name a folder"
+                " that the driver and all executors share, for instance on NFS, or a bucket."
             )
-        if part.epoch <= self.low or not self._epoch_folder(part.epoch).is_dir():
+        if part.epoch <= self.low or not self.store.has_folder(epoch_folder(part.epoch)):
             raise StaleEpochError(
                 f"Epoch {part.epoch} is over; this attempt of partition {part.number} comes too late."
             )
@@ -247,7 +202,7 @@ class Staging:
             StaleEpochError: The epoch is over.
         """
         try:
-            return create(self._path(part, "arrow"), lambda file: write_part(file, staged))
+            return self.store.create(part.file("arrow"), lambda file: write_part(file, staged))
         except FileNotFoundError:
             raise StaleEpochError(
                 f"Epoch {part.epoch} was removed while partition {part.number} was at work."
@@ -255,11 +210,11 @@ class Staging:
 
     def withdraw(self, part: EpochPartition) -> None:
         """Remove the published rows of a partition after its epoch turned out to be over."""
-        self._path(part, "arrow").unlink(missing_ok=True)
+        self.store.delete(part.file("arrow"))
 
     def is_published(self, part: EpochPartition) -> bool:
         """Return True if the rows of a partition are published."""
-        return self._path(part, "arrow").exists()
+        return self.store.version(part.file("arrow")) is not None
 
     def content(self, part: EpochPartition) -> StagedPart:
         """Return the published rows, their keys and counts.
@@ -267,30 +222,36 @@ class Staging:
         Raises:
             StoreError: The file is damaged.
         """
-        return read_part(self._path(part, "arrow"))
+        return read_part(self.store, part.file("arrow"))
 
     def keys(self, part: EpochPartition) -> set[str]:
         """Return the keys of the messages of a partition, without those that have no key.
 
         Raises:
             StoreError: The file is damaged.
+            FileNotFoundError: The epoch was removed.
         """
-        return {key for key in read_keys(self._path(part, "arrow")) if key is not None}
+        keys = {key for key in read_keys(self.store, part.file("arrow")) if key is not None}
+        # Afterwards: in an object store a late attempt may create the file in an epoch that was removed before. It
+        # releases these messages, so they must not be taken for staged ones.
+        if not self.store.has_folder(epoch_folder(part.epoch)):
+            raise FileNotFoundError(self.store.address(part.file("arrow")))
+        return keys
 
     def confirm(self, part: EpochPartition) -> None:
         """Record that the broker confirmed the settlement."""
         # Not flushed to disk: if a power failure removes the file, the messages are in doubt, and nothing is lost.
-        with suppress(FileNotFoundError):  # the epoch is already removed; its keys remain in doubt/ for a while
-            self._path(part, "acked").touch(0o600)
+        # If the epoch is already removed, its keys remain in doubt/ for a while.
+        self.store.mark(part.file("acked"))
 
     def is_confirmed(self, part: EpochPartition) -> bool:
         """Return True if the broker confirmed the settlement."""
-        return self._path(part, "acked").exists()
+        return self.store.version(part.file("acked")) is not None
 
     def record_decision(self, part: EpochPartition, foreign: Iterable[str]) -> set[str]:
         """Record which messages other partitions keep, and return the first decision, which is final."""
         decision = set(foreign)
-        if create_sealed(self._path(part, "ok"), json.dumps(sorted(decision))):
+        if create_sealed(self.store, part.file("ok"), json.dumps(sorted(decision))):
             return decision
         return self.decision(part) or set()
 
@@ -300,24 +261,21 @@ class Staging:
         Raises:
             StoreError: The file is damaged.
         """
-        return read_keys_file(self._path(part, "ok"))
+        return read_keys_file(self.store, part.file("ok"))
 
     def published(self, epoch: int | None = None) -> dict[EpochPartition, bool]:
         """Return all published partitions, in order, and whether the broker confirmed the settlement of each.
 
-        Each folder is listed once, so that the look-ups of an epoch do not grow with the square of its partitions. A
-        partition that is confirmed meanwhile may be reported as unconfirmed: its keys are compared once too often.
+        A folder is listed once, and an object store once in all, so that the look-ups of an epoch do not grow with the
+        square of its partitions. A partition that is confirmed meanwhile may be reported as unconfirmed: its keys are
+        compared once too often.
 
         Args:
             epoch: The only epoch to report; None for all.
         """
-        folders = sorted(self.folder.glob("e-*")) if epoch is None else [self._epoch_folder(epoch)]
         found: dict[EpochPartition, bool] = {}
-        for folder in folders:
-            names = list_names(folder)
-            numbers = sorted(int(name[2:7]) for name in names if name.startswith("p-") and name.endswith(".arrow"))
-            for part in (EpochPartition(_epoch_of(folder), number) for number in numbers):
-                found[part] = f"{part.name}.acked" in names
+        for folder, names in self.store.folders(_EPOCH if epoch is None else epoch_folder(epoch)).items():
+            found.update(_parts(_epoch_of(folder), names))
         return found
 
     def parts(self) -> list[EpochPartition]:
@@ -351,7 +309,7 @@ class Staging:
         Raises:
             StoreError: The file is damaged.
         """
-        return read_counts(self._path(part, "arrow"))
+        return read_counts(self.store, part.file("arrow"))
 
     def counts_of(self, epoch: int) -> list[Counts]:
         """Return the counts of all published partitions of an epoch.
@@ -364,7 +322,7 @@ class Staging:
     def complete(self, epoch: int) -> None:
         """Record that Spark has committed all epochs up to one, durably."""
         if epoch > self.low:
-            replace_sealed(self.folder / "LOW", str(epoch))
+            replace_sealed(self.store, "LOW", str(epoch))
 
     def commit(self, epoch: int, *, retain: int, doubt_retention: float) -> None:
         """Record that all epochs up to one are committed, and remove files that are not needed any more.
@@ -376,26 +334,23 @@ class Staging:
                 redelivered are kept.
         """
         self.complete(epoch)
-        for folder in sorted(self.folder.glob("e-*")):
-            if _epoch_of(folder) <= epoch - retain:
-                self._remove(folder)
+        oldest = epoch - retain
+        for folder, names in self.store.folders(_EPOCH).items():
+            if _epoch_of(folder) <= oldest:
+                self._park(_epoch_of(folder), names)
+                self.store.remove_folder(folder)
             elif _epoch_of(folder) <= epoch:
-                sweep(folder)  # an attempt that comes too late loses its file, and releases its messages
-        for folder in self.folder.glob("trash-*"):
-            shutil.rmtree(folder, ignore_errors=True)
-        sweep(self.folder, "LOW")
-        if self._doubt_exists():
+                self.store.sweep(folder)  # an attempt that comes too late loses its file, and releases its messages
+        self.store.sweep_folders(_EPOCH, epoch_folder(max(oldest, 0)))
+        self.store.sweep(name="LOW")
+        if self.store.has_folder("doubt"):
             self._doubt.merge(doubt_retention)
 
-    def _doubt_exists(self) -> bool:
-        return (self.folder / "doubt").is_dir()
-
-    def _remove(self, folder: Path) -> None:
-        """Rename a folder for its removal, atomically, so that a late attempt never finds a partial folder."""
-        for part, confirmed in self.published(_epoch_of(folder)).items():
+    def _park(self, epoch: int, names: set[str]) -> None:
+        """Park the keys in doubt of an epoch before it is removed."""
+        for part, confirmed in _parts(epoch, names):
             if not confirmed:
                 self._doubt.park(f"{part.epoch:010d}-{part.number:05d}", self.keys(part))
-        folder.rename(self.folder / f"trash-{uuid.uuid4().hex}")
 
     def origin(self) -> Origin | None:
         """Return the source of this generation; None if it was begun by an earlier release.
@@ -403,36 +358,45 @@ class Staging:
         Raises:
             StoreError: The file that names it is damaged.
         """
-        path = self.folder / "SOURCE"
-        text = read_sealed(path)
+        text = read_sealed(self.store, "SOURCE")
         try:
             return None if text is None else Origin.parse(text)
         except (ValueError, KeyError, TypeError) as error:
-            raise damaged(path, str(error)) from error
+            raise damaged(self.store, "SOURCE", str(error)) from error
 
     def may_concern(self, origin: Origin) -> bool:
         """Return True if the messages of this generation may be those that a query with this origin would read."""
         known = self.origin()
         return known is None or known == origin
 
-    def _epoch_folder(self, epoch: int) -> Path:
-        return self.folder / f"e-{epoch:010d}"
 
-    def _path(self, part: EpochPartition, ending: str) -> Path:
-        return self._epoch_folder(part.epoch) / f"{part.name}.{ending}"
-
-
-def _described(origin: Origin) -> str:
-    return f"{origin.source} (stagingName {origin.name!r})" if origin.name else origin.source
+def epoch_folder(epoch: int) -> str:
+    """Return the name of the folder of an epoch."""
+    return f"{_EPOCH}{epoch:010d}"
 
 
-def generations(location: Path) -> list[Staging]:
+def _epoch_of(folder: str) -> int:
+    return int(folder.removeprefix(_EPOCH))
+
+
+def _parts(epoch: int, names: set[str]) -> Iterator[tuple[EpochPartition, bool]]:
+    """Yield the published partitions among the files of an epoch, and whether each is confirmed."""
+    for number in sorted(int(name[2:7]) for name in names if name.startswith("p-") and name.endswith(".arrow")):
+        part = EpochPartition(epoch, number)
+        yield part, f"{part.name}.acked" in names
+
+
+def _as_store(location: Store | Path) -> Store:
+    return FolderStore(location) if isinstance(location, Path) else location
+
+
+def generations(location: Store | Path) -> list[Staging]:
     """Return all generations of a staging location."""
-    return [Staging(location, folder.name) for folder in sorted((location / _VERSION).glob("*")) if folder.is_dir()]
+    return [Staging(location, gen) for gen in _as_store(location).within(_VERSION).folders()]
 
 
-def orphans(location: Path, origin: Origin | None = None) -> Iterator[Path]:
-    """Yield the published files that may be unprocessed.
+def orphans(location: Store | Path, origin: Origin | None = None) -> Iterator[str]:
+    """Yield the addresses of the published files that may be unprocessed.
 
     Args:
         location: The staging location.
@@ -443,8 +407,4 @@ def orphans(location: Path, origin: Origin | None = None) -> Iterator[Path]:
             low = staging.low
             for part in staging.parts():
                 if part.epoch > low and staging.counts(part).rows:
-                    yield staging.folder / f"e-{part.epoch:010d}" / f"{part.name}.arrow"
-
-
-def _epoch_of(folder: Path) -> int:
-    return int(folder.name.removeprefix("e-"))
+                    yield staging.store.address(part.file("arrow"))

@@ -12,7 +12,7 @@ from tests.support.pictures import PICTURES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-SPARK = {"event-pipeline", "spark", "spark-jobs", "spark-replay"}
+SPARK = {"event-pipeline", "spark", "spark-jobs", "spark-replay", "staging-bucket"}
 PAGES = [page for page in PAGES if page.parent.name != "reference"]  # generated when the site is built
 
 

@@ -9,11 +9,17 @@ from spark_session import spark_session
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
+from jmsjca.spark.bucket import Bucket
 from jmsjca.spark.connections import close_connections
+from jmsjca.spark.folder_store import FolderStore
+from jmsjca.spark.object_store import ObjectStore
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
+from jmsjca.spark.staging_location import open_location
+from jmsjca.spark.store import Store
 from jmsjca.spi import Depth
+from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
 
 
 class Broker:
@@ -24,6 +30,7 @@ class Broker:
         self.url = f"embedded://{folder}/broker.db"
         self.queue = Queue("orders")
         self.location = folder / "staging"
+        self.bucket: dict[str, object] = {}  # the options of a bucket
         self.factory = ConnectionFactory(self.url)
 
     def given(self, **changes: object) -> dict[str, str]:
@@ -35,7 +42,7 @@ class Broker:
             "receiveIdleTimeout": 0,
             "pollInterval": 0,
         }
-        return {name: str(value) for name, value in (options | changes).items()}
+        return {name: str(value) for name, value in (options | self.bucket | changes).items()}
 
     def sink(self, **changes: object) -> dict[str, str]:
         """Options of a sink, and of a batch source."""
@@ -46,7 +53,7 @@ class Broker:
         return SparkOptions.parse(self.given(**changes))
 
     def staging(self, gen: str = "g", *epochs: int) -> Staging:
-        staging = Staging(self.location, gen)
+        staging = Staging(self.options().staging(), gen)
         for epoch in epochs:
             staging.create_epoch(epoch)
         return staging
@@ -91,6 +98,26 @@ class Broker:
 def broker(tmp_path: Path) -> Iterator[Broker]:
     yield Broker(tmp_path)
     close_connections()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """One server for all tests."""
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["folder", "objects", "s3"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """Staging locations: a folder, an object store in a folder, and S3."""
+    if request.param == "folder":
+        return FolderStore(tmp_path / "staging")
+    if request.param == "objects":
+        pytest.importorskip("obstore")
+        (tmp_path / "bucket").mkdir()
+        return ObjectStore(Bucket(f"file://{tmp_path}/bucket"))
+    server = request.getfixturevalue("s3")
+    return open_location(server.new_bucket(), endpoint=server.endpoint, credentials=CREDENTIALS)
 
 
 @pytest.fixture(scope="session")

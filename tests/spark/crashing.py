@@ -1,7 +1,8 @@
 """Crashes a task and the driver's clean-up at every point where something can be lost, and goes on as Spark would.
 
-``python -m tests.spark.crashing FOLDER`` prints what was handed over after a crash at each point, as JSON lines. Each
-attempt is a process of its own, forked here, so that a crash is a real one.
+``python -m tests.spark.crashing FOLDER [BUCKET ENDPOINT]`` prints what was handed over after a crash at each point, as
+JSON lines. Each attempt is a process of its own, forked here, so that a crash is a real one. Messages are staged in the
+folder, or in the bucket. In a bucket it is a sample of the points, unless ``JMSJCA_ALL_STEPS`` is set.
 """
 
 import json
@@ -14,13 +15,16 @@ from pathlib import Path
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.reconnection import ConnectionSettings, connect
-from jmsjca.spark import durable_files, partition
+from jmsjca.spark import folder_store, partition
+from jmsjca.spark.object_store import ObjectStore
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
+from tests.support.s3_server import CREDENTIALS
 
 CRASHED = 9
 TEXTS = ["m0", "m1", "m2", "m3"]
+SAMPLE = 3  # on S3, in every run: each third point
 
 
 class Crash:
@@ -63,11 +67,14 @@ def arm(at: int) -> None:
         (EmbeddedUnit, "commit"),
         (Staging, "confirm"),
         (partition, "resolve_duplicates"),
-        (durable_files, "_write"),
+        (folder_store, "_write"),
         (os, "link"),
         (Path, "replace"),
         (Path, "rename"),
         (Path, "unlink"),
+        (ObjectStore, "_put"),
+        (ObjectStore, "_delete"),
+        (ObjectStore, "remove_folder"),
     ]:
         crash.around(owner, name)
 
@@ -76,11 +83,18 @@ class Run:
     """A stream over one folder: its epochs, and a sink that keeps each batch once."""
 
     def __init__(self, folder: Path) -> None:
+        bucket, endpoint = sys.argv[2:] or (None, None)
         self._url = f"embedded://{folder}/broker.db"
         self._sink = folder / "sink"
         self._sink.mkdir(parents=True)
         self._options = SparkOptions(
-            self._url, "q", stagingLocation=str(folder / "staging"), receiveIdleTimeout=0.0, retainEpochs=0
+            self._url,
+            "q",
+            stagingLocation=f"{bucket}/{folder.name}" if bucket else str(folder / "staging"),
+            stagingEndpoint=endpoint,
+            stagingCredentials=CREDENTIALS if bucket else None,
+            receiveIdleTimeout=0.0,
+            retainEpochs=0,
         )
         self._staging = Staging(self._options.staging(), "g")
 
@@ -153,16 +167,20 @@ def crash_at(folder: Path, *crashes: int) -> dict[str, object]:
     }
 
 
-def crash_everywhere(folder: Path, *earlier: int) -> list[dict[str, object]]:
-    """Crash at each point after earlier crashes, until there is no further point."""
+def crash_everywhere(folder: Path, *earlier: int, step: int = 1) -> list[dict[str, object]]:
+    """Crash at each point after earlier crashes, or at each third one and so on, until there is no further point."""
     reports: list[dict[str, object]] = []
     while not reports or reports[-1]["code"] == CRASHED:
-        reports.append(crash_at(folder / "-".join(map(str, [*earlier, len(reports)])), *earlier, len(reports)))
+        at = len(reports) * step
+        reports.append(crash_at(folder / "-".join(map(str, [*earlier, at])), *earlier, at))
         print(json.dumps(reports[-1]), flush=True)
     return reports
 
 
 def main(folder: Path) -> None:
+    if sys.argv[2:] and not os.environ.get("JMSJCA_ALL_STEPS"):  # a server for S3 takes its time
+        crash_everywhere(folder, step=SAMPLE)
+        return
     once = crash_everywhere(folder)
     unsettled = [report["point"] for report in once].index("before EmbeddedUnit.commit")
     crash_everywhere(folder, unsettled)

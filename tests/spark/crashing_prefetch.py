@@ -17,7 +17,7 @@ from typing import Any
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.reconnection import ConnectionSettings, connect
-from jmsjca.spark import durable_files, partition
+from jmsjca.spark import folder_store, partition
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import PartitionReader
@@ -39,7 +39,7 @@ def arm(crash: Crash) -> None:
         (EmbeddedUnit, "commit"),
         (Staging, "confirm"),
         (partition, "resolve_duplicates"),
-        (durable_files, "_write"),
+        (folder_store, "_write"),
         (os, "link"),
         (Path, "mkdir"),
         (Path, "replace"),

@@ -103,7 +103,7 @@ class Scene:
         self._turns = turns
         self._staging = Staging(location, "g")
         self._staging.create_epoch(1)
-        self._folder = self._staging.folder / "e-0000000001"
+        self._folder = self._staging.store.folder / "e-0000000001"
         self._files: dict[str, bytes] = {}  # on disk
         self._contents = cache(lambda part, content: self._staging.content(part))
         self.programs = [partial(self._read, number) for number in range(len(held))]

@@ -6,6 +6,9 @@ import pytest
 
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConfigurationError, InvalidDestinationError, InvalidOptionError
+from jmsjca.spark.bucket import Bucket
+from jmsjca.spark.folder_store import FolderStore
+from jmsjca.spark.object_store import ObjectStore
 from jmsjca.spark.options import SparkOptions, check_role
 from jmsjca.spark.schema import SCHEMA
 
@@ -58,7 +61,8 @@ def test_an_unknown_option_gets_a_hint() -> None:
         ("dedupKey", "JMSMessageId", "JMSMessageID"),
         ("url", "embedded://memory", "memory of one process"),
         ("url", "embedded:///", "memory of one process"),
-        ("stagingLocation", "s3a://bucket/staging", "folder"),
+        ("stagingLocation", "s3://key:secret@bucket/staging", "without user, password or query"),
+        ("stagingLocation", "s3://bucket/staging?key=secret", "without user, password or query"),
         ("stagingLocation", "hdfs:/staging", "folder"),
         ("stagingLocation", "file://server/staging", "folder"),
     ],
@@ -109,7 +113,7 @@ def test_keys(key: str) -> None:
 
 @pytest.mark.parametrize("location", ["/s/t", "file:/s/t", "file:///s/t"])
 def test_a_staging_location_may_be_written_as_spark_writes_it(location: str) -> None:
-    assert SparkOptions.parse(GIVEN | {"stagingLocation": location}).staging() == Path("/s/t")
+    assert SparkOptions.parse(GIVEN | {"stagingLocation": location}).staging() == FolderStore(Path("/s/t"))
 
 
 def test_a_relative_staging_location_is_one_folder_wherever_it_is_used(
@@ -118,7 +122,35 @@ def test_a_relative_staging_location_is_one_folder_wherever_it_is_used(
     monkeypatch.chdir(tmp_path)
     options = SparkOptions.parse(GIVEN | {"stagingLocation": "staged"})
     monkeypatch.chdir("/")
-    assert options.staging() == tmp_path / "staged"
+    assert options.staging() == FolderStore(tmp_path / "staged")
+
+
+@pytest.mark.parametrize(
+    ("location", "url"),
+    [
+        ("s3a://bucket/a/b/", "s3://bucket/a/b"),
+        ("gs://bucket", "gs://bucket"),
+        ("abfss://c@a.dfs.core.windows.net/p", "abfss://c@a.dfs.core.windows.net/p"),
+    ],
+)
+def test_a_staging_location_may_be_a_bucket(location: str, url: str) -> None:
+    options = SparkOptions.parse(
+        GIVEN | {"stagingLocation": location, "stagingRegion": "eu-west-1", "stagingCredentials": "file:/run/secret"}
+    )
+    assert options.staging() == ObjectStore(Bucket(url, None, "eu-west-1", "file:/run/secret"))
+    assert str(options.staging()) == url
+
+
+def test_what_does_not_fit_a_staging_location_is_refused_without_showing_a_secret() -> None:
+    for given, why in (
+        ({"stagingLocation": "s3://b/p", "stagingCredentials": "AKIA:5ecret"}, "env:NAME or file:PATH"),
+        ({"stagingLocation": "/folder", "stagingCredentials": "AKIA:5ecret"}, "are for buckets"),
+        ({"stagingLocation": "s3://AKIA:5ecret@b/p"}, "use the option 'stagingCredentials'"),
+        ({"stagingLocation": "wasb://AKIA:5ecret@b/p"}, "not wasb:"),
+    ):
+        with pytest.raises(InvalidOptionError, match=why) as caught:
+            SparkOptions.parse(GIVEN | given).staging()
+        assert "5ecret" not in str(caught.value)
 
 
 def test_no_staging_location() -> None:

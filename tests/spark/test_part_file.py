@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jmsjca.errors import IllegalStateError, StoreError
+from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.part_file import Counts, StagedPart, read_counts, read_keys, read_part, write_part
 from jmsjca.spark.schema import ARROW_SCHEMA, ipc, pa
 from jmsjca.spark.staging import EpochPartition, Staging
@@ -20,6 +21,10 @@ def part(*texts: str) -> StagedPart:
     return StagedPart(
         table, [f"key {text}" for text in texts], Counts(len(texts) + 1, len(texts), 1, 1_700_000_000_000)
     )
+
+
+def at(path: Path) -> tuple[FolderStore, str]:
+    return FolderStore(path.parent), path.name
 
 
 def write(path: Path, content: StagedPart) -> bytes:
@@ -38,9 +43,9 @@ def outcome(read: Callable[[], Any]) -> Any:
 def test_what_is_read_is_what_was_written(tmp_path: Path) -> None:
     for content in (part("a", "é", "c"), part()):
         write(tmp_path / "p", content)
-        assert read_part(tmp_path / "p") == content
-        assert read_keys(tmp_path / "p") == content.keys
-        assert read_counts(tmp_path / "p") == content.counts
+        assert read_part(*at(tmp_path / "p")) == content
+        assert read_keys(*at(tmp_path / "p")) == content.keys
+        assert read_counts(*at(tmp_path / "p")) == content.counts
 
 
 def test_no_bit_may_change(tmp_path: Path) -> None:
@@ -51,9 +56,9 @@ def test_no_bit_may_change(tmp_path: Path) -> None:
     for bit in range(0, 8 * len(data), 5):  # all bytes, and in turn all of their bits
         data[bit // 8] ^= 1 << bit % 8
         path.write_bytes(data)
-        assert outcome(lambda: read_part(path)) is StoreError, bit
-        assert outcome(lambda: read_keys(path)) in (StoreError, content.keys), bit
-        found.append(outcome(lambda: read_counts(path)))
+        assert outcome(lambda: read_part(*at(path))) is StoreError, bit
+        assert outcome(lambda: read_keys(*at(path))) in (StoreError, content.keys), bit
+        found.append(outcome(lambda: read_counts(*at(path))))
         data[bit // 8] ^= 1 << bit % 8
     assert {StoreError, content.counts} == set(found)  # counts do not need the rows
 
@@ -63,9 +68,9 @@ def test_a_torn_file_is_an_error(tmp_path: Path) -> None:
     data = write(path, part("a", "b"))
     for length in range(0, len(data), 3):
         path.write_bytes(data[:length])
-        assert outcome(lambda: read_part(path)) is StoreError, length
+        assert outcome(lambda: read_part(*at(path))) is StoreError, length
     path.write_bytes(data + b"\0")
-    assert outcome(lambda: read_part(path)) is StoreError
+    assert outcome(lambda: read_part(*at(path))) is StoreError
 
 
 def test_the_error_names_the_file_and_the_remedy(tmp_path: Path) -> None:
@@ -73,19 +78,19 @@ def test_the_error_names_the_file_and_the_remedy(tmp_path: Path) -> None:
     data[-1] ^= 1
     (tmp_path / "p").write_bytes(data)
     with pytest.raises(StoreError, match=r"/p are damaged: the checksum of the rows .* restore the file from a backup"):
-        read_part(tmp_path / "p")
+        read_part(*at(tmp_path / "p"))
 
 
 def test_a_file_of_a_later_release_is_refused(tmp_path: Path) -> None:
     data = write(tmp_path / "p", part("a"))
     (tmp_path / "p").write_bytes(data.replace(b"part 2\n", b"part 3\n", 1))
     with pytest.raises(StoreError, match="format version is 3, which this release of jmsjca does not know"):
-        read_part(tmp_path / "p")
+        read_part(*at(tmp_path / "p"))
 
 
 def test_a_missing_file_is_no_damaged_one(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        read_part(tmp_path / "p")
+        read_part(*at(tmp_path / "p"))
 
 
 def test_files_of_version_1_are_read(tmp_path: Path) -> None:
@@ -95,11 +100,11 @@ def test_files_of_version_1_are_read(tmp_path: Path) -> None:
     rows = [{"text": "a", "redelivered": True, "timestamp": sent, "_key": "k"}, {"text": "b", "redelivered": False}]
     with ipc.new_file(str(tmp_path / "p"), schema) as writer:
         writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=schema))
-    found = read_part(tmp_path / "p")
+    found = read_part(*at(tmp_path / "p"))
     assert found.table.schema == ARROW_SCHEMA
     assert found.table.column("text").to_pylist() == ["a", "b"]
-    assert found.keys == read_keys(tmp_path / "p") == ["k", None]
-    assert found.counts == read_counts(tmp_path / "p") == Counts(3, 2, 1, round(sent.timestamp() * 1000))
+    assert found.keys == read_keys(*at(tmp_path / "p")) == ["k", None]
+    assert found.counts == read_counts(*at(tmp_path / "p")) == Counts(3, 2, 1, round(sent.timestamp() * 1000))
 
 
 @pytest.fixture
@@ -130,7 +135,7 @@ def claimed_by(staging: Staging) -> str:
     ],
 )
 def test_small_files_are_checked_too(staging: Staging, name: str, read: Callable[[Staging], Any], value: Any) -> None:
-    path = staging.folder / name
+    path = staging.store.folder / name
     data = bytearray(path.read_bytes())
     assert read(staging) == value
     for bit in range(0, 8 * len(data), 3):
@@ -146,7 +151,7 @@ def test_small_files_are_checked_too(staging: Staging, name: str, read: Callable
 def test_damaged_keys_in_doubt_are_an_error(staging: Staging) -> None:
     staging.commit(5, retain=0, doubt_retention=60)
     assert staging.keys_in_doubt() == {"key a"}
-    path = staging.folder / "doubt" / "KEYS"
+    path = staging.store.folder / "doubt" / "KEYS"
     path.write_bytes(path.read_bytes().replace(b"key a", b"key b"))
     with pytest.raises(StoreError, match=r"KEYS is damaged: its checksum does not match"):
         staging.keys_in_doubt()
@@ -154,7 +159,7 @@ def test_damaged_keys_in_doubt_are_an_error(staging: Staging) -> None:
 
 @pytest.mark.parametrize(("name", "text"), [("LOW", "7"), ("OWNER", "query-1"), ("e-0000000001/p-00001.ok", '["a"]')])
 def test_small_files_of_version_1_are_read(staging: Staging, name: str, text: str) -> None:
-    (staging.folder / name).write_text(text)
+    (staging.store.folder / name).write_text(text)
     staging.claim("query-1")
     assert staging.low in (5, 7)
     assert staging.decision(EpochPartition(1, 1)) in (None, {"a"})

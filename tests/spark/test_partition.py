@@ -312,7 +312,7 @@ def test_cycles_are_collected_again_after_the_messages_are_staged(broker, monkey
 def test_damaged_rows_are_never_handed_over(broker) -> None:
     broker.send(*TEXTS)
     broker.read(FIRST)
-    path = broker.staging().folder / "e-0000000001" / "p-00000"
+    path = broker.staging().store.folder / "e-0000000001" / "p-00000"
     path.with_suffix(".arrow").write_bytes(path.with_suffix(".arrow").read_bytes()[:-1])
     with pytest.raises(StoreError, match=r"p-00000\.arrow are damaged"):
         broker.read(FIRST)

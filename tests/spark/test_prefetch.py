@@ -16,6 +16,7 @@ from jmsjca.errors import ConnectionLostError, InvalidOptionError, StoreError
 from jmsjca.spark import connections, partition
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.epochs import Offset, Share
+from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.prefetch import Prefetch
 from jmsjca.spark.read_schema import plan_columns
 from jmsjca.spark.reader import JmsStreamReader
@@ -222,7 +223,7 @@ def test_a_late_prefetch_takes_nothing(broker, driver) -> None:
     late._wait_for_plan = lambda: Offset.from_json(made.offset).next([Share(2, 4, 1)])  # type: ignore[method-assign]
     late.run()
     assert late.plan is None
-    assert list(staging_of(made).folder.glob("e-*")) == []
+    assert list(staging_of(made).store.folder.glob("e-*")) == []
     assert broker.waiting() == [*"efghi"]
 
 
@@ -233,9 +234,9 @@ def test_a_plan_is_removed_with_its_epoch(broker, driver) -> None:
     await_prefetch(made)
     made.batch()
     plans = EpochPlans(staging_of(made))
-    assert plans.path(2).exists()
+    assert (plans._staging.store.folder / plans.name(2)).exists()
     made.reader.commit(made.offset)
-    assert not plans.path(2).exists()
+    assert not (plans._staging.store.folder / plans.name(2)).exists()
 
 
 def test_staged_messages_that_are_missing_are_an_error(broker, driver) -> None:
@@ -244,11 +245,11 @@ def test_staged_messages_that_are_missing_are_an_error(broker, driver) -> None:
     broker.send(*"abcdefghi")
     made.batch()
     await_prefetch(made)
-    shutil.rmtree(staging_of(made).folder / "e-0000000002")
+    shutil.rmtree(staging_of(made).store.folder / "e-0000000002")
     with pytest.raises(StoreError, match="e-0000000002 is missing, with the messages of epoch 2"):
         made.next()
     (gen,) = [path.name for path in (broker.location / "v1").iterdir()]
-    repair(broker.location, [f"{gen}/2"])
+    repair(FolderStore(broker.location), [f"{gen}/2"])
     assert made.batch() == []
     assert made.batch() == ["i"]
 
@@ -263,15 +264,15 @@ def test_a_damaged_plan_is_an_error_and_repaired(broker, driver, damage, staged)
     if staged:
         prefetch._ended.clear()
     prefetch.run()
-    path = EpochPlans(staging_of(made)).path(2)
+    path = staging_of(made).store.folder / EpochPlans(staging_of(made)).name(2)
     path.write_bytes(damage)
     again = driver(prefetchEpochs=0)
     again.offset = made.offset
     with pytest.raises(StoreError, match="plan-0000000002 is damaged"):
         again.next()
-    (finding,) = repair(broker.location)
+    (finding,) = repair(FolderStore(broker.location))
     assert (finding.path, finding.repaired) == (
-        path,
+        str(path),
         "set to the partitions that are staged" if staged else "removed: the epoch has no messages yet",
     )
     assert again.batch() == [*"efgh"]
@@ -282,7 +283,7 @@ class Plans(EpochPlans):
     """Plans whose steps are those of two programs."""
 
     def __init__(self, staging: Staging, see: See) -> None:
-        whole = Staging(staging.folder.parent.parent, staging.folder.name)
+        whole = Staging(staging.location, staging.gen)
         whole.create_epoch = partial(see, staging.create_epoch)  # type: ignore[method-assign]
         super().__init__(whole)
         self._record = partial(see, super()._record)  # type: ignore[method-assign]
@@ -294,7 +295,7 @@ class TwoDrivers:
 
     def __init__(self, location: Path) -> None:
         self._staging = Staging(location, "g")
-        self._staging.folder.mkdir(parents=True)
+        self._staging.store.folder.mkdir(parents=True)
         self.ahead, self.asked = Offset(2, "g", (Share(3, 9),)), Offset(2, "g", (Share(1, 5),))
         self.programs = [
             lambda see: Plans(self._staging, see).begin(self.ahead),
@@ -303,14 +304,14 @@ class TwoDrivers:
 
     def disk(self) -> frozenset[tuple[str, bytes]]:
         return frozenset(
-            (path.name, path.read_bytes() if path.is_file() else b"") for path in self._staging.folder.iterdir()
+            (path.name, path.read_bytes() if path.is_file() else b"") for path in self._staging.store.folder.iterdir()
         )
 
     def restore(self, disk: frozenset[tuple[str, bytes]]) -> None:
-        shutil.rmtree(self._staging.folder)
-        self._staging.folder.mkdir()
+        shutil.rmtree(self._staging.store.folder)
+        self._staging.store.folder.mkdir()
         for name, content in disk:
-            path = self._staging.folder / name
+            path = self._staging.store.folder / name
             _ = path.mkdir() if name.startswith("e-") else path.write_bytes(content)
 
     def check(self, outcomes: list[object]) -> None:

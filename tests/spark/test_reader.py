@@ -91,7 +91,7 @@ def test_the_plan_follows_the_offsets_and_not_the_options(driver, broker) -> Non
     assert [(p.gen, p.part, p.quota, p.value) for p in planned] == [
         ("g", EpochPartition(epoch, number), quota, number) for epoch in (2, 3) for number, quota in ((0, 3), (1, 2))
     ]
-    assert sorted(path.name for path in broker.staging().folder.glob("e-*")) == ["e-0000000002", "e-0000000003"]
+    assert sorted(path.name for path in broker.staging().store.folder.glob("e-*")) == ["e-0000000002", "e-0000000003"]
 
 
 def test_before_the_first_epoch_there_is_nothing_to_plan_or_commit(driver) -> None:
@@ -154,7 +154,7 @@ def test_a_commit_that_fails_stops_no_query(driver, broker, monkeypatch) -> None
     broker.send("a")
     made.batch()
     with monkeypatch.context() as patch:
-        patch.setattr(Staging, "_remove", lambda *_: open("/nowhere/at/all"))  # noqa: PTH123, SIM115
+        patch.setattr(Staging, "_park", lambda *_: open("/nowhere/at/all"))  # noqa: PTH123, SIM115
         made.reader.commit(made.offset | {"epoch": 9})
     made.reader.commit(made.offset | {"epoch": 9})
     assert broker.staging(made.offset["gen"]).parts() == []
@@ -404,7 +404,7 @@ def test_a_batch_that_is_repeated_without_its_folder_is_an_error(driver, broker)
     end = made.next()
     again = driver()
     assert len(again.reader.partitions(made.offset, end)) == 1
-    folder = broker.staging(str(end["gen"])).folder
+    folder = broker.staging(str(end["gen"])).store.folder
     (folder / "e-0000000001").rmdir()
     with pytest.raises(StoreError, match="e-0000000001 is missing"):
         again.reader.partitions(made.offset, end)

@@ -8,10 +8,13 @@ from typer.testing import CliRunner
 
 from jmsjca.errors import InvalidArgumentError, StoreError
 from jmsjca.management.commands import app
+from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.part_file import Counts, StagedPart
 from jmsjca.spark.repair import repair
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import EpochPartition, Origin, Staging
+from jmsjca.spark.staging import EpochPartition, Staging
+from jmsjca.spark.staging_origin import Origin
+from jmsjca.spark.store import Store
 
 FIRST, SECOND = EpochPartition(3, 0), EpochPartition(4, 0)
 
@@ -38,14 +41,14 @@ def damage(path: Path, how: str) -> Path:
 
 def found(staging: Staging, *accepted: str) -> dict[str, bool]:
     """The files that were wrong, and whether they are right now."""
-    findings = repair(staging.folder.parents[1], accepted)
-    return {str(f.path.relative_to(staging.folder)): bool(f.repaired) for f in findings}
+    findings = repair(FolderStore(staging.store.folder.parents[1]), accepted)
+    return {str(Path(f.path).relative_to(staging.store.folder)): bool(f.repaired) for f in findings}
 
 
 def test_a_whole_location_needs_no_repair(staging: Staging) -> None:
-    before = {path: path.read_bytes() for path in staging.folder.rglob("*") if path.is_file()}
+    before = {path: path.read_bytes() for path in staging.store.folder.rglob("*") if path.is_file()}
     assert found(staging) == {}
-    assert {path: path.read_bytes() for path in staging.folder.rglob("*") if path.is_file()} == before
+    assert {path: path.read_bytes() for path in staging.store.folder.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("how", ["empty", "torn"])
@@ -58,7 +61,7 @@ def test_a_damaged_small_file_stops_the_query_until_it_is_repaired(staging: Stag
         staging.keys_in_doubt()
 
     use()
-    path = damage(staging.folder / name, how)
+    path = damage(staging.store.folder / name, how)
     with pytest.raises(StoreError, match=f"{path} is damaged"):
         use()
     assert found(staging) == {name: True}
@@ -67,15 +70,15 @@ def test_a_damaged_small_file_stops_the_query_until_it_is_repaired(staging: Stag
 
 
 def test_a_damaged_low_is_set_below_what_is_staged(staging: Staging) -> None:
-    damage(staging.folder / "LOW", "empty")
+    damage(staging.store.folder / "LOW", "empty")
     found(staging)
     assert staging.low == 2
     staging.check_live(FIRST)
 
 
 def test_rows_are_given_up_only_if_that_is_accepted(staging: Staging) -> None:
-    path = damage(staging.folder / "e-0000000003" / "p-00000.arrow", "torn")
-    name = str(path.relative_to(staging.folder))
+    path = damage(staging.store.folder / "e-0000000003" / "p-00000.arrow", "torn")
+    name = str(path.relative_to(staging.store.folder))
     assert found(staging) == {name: False}
     assert path.exists()
     assert found(staging, "g/3") == {name: True, "e-0000000003": True}
@@ -85,14 +88,14 @@ def test_rows_are_given_up_only_if_that_is_accepted(staging: Staging) -> None:
 
 
 def test_temporary_files_are_removed(staging: Staging) -> None:
-    for folder in (staging.folder, staging.folder / "e-0000000003"):
+    for folder in (staging.store.folder, staging.store.folder / "e-0000000003"):
         (folder / ".p.0.tmp").write_bytes(b"torn")
     assert found(staging) == {".": True, "e-0000000003": True}
 
 
 def test_the_command_tells_what_remains(staging: Staging) -> None:
-    location = str(staging.folder.parents[1])
-    path = damage(staging.folder / "e-0000000003" / "p-00000.arrow", "torn")
+    location = str(staging.store.folder.parents[1])
+    path = damage(staging.store.folder / "e-0000000003" / "p-00000.arrow", "torn")
     first = CliRunner().invoke(app, ["spark", "repair", location, "--json"])
     assert first.exit_code == 1
     (row,) = json.loads(first.output)
@@ -103,8 +106,15 @@ def test_the_command_tells_what_remains(staging: Staging) -> None:
     assert CliRunner().invoke(app, ["spark", "repair", location]).exit_code == 0
 
 
+def test_the_loss_of_a_whole_location_can_be_accepted(location: Store) -> None:
+    repair(location, ["g/3"])
+    made = Staging(location, "g")
+    made.check_present(3)
+    assert made.is_lost(FIRST)
+
+
 def test_what_is_no_epoch_or_location_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="GENERATION/EPOCH"):
-        repair(tmp_path, ["3"])
-    with pytest.raises(StoreError, match="no folder"):
-        repair(tmp_path / "nowhere")
+        repair(FolderStore(tmp_path), ["3"])
+    with pytest.raises(StoreError, match="no staged messages in"):
+        repair(FolderStore(tmp_path / "nowhere"))

@@ -2,7 +2,7 @@
 
 import errno
 import os
-import shutil
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -12,9 +12,15 @@ import pytest
 
 from jmsjca.errors import IllegalStateError, InvalidOptionError, StoreError
 from jmsjca.spark.doubt import KeysInDoubt
+from jmsjca.spark.folder_store import FolderStore
+from jmsjca.spark.object_store import ObjectStore
 from jmsjca.spark.part_file import Counts, StagedPart, seal, unseal
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import EpochPartition, Origin, Staging, StaleEpochError, orphans
+from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError, orphans
+from jmsjca.spark.staging_location import open_location
+from jmsjca.spark.staging_origin import Origin
+from jmsjca.spark.store import Store
+from tests.support.s3_server import CREDENTIALS, SECRET, s3_server
 
 DAY = 86400.0
 
@@ -23,8 +29,8 @@ def batch(*keys: str | None) -> StagedPart:
     return StagedPart(pa.table({"text": pa.array(keys, pa.string())}), list(keys), Counts(len(keys), len(keys)))
 
 
-def staging(folder: Path, epochs: Iterable[int] = (1,)) -> Staging:
-    made = Staging(folder, "g")
+def staging(location: Store | Path, epochs: Iterable[int] = (1,)) -> Staging:
+    made = Staging(location, "g")
     for epoch in epochs:
         made.create_epoch(epoch)
     return made
@@ -35,11 +41,18 @@ def commit(made: Staging, epoch: int, *, retain: int = 0, doubt_retention: float
 
 
 def names(made: Staging) -> list[str]:
-    return sorted(str(path.relative_to(made.folder)) for path in made.folder.rglob("*") if path.is_file())
+    folders = made.store.folders()
+    return sorted(
+        [*made.store.names() - folders.keys(), *(f"{folder}/{name}" for folder in folders for name in folders[folder])]
+    )
 
 
-def test_of_two_attempts_the_first_counts(tmp_path: Path) -> None:
-    made = staging(tmp_path)
+def top(made: Staging) -> list[str]:
+    return sorted({name.partition("/")[0] for name in names(made)})
+
+
+def test_of_two_attempts_the_first_counts(location: Store) -> None:
+    made = staging(location)
     assert made.publish(EpochPartition(1, 0), batch("a"))
     assert not made.publish(EpochPartition(1, 0), batch("b"))
     assert made.keys(EpochPartition(1, 0)) == {"a"}
@@ -47,13 +60,12 @@ def test_of_two_attempts_the_first_counts(tmp_path: Path) -> None:
 
 
 PUBLISHER = """
+import pickle
 import sys
-from pathlib import Path
-from jmsjca.spark import staging as module
 from jmsjca.spark.part_file import Counts, StagedPart
 from jmsjca.spark.schema import pa
 from jmsjca.spark.staging import EpochPartition, Staging
-staging = Staging(Path(sys.argv[1]), "g")
+staging = Staging(pickle.loads(bytes.fromhex(sys.argv[1])), "g")
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(int(sys.argv[2])):
@@ -62,11 +74,11 @@ for number in range(int(sys.argv[2])):
 """
 
 
-def test_of_two_processes_one_publishes_each_part(tmp_path: Path) -> None:
-    made, parts = staging(tmp_path), 60
+def test_of_two_processes_one_publishes_each_part(location: Store) -> None:
+    made, parts = staging(location), 60
     processes = {
         name: subprocess.Popen(
-            [sys.executable, "-c", PUBLISHER, str(tmp_path), str(parts), name],
+            [sys.executable, "-c", PUBLISHER, pickle.dumps(location).hex(), str(parts), name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -87,8 +99,8 @@ def test_of_two_processes_one_publishes_each_part(tmp_path: Path) -> None:
         assert all(made.keys(EpochPartition(1, number)) == {name} for number in numbers)
 
 
-def test_an_empty_part_is_staged_too(tmp_path: Path) -> None:
-    made = staging(tmp_path)
+def test_an_empty_part_is_staged_too(location: Store) -> None:
+    made = staging(location)
     assert made.publish(EpochPartition(1, 0), batch())
     assert made.is_published(EpochPartition(1, 0))
     assert made.content(EpochPartition(1, 0)).table.num_rows == 0
@@ -98,7 +110,7 @@ def test_an_empty_part_is_staged_too(tmp_path: Path) -> None:
 def test_only_whole_files_count(tmp_path: Path) -> None:
     made = staging(tmp_path)
     made.publish(EpochPartition(1, 0), batch("a"))
-    for folder in (made.folder, made.folder / "e-0000000001"):
+    for folder in (made.store.folder, made.store.folder / "e-0000000001"):
         (folder / ".0123.tmp").write_bytes(b"torn")
     assert made.parts() == [EpochPartition(1, 0)]
     assert made.keys_in_doubt() == {"a"}
@@ -107,23 +119,23 @@ def test_only_whole_files_count(tmp_path: Path) -> None:
     assert made.parts() == []
 
 
-def test_parts_come_in_order(tmp_path: Path) -> None:
-    made = staging(tmp_path, (2, 10))
+def test_parts_come_in_order(location: Store) -> None:
+    made = staging(location, (2, 10))
     for part in (EpochPartition(10, 0), EpochPartition(2, 10), EpochPartition(2, 9)):
         made.publish(part, batch())
     assert made.parts() == [EpochPartition(2, 9), EpochPartition(2, 10), EpochPartition(10, 0)]
 
 
-def test_low_only_grows(tmp_path: Path) -> None:
-    made, seen = staging(tmp_path), []
+def test_low_only_grows(location: Store) -> None:
+    made, seen = staging(location), []
     for epoch in (3, 1, 3, 5, 4):
         commit(made, epoch)
         seen.append(made.low)
     assert seen == [3, 3, 3, 5, 5]
 
 
-def test_a_commit_sweeps_what_earlier_calls_missed(tmp_path: Path) -> None:
-    made = staging(tmp_path, range(1, 6))
+def test_a_commit_sweeps_what_earlier_calls_missed(location: Store) -> None:
+    made = staging(location, range(1, 6))
     for epoch in range(1, 6):
         made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
         made.confirm(EpochPartition(epoch, 0))
@@ -132,22 +144,22 @@ def test_a_commit_sweeps_what_earlier_calls_missed(tmp_path: Path) -> None:
     commit(made, 4, retain=1)
     commit(made, 3, retain=1)
     assert made.parts() == [EpochPartition(4, 0), EpochPartition(5, 0)]
-    assert sorted(path.name for path in made.folder.iterdir()) == ["LOW", "e-0000000004", "e-0000000005"]
+    assert top(made) == ["LOW", "e-0000000004", "e-0000000005"]
 
 
 def test_a_commit_finishes_what_one_before_it_began(tmp_path: Path) -> None:
     made = staging(tmp_path, (1, 2))
     made.publish(EpochPartition(1, 0), batch("a"))
-    (made.folder / "doubt").mkdir()  # it parked the keys, renamed the folder and died
-    (made.folder / "doubt" / "0000000001-00000.ids").write_bytes(seal(b'["a"]'))
-    (made.folder / "e-0000000001").rename(made.folder / "trash-0123")
+    (made.store.folder / "doubt").mkdir()  # it parked the keys, renamed the folder and died
+    (made.store.folder / "doubt" / "0000000001-00000.ids").write_bytes(seal(b'["a"]'))
+    (made.store.folder / "e-0000000001").rename(made.store.folder / "trash-0123")
     commit(made, 1)
-    assert sorted(path.name for path in made.folder.iterdir()) == ["LOW", "doubt", "e-0000000002"]
+    assert sorted(path.name for path in made.store.folder.iterdir()) == ["LOW", "doubt", "e-0000000002"]
     assert made.keys_in_doubt() == {"a"}
 
 
-def test_keys_in_doubt_outlive_their_epoch(tmp_path: Path) -> None:
-    made = staging(tmp_path)
+def test_keys_in_doubt_outlive_their_epoch(location: Store) -> None:
+    made = staging(location)
     made.publish(EpochPartition(1, 0), batch("sure"))
     made.confirm(EpochPartition(1, 0))
     made.publish(EpochPartition(1, 1), batch("open", None))
@@ -172,9 +184,9 @@ class Hours:
         return 1e12 * (-1) ** int(self.hours)
 
 
-def test_keys_in_doubt_are_dropped_when_the_query_has_run_for_their_time(tmp_path: Path) -> None:
+def test_keys_in_doubt_are_dropped_when_the_query_has_run_for_their_time(location: Store) -> None:
     clock, seen = Hours(), []
-    made = Staging(tmp_path, "g", clock)
+    made = Staging(location, "g", clock)
     for epoch in range(1, 5):
         made.create_epoch(epoch)
         made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
@@ -183,7 +195,7 @@ def test_keys_in_doubt_are_dropped_when_the_query_has_run_for_their_time(tmp_pat
         clock.hours += 10
     commit(made, 4)
     assert [*seen, made.keys_in_doubt()] == [{"1"}, {"1", "2"}, {"1", "2", "3"}, {"2", "3", "4"}, {"3", "4"}]
-    restarted = Staging(tmp_path, "g", clock)  # the time between two runs does not count
+    restarted = Staging(location, "g", clock)  # the time between two runs does not count
     clock.hours += 10_000
     commit(restarted, 4)
     clock.hours += 5
@@ -191,8 +203,8 @@ def test_keys_in_doubt_are_dropped_when_the_query_has_run_for_their_time(tmp_pat
     assert restarted.keys_in_doubt() == {"4"}
 
 
-def test_keys_in_doubt_are_one_file_however_many_epochs_ended_so(tmp_path: Path) -> None:
-    made = staging(tmp_path, range(1, 51))
+def test_keys_in_doubt_are_one_file_however_many_epochs_ended_so(location: Store) -> None:
+    made = staging(location, range(1, 51))
     for epoch in range(1, 51):
         made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
     commit(made, 50)
@@ -200,8 +212,8 @@ def test_keys_in_doubt_are_one_file_however_many_epochs_ended_so(tmp_path: Path)
     assert made.keys_in_doubt() == {str(epoch) for epoch in range(1, 51)}
 
 
-def test_of_too_many_keys_in_doubt_the_oldest_are_dropped_and_told(tmp_path: Path, caplog) -> None:
-    doubt = KeysInDoubt(tmp_path / "doubt", limit=3)
+def test_of_too_many_keys_in_doubt_the_oldest_are_dropped_and_told(location: Store, caplog) -> None:
+    doubt = KeysInDoubt(location.within("doubt"), limit=3)
     for number, keys in enumerate((["a", "b"], ["c"], ["d"])):
         doubt.park(f"{number}", keys)
         doubt.merge(DAY)
@@ -211,87 +223,90 @@ def test_of_too_many_keys_in_doubt_the_oldest_are_dropped_and_told(tmp_path: Pat
     assert "the oldest 1 were dropped" in record.message
 
 
-def test_a_merge_that_was_cut_off_doubles_no_key(tmp_path: Path) -> None:
-    doubt = KeysInDoubt(tmp_path / "doubt", limit=2)
+def test_a_merge_that_was_cut_off_doubles_no_key(location: Store) -> None:
+    doubt = KeysInDoubt(location.within("doubt"), limit=2)
     doubt.park("1", ["a", "b"])
-    parked = (tmp_path / "doubt" / "1.ids").read_bytes()
+    with location.open("doubt/1.ids") as file:
+        parked = file.read()
     doubt.merge(DAY)
-    (tmp_path / "doubt" / "1.ids").write_bytes(parked)  # it died before it removed the file
+    location.replace("doubt/1.ids", parked)  # it died before it removed the file
     doubt.merge(DAY)
     assert doubt.read() == {"a", "b"}
 
 
-def test_a_reader_misses_no_key_that_is_moved_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_misses_no_key_that_is_moved_meanwhile(location: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver removes the epoch after a task has listed it, and merges after the task has listed the parked keys."""
-    made = staging(tmp_path)
+    made = staging(location)
     made.publish(EpochPartition(1, 0), batch("a"))
     listed = made.published()
     commit(made, 1)
     monkeypatch.setattr(made, "published", lambda: listed)
     assert made.keys_in_doubt() == {"a"}
-    doubt = KeysInDoubt(tmp_path / "doubt")
+    doubt = KeysInDoubt(location.within("doubt"))
     doubt.park("1", ["b"])
-    glob = Path.glob
+    names_of = type(location).names
 
-    def merge_behind(self: Path, pattern: str) -> list[Path]:
-        found = list(glob(self, pattern))
+    def merge_behind(self: Store, folder: str = "") -> set[str]:
+        found = names_of(self, folder)
         monkeypatch.undo()
         doubt.merge(DAY)
         return found
 
-    monkeypatch.setattr(Path, "glob", merge_behind)
+    monkeypatch.setattr(type(location), "names", merge_behind)
     assert doubt.read() == {"b"}
 
 
-def test_a_late_attempt_finds_its_epoch_over(tmp_path: Path) -> None:
-    made = staging(tmp_path, (1, 2))
+def test_a_late_attempt_finds_its_epoch_over(location: Store) -> None:
+    made = staging(location, (1, 2))
     made.check_live(EpochPartition(1, 0))
     commit(made, 1)
     for part in (EpochPartition(1, 0), EpochPartition(9, 0)):  # swept, and never planned
         with pytest.raises(StaleEpochError):
             made.check_live(part)
-        with pytest.raises(StaleEpochError):
-            made.publish(part, batch("late"))
+        if isinstance(made.store, FolderStore):
+            with pytest.raises(StaleEpochError):
+                made.publish(part, batch("late"))
     made.create_epoch(1)  # a replay of what is gone: the folder is back, LOW still tells
     with pytest.raises(StaleEpochError):
         made.check_live(EpochPartition(1, 0))
 
 
-def test_a_settlement_that_is_confirmed_late_harms_nobody(tmp_path: Path) -> None:
-    made = staging(tmp_path)
+def test_a_settlement_that_is_confirmed_late_harms_nobody(location: Store) -> None:
+    made = staging(location)
     made.publish(EpochPartition(1, 0), batch("a"))
     commit(made, 1)
     made.confirm(EpochPartition(1, 0))
     assert made.keys_in_doubt() == {"a"}
 
 
-def test_a_generation_belongs_to_one_query(tmp_path: Path) -> None:
-    made = staging(tmp_path)
+def test_a_generation_belongs_to_one_query(location: Store) -> None:
+    made = staging(location)
     made.claim("query-1")
     made.claim("query-1")
     with pytest.raises(IllegalStateError, match="read by query query-1"):
         made.claim("query-2")
 
 
-def test_the_first_decision_stands(tmp_path: Path) -> None:
-    made = staging(tmp_path)
+def test_the_first_decision_stands(location: Store) -> None:
+    made = staging(location)
     assert made.decision(EpochPartition(1, 0)) is None
     made.record_decision(EpochPartition(1, 0), ["b", "a"])
     made.record_decision(EpochPartition(1, 0), [])
     assert made.decision(EpochPartition(1, 0)) == {"a", "b"}
-    assert unseal((made.folder / "e-0000000001" / "p-00000.ok").read_bytes()) == b'["a", "b"]'
+    with made.store.open("e-0000000001/p-00000.ok") as file:
+        assert unseal(file.read()) == b'["a", "b"]'
     made.record_decision(EpochPartition(1, 1), [])
     assert made.decision(EpochPartition(1, 1)) == set()
 
 
-def test_orphans_are_full_parts_not_known_to_be_done(tmp_path: Path) -> None:
-    made = staging(tmp_path, (1, 2))
+def test_orphans_are_full_parts_not_known_to_be_done(location: Store) -> None:
+    made = staging(location, (1, 2))
     made.publish(EpochPartition(1, 0), batch("done"))
     made.publish(EpochPartition(2, 0), batch("perhaps"))
     made.publish(EpochPartition(2, 1), batch())
     commit(made, 1, retain=1)
-    assert list(orphans(tmp_path)) == [made.folder / "e-0000000002" / "p-00000.arrow"]
-    assert list(orphans(tmp_path / "nowhere")) == []
+    assert list(orphans(location)) == [made.store.address("e-0000000002/p-00000.arrow")]
+    assert list(orphans(location.within("nowhere"))) == []
 
 
 @pytest.fixture
@@ -338,24 +353,24 @@ def test_temporary_files_of_crashed_processes_are_swept(tmp_path: Path) -> None:
     made = staging(tmp_path, (1, 2))
     for epoch in (1, 2):
         made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
-    left = [made.folder / ".LOW.0.tmp", made.folder / "e-0000000001" / ".p-00000.arrow.0.tmp"]
-    live = made.folder / "e-0000000002" / ".p-00001.arrow.0.tmp"
+    left = [made.store.folder / ".LOW.0.tmp", made.store.folder / "e-0000000001" / ".p-00000.arrow.0.tmp"]
+    live = made.store.folder / "e-0000000002" / ".p-00001.arrow.0.tmp"
     for path in (*left, live):
         path.write_bytes(b"torn")
     commit(made, 1, retain=1)
     assert [path.exists() for path in (*left, live)] == [False, False, True]
 
 
-def test_the_last_epoch_of_an_orderly_run_is_no_orphan(tmp_path: Path) -> None:
-    made = staging(tmp_path)
+def test_the_last_epoch_of_an_orderly_run_is_no_orphan(location: Store) -> None:
+    made = staging(location)
     made.publish(EpochPartition(1, 0), batch("a"))
-    assert list(orphans(tmp_path))
+    assert list(orphans(location))
     made.complete(1)
-    assert list(orphans(tmp_path)) == []
+    assert list(orphans(location)) == []
     assert made.is_published(EpochPartition(1, 0))  # for a repetition of the batch
 
 
-def test_queries_of_other_sources_and_names_leave_no_orphans(tmp_path: Path) -> None:
+def test_queries_of_other_sources_and_names_leave_no_orphans(location: Store) -> None:
     ours = Origin("queue:orders at amqp://b", "one")
     for gen, origin in (
         ("a", ours),
@@ -363,16 +378,16 @@ def test_queries_of_other_sources_and_names_leave_no_orphans(tmp_path: Path) -> 
         ("c", Origin("queue:bills", "one")),
         ("d", None),
     ):
-        made = Staging(tmp_path, gen)
+        made = Staging(location, gen)
         if origin:
             made.begin(origin)
         made.create_epoch(1)
         made.publish(EpochPartition(1, 0), batch(gen))
-    assert [path.parents[1].name for path in orphans(tmp_path, ours)] == ["a", "d"]
+    assert [path.split("/")[-3] for path in orphans(location, ours)] == ["a", "d"]
 
 
-def test_a_generation_keeps_its_source(tmp_path: Path) -> None:
-    made = Staging(tmp_path, "g")
+def test_a_generation_keeps_its_source(location: Store) -> None:
+    made = Staging(location, "g")
     old, new = Origin("queue:orders at amqp://a"), Origin("queue:orders at amqp://b")
     made.begin(old)
     made.begin(old)
@@ -396,28 +411,28 @@ def test_a_file_system_without_hard_links_is_told_at_the_start(tmp_path: Path, m
     assert names(Staging(tmp_path, "g")) == []
 
 
-def test_a_folder_that_executors_do_not_share_is_told(tmp_path: Path) -> None:
-    staging(tmp_path / "driver")
+def test_a_folder_that_executors_do_not_share_is_told(location: Store) -> None:
+    staging(location.within("driver"))
     with pytest.raises(
         StoreError, match=r"does not exist on .*must name a folder that the driver and all executors share"
     ):
-        Staging(tmp_path / "executor", "g").check_live(EpochPartition(1, 0))
+        Staging(location.within("executor"), "g").check_live(EpochPartition(1, 0))
 
 
-def test_a_missing_folder_is_named_and_never_filled_again(tmp_path: Path) -> None:
-    made = staging(tmp_path, (1, 2))
+def test_a_missing_folder_is_named_and_never_filled_again(location: Store) -> None:
+    made = staging(location, (1, 2))
     made.check_present(2)
-    shutil.rmtree(made.folder / "e-0000000002")
+    made.store.remove_folder("e-0000000002")
     with pytest.raises(StoreError, match=r"e-0000000002 is missing.*--accept-loss g/2"):
         made.check_present(2)
     made.check_present(2, swept=True)
-    shutil.rmtree(made.folder)
+    location.within("v1").remove_folder("g")
     with pytest.raises(StoreError, match="v1/g is missing"):
         made.check_present(2, swept=True)
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    made, part = staging(tmp_path), EpochPartition(1, 0)
+def test_a_missing_file_is_named(location: Store) -> None:
+    made, part = staging(location), EpochPartition(1, 0)
     assert not made.is_lost(part)
     made.publish(part, batch("a"))
     made.confirm(part)
@@ -427,3 +442,73 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         made.is_lost(part)
     made.accept_loss(1)
     assert made.is_lost(part)
+
+
+@pytest.mark.parametrize("location", ["objects", "s3"], indirect=True)
+def test_a_file_of_a_late_attempt_is_invisible(location: ObjectStore) -> None:
+    """An object store has no folder whose absence refuses it. Its messages are released, and must be read again."""
+    made, part = staging(location), EpochPartition(1, 0)
+    made.publish(part, batch("a"))
+    made.confirm(part)
+    commit(made, 1)
+    assert made.publish(part, batch("late"))
+    assert made.published() == {}
+    assert made.keys_in_doubt() == set()
+    with pytest.raises(FileNotFoundError):
+        made.keys(part)
+    with pytest.raises(StaleEpochError):
+        made.check_live(part)
+    commit(made, 2)
+    assert not made.is_published(part)
+
+
+@pytest.mark.parametrize("location", ["objects", "s3"], indirect=True)
+def test_an_object_store_is_listed_once_however_many_partitions_there_are(
+    location: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, listed = staging(location, (1, 2)), list[str]()
+    for number in range(20):
+        made.publish(EpochPartition(1 + number % 2, number), batch("a"))
+    whole = ObjectStore._list
+    monkeypatch.setattr(ObjectStore, "_list", lambda store, folder: listed.append(folder) or whole(store, folder))
+    assert len(made.published()) == 20
+    assert len(listed) == 1
+
+
+def test_a_store_without_conditional_creation_is_told_at_the_start() -> None:
+    with s3_server("plain") as server:
+        store = open_location(server.new_bucket(), endpoint=server.endpoint, credentials=CREDENTIALS)
+        with pytest.raises(StoreError, match="does not refuse to create an object that exists"):
+            Staging(store, "g").begin(Origin("queue:orders"))
+        assert names(Staging(store, "g")) == []
+
+
+def test_a_missing_bucket_is_told_at_the_start(s3) -> None:
+    store = open_location("s3://no-such-bucket/p", endpoint=s3.endpoint, credentials=CREDENTIALS)
+    with pytest.raises(StoreError, match="the bucket does not exist"):
+        store.probe()
+
+
+def test_no_error_of_an_object_store_has_the_secret(s3) -> None:
+    for store in (
+        open_location("s3://no-such-bucket", endpoint=s3.endpoint, credentials=CREDENTIALS),
+        open_location("s3://bucket", endpoint="http://127.0.0.1:1", credentials=CREDENTIALS),
+    ):
+        with pytest.raises((StoreError, FileNotFoundError)) as caught:
+            store.replace("name", b"x")
+        assert str(store) in str(caught.value)
+        for shown in (str(caught.value), repr(store), str(store), pickle.dumps(store).decode("latin-1")):
+            assert SECRET not in shown
+        assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("location", ["objects", "s3"], indirect=True)
+def test_a_large_object_is_read_as_it_was_written(location: ObjectStore) -> None:
+    content = os.urandom(12_000_000)  # more than the parts in which the client sends large objects
+    assert location.create("large", lambda file: file.write(content))
+    with location.open("large") as file:
+        assert file.read(5) == content[:5]
+        assert file.read() == content[5:]
+        assert file.read(1) == b""
+    with pytest.raises(FileNotFoundError):
+        location.open("small")

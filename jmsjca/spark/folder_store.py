@@ -1,0 +1,199 @@
+"""Staged messages in a folder that driver and executors share: a local disk, or NFS.
+
+A file is written under a temporary name, flushed, linked or renamed to its own name, and then its folder is flushed. A
+folder is renamed for its removal, so that a late attempt never finds a partial one.
+"""
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from jmsjca.errors import StoreError
+
+__all__ = ["FolderStore"]
+
+_TRASH = "trash-"
+_SYNCED_PARENTS = 3  # above a generation: the version, the location, and its parent
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStore:
+    """A store that is a folder; see `Store` for the methods.
+
+    Args:
+        folder: The folder.
+    """
+
+    folder: Path
+
+    def __str__(self) -> str:
+        return str(self.folder)
+
+    def within(self, folder: str) -> "FolderStore":
+        """Return the store of a folder."""
+        return FolderStore(self.folder / folder)
+
+    def address(self, name: str) -> str:
+        """Return the path of a file or folder."""
+        return str(self.folder / name)
+
+    def create(self, name: str, write: Callable[[BinaryIO], object]) -> bool:
+        """Create a file durably. Return False if it exists already."""
+        path = self.folder / name
+        temporary = _temporary(path)
+        try:
+            _write(temporary, write)
+            os.link(temporary, path)
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+        return True
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Create or replace a file durably."""
+        path = self.folder / name
+        temporary = _temporary(path)
+        _write(temporary, lambda file: file.write(data))
+        temporary.replace(path)
+        _sync_folder(path.parent)
+
+    def mark(self, name: str) -> None:
+        """Create an empty file, without flushing it."""
+        with suppress(FileNotFoundError):
+            (self.folder / name).touch(0o600)
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        return (self.folder / name).open("rb")
+
+    def version(self, name: str) -> str | None:
+        """Return a text that changes whenever a file is replaced; None if there is no such file."""
+        try:
+            state = (self.folder / name).stat()
+        except FileNotFoundError:
+            return None
+        return f"{state.st_ino} {state.st_mtime_ns} {state.st_size}"
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it exists."""
+        (self.folder / name).unlink(missing_ok=True)
+
+    def set_aside(self, name: str) -> None:
+        """Rename a damaged file."""
+        (self.folder / name).rename(self.folder / f"{name}.damaged")
+
+    def add_folder(self, name: str = "") -> bool:
+        """Create a folder durably, with all folders above it. Return False if it exists."""
+        folder = self.folder / name
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            return False
+        for parent in list(folder.parents)[:_SYNCED_PARENTS]:
+            _sync_folder(parent)
+        return True
+
+    def has_folder(self, name: str = "") -> bool:
+        """Return True if a folder exists."""
+        return (self.folder / name).is_dir()
+
+    def remove_folder(self, name: str) -> None:
+        """Rename a folder for its removal by `sweep_folders`."""
+        (self.folder / name).rename(self.folder / f"{_TRASH}{uuid.uuid4().hex}")
+
+    def names(self, folder: str = "") -> set[str]:
+        """Return the names in a folder; none if there is no folder."""
+        return _names(self.folder / folder)
+
+    def folders(self, beginning: str = "") -> dict[str, set[str]]:
+        """Return the folders whose names have a beginning, with the names in each."""
+        found = (path for path in sorted(self.folder.glob(f"{beginning}*")) if path.is_dir())
+        return {path.name: _names(path) for path in found if not path.name.startswith(_TRASH)}
+
+    def sweep(self, folder: str = "", name: str = "") -> int:
+        """Remove temporary files."""
+        left = [path for path in (self.folder / folder).glob(f".{name}*.tmp") if path.is_file()]
+        for path in left:
+            path.unlink(missing_ok=True)
+        return len(left)
+
+    def sweep_folders(self, beginning: str, last: str) -> None:
+        """Remove the folders that were renamed for their removal."""
+        del beginning, last  # those have other names
+        for path in self.folder.glob(f"{_TRASH}*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+    def probe(self) -> None:
+        """Raise an error for a folder on which exactly-once reading is impossible.
+
+        Raises:
+            StoreError: The folder cannot be written, or its file system has no hard links, which are the way to create
+                a file in exactly one of several processes, or it does not flush folders.
+        """
+        first, second = _temporary(self.folder / "probe"), _temporary(self.folder / "probe")
+        try:
+            with _explained(self.folder, "files cannot be written there"):
+                _write(first, lambda file: file.write(b"probe"))
+            with _explained(
+                self.folder,
+                "its file system has no hard links, by which one of several attempts at a partition is the first; use a"
+                " local disk or NFS, not FAT or SMB, and name an object store by its URL instead of mounting it",
+            ):
+                os.link(first, second)
+            with _explained(self.folder, "its file system cannot flush folders to disk"):
+                _sync_folder(self.folder)
+        finally:
+            for path in (first, second):
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+
+
+class _explained:  # noqa: N801  # a context manager
+    """Turns an error of the operating system into one that says what is impossible in a folder."""
+
+    def __init__(self, folder: Path, problem: str) -> None:
+        self._folder = folder
+        self._problem = problem
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise StoreError(f"The folder {self._folder} cannot hold staged messages: {self._problem} ({error}).")
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))  # noqa: PTH208  # names are enough
+    except FileNotFoundError:
+        return set()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush the directory entries of a folder to disk."""
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _temporary(path: Path) -> Path:
+    return path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
+
+
+def _write(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(fd)

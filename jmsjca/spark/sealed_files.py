@@ -1,0 +1,46 @@
+"""Small files of a store, each a text with its checksum, so that an empty or damaged one is found."""
+
+from jmsjca.errors import StoreError
+from jmsjca.spark.part_file import seal, unseal
+from jmsjca.spark.store import Store
+
+__all__ = ["create_sealed", "damaged", "read_sealed", "replace_sealed"]
+
+_REMEDY = "Restore it from a backup, or see `jmsjca spark repair --help` for what can be repaired."
+
+
+def create_sealed(store: Store, name: str, text: str) -> bool:
+    """Create a file with a text and its checksum. Return False if it exists already."""
+    return store.create(name, lambda file: file.write(seal(text.encode())))
+
+
+def replace_sealed(store: Store, name: str, text: str) -> None:
+    """Replace a file by a text and its checksum."""
+    store.replace(name, seal(text.encode()))
+
+
+def read_sealed(store: Store, name: str) -> str | None:
+    """Return a text that has a checksum; None if there is no file. The texts of version 1 have no checksum.
+
+    Raises:
+        StoreError: The file is empty or damaged.
+    """
+    try:
+        with store.open(name) as file:
+            data = file.read()
+    except FileNotFoundError:
+        return None
+    if data.startswith(b"[") or (data and b" " not in data):  # version 1
+        return data.decode(errors="replace")
+    try:
+        return unseal(data).decode()
+    except ValueError as error:
+        raise damaged(store, name, str(error)) from error
+
+
+def damaged(store: Store, name: str, problem: str) -> StoreError:
+    """Return the error for a file that cannot be used."""
+    return StoreError(
+        f"The file {store.address(name)} is damaged: {problem}. Without it jmsjca cannot know which messages were"
+        f" processed. {_REMEDY}"
+    )

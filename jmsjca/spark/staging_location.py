@@ -1,0 +1,60 @@
+"""The option ``stagingLocation``: a folder, or a bucket of an object store."""
+
+import re
+from pathlib import Path
+
+from jmsjca.errors import InvalidOptionError
+from jmsjca.spark.bucket import Bucket, parse_bucket_url
+from jmsjca.spark.folder_store import FolderStore
+from jmsjca.spark.object_store import ObjectStore
+from jmsjca.spark.store import Store
+
+__all__ = ["open_location", "parse_location"]
+
+
+def parse_location(text: str) -> str:
+    """Return the absolute path of a path or of a ``file:`` URL in Spark's form, or the URL of a bucket.
+
+    Called on the driver.
+
+    Raises:
+        InvalidOptionError: It is the URL of something else, or has credentials.
+    """
+    path = re.sub("^file:(//(?=/))?(?=/(?!/))", "", text)
+    scheme = re.match("[A-Za-z][A-Za-z0-9+.-]+:", path)
+    if scheme is None:
+        return str(Path(path).absolute())
+    url = parse_bucket_url(text)
+    if url is None:
+        raise InvalidOptionError(
+            "The option 'stagingLocation' must be a folder that driver and executors share, or a bucket (s3://, gs://,"
+            f" az://, abfss://), not {scheme[0]}… Other stores cannot create a file in exactly one of several"
+            " processes: mount them as a folder whose file system has hard links, or use another one."
+        )
+    return url
+
+
+def open_location(
+    location: str, *, endpoint: str | None = None, region: str | None = None, credentials: str | None = None
+) -> Store:
+    """Return the store of a location that `parse_location` returned.
+
+    Args:
+        location: The location.
+        endpoint: The URL of the service, of a bucket.
+        region: The region of a bucket.
+        credentials: The reference to the credentials for a bucket.
+
+    Raises:
+        InvalidOptionError: A folder has settings of a bucket, or the credentials are no reference.
+    """
+    if "://" in location:
+        bucket = Bucket(location, endpoint, region, credentials)
+        bucket.check()
+        return ObjectStore(bucket)
+    if endpoint or region or credentials:
+        raise InvalidOptionError(
+            "The options stagingEndpoint, stagingRegion and stagingCredentials are for buckets, and"
+            f" stagingLocation is the folder {location}: leave them out."
+        )
+    return FolderStore(Path(location))
