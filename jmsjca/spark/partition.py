@@ -286,9 +286,10 @@ class PartitionReader:
         try:
             # Only now: a message that is redelivered to this attempt was staged before, so its key is in doubt by now.
             staged = self._columns.staged(*self._part, keys_in_doubt(self._staging))
+            self._staging.check_live(self._part)
             published = self._staging.publish(self._part, staged)
             if published:
-                self._recheck_live()
+                self._check_not_removed()
         except BaseException:
             consumer.release(received)
             raise
@@ -297,12 +298,17 @@ class PartitionReader:
         consumer.release(received)
         return None
 
-    def _recheck_live(self) -> None:
-        try:
-            self._staging.check_live(self._part)
-        except StaleEpochError:
+    def _check_not_removed(self) -> None:
+        """Withdraw rows that were published into a removed epoch: nobody reads them.
+
+        In an epoch that is only over, another attempt may have read them already, and Spark has committed them. No
+        other rows of the partition were committed, because then they would have been published first.
+        """
+        if not self._staging.has_epoch(self._part.epoch):
             self._staging.withdraw(self._part)
-            raise
+            raise StaleEpochError(
+                f"Epoch {self._part.epoch} was removed while partition {self._part.number} was staged."
+            )
 
     def _settle(self, lease: Lease, received: Sequence[spi.Delivery]) -> None:
         """Settle all messages, duplicates too. If that fails, their redelivery is detected."""

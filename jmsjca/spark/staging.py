@@ -187,10 +187,14 @@ class Staging:
                 " so this executor sees another file system or store. The option stagingLocation must name a folder"
                 " that the driver and all executors share, for instance on NFS, or a bucket."
             )
-        if part.epoch <= self.low or not self.store.has_folder(epoch_folder(part.epoch)):
+        if part.epoch <= self.low or not self.has_epoch(part.epoch):
             raise StaleEpochError(
                 f"Epoch {part.epoch} is over; this attempt of partition {part.number} comes too late."
             )
+
+    def has_epoch(self, epoch: int) -> bool:
+        """Return True if the folder of an epoch was created and not removed."""
+        return self.store.has_folder(epoch_folder(epoch))
 
     def publish(self, part: EpochPartition, staged: StagedPart) -> bool:
         """Write the rows of a partition durably, unless another attempt has done so.

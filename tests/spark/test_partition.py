@@ -233,6 +233,23 @@ def test_a_late_attempt_gives_back_what_it_received(broker, retain, given_back) 
     assert {row["delivery_count"] for row in rows} == {1}
 
 
+def test_an_attempt_whose_rows_were_committed_settles_them(broker, monkeypatch, given_back) -> None:
+    """It pauses after it has published, and another attempt reads its rows meanwhile."""
+    broker.send(*TEXTS)
+    paused, other, staging = broker.reader(FIRST), broker.reader(FIRST), broker.staging()
+    publish, committed = paused._staging.publish, list[object]()
+
+    def published(*given: Any) -> bool:
+        done = publish(*given)
+        committed.extend(texts(other))
+        staging.commit(1, retain=1, doubt_retention=60)
+        return done
+
+    monkeypatch.setattr(paused._staging, "publish", published)
+    assert texts(paused) == committed == TEXTS
+    assert (given_back, broker.waiting()) == ([], [])
+
+
 def test_an_attempt_that_is_too_late_takes_nothing(broker, monkeypatch) -> None:
     reader = broker.reader(FIRST)
     broker.staging().commit(1, retain=0, doubt_retention=60)
