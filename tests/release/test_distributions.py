@@ -68,6 +68,7 @@ assert session.execute(sqlalchemy.text("SELECT 1")).scalar() == 1
 manager.commit()
 """,
     "spark": "from jmsjca.spark import SCHEMA, register",
+    "objectstore": "import jmsjca; from obstore.store import MemoryStore; MemoryStore()",
     "demo": "from jmsjca.management.cli import run; assert run(['demo', '--help']) == 0; import matplotlib, psutil",
     "all": "import jmsjca.spark, jmsjca.connector, jmsjca.management.console",
 }
