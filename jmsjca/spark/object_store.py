@@ -208,9 +208,11 @@ class _Download(io.RawIOBase):
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read what has come into a buffer, and return its size; 0 at the end."""
         while not self._rest:
             with self._failures():
                 chunk = next(self._chunks, None)

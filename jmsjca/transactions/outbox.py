@@ -128,7 +128,7 @@ class Outbox:
         event.listen(self.table, "after_create", self._on_create)
 
     @overload
-    def add(
+    def add(  # noqa: D418
         self,
         session: "AsyncSession | AsyncConnection",
         destination: str | Destination,
@@ -139,10 +139,11 @@ class Outbox:
         priority: int = 4,
         time_to_live: float = 0.0,
         delivery_delay: float = 0.0,
-    ) -> Awaitable[str]: ...
+    ) -> Awaitable[str]:
+        """Add a message when awaited, and return its id."""
 
     @overload
-    def add(
+    def add(  # noqa: D418
         self,
         session: "Session | sa.Connection",
         destination: str | Destination,
@@ -153,7 +154,8 @@ class Outbox:
         priority: int = 4,
         time_to_live: float = 0.0,
         delivery_delay: float = 0.0,
-    ) -> str: ...
+    ) -> str:
+        """Add a message, and return its id."""
 
     def add(
         self,

@@ -49,13 +49,15 @@ def join(session: Session | AsyncSession, transaction: TransactionSource) -> Non
 
 
 @overload
-def joined_session(source: SessionSource, transaction: TransactionSource) -> Session: ...
+def joined_session(source: SessionSource, transaction: TransactionSource) -> Session:  # noqa: D418
+    """Return a session for blocking calls."""
 
 
 @overload
-def joined_session(
+def joined_session(  # noqa: D418
     source: AsyncEngine | async_sessionmaker[AsyncSession], transaction: TransactionSource
-) -> AsyncSession: ...
+) -> AsyncSession:
+    """Return a session for coroutines."""
 
 
 def joined_session(
@@ -82,11 +84,13 @@ def joined_session(
 
 
 @overload
-def new_session(source: SessionSource) -> Session: ...
+def new_session(source: SessionSource) -> Session:  # noqa: D418
+    """Return a session for blocking calls."""
 
 
 @overload
-def new_session(source: AsyncEngine | async_sessionmaker[AsyncSession]) -> AsyncSession: ...
+def new_session(source: AsyncEngine | async_sessionmaker[AsyncSession]) -> AsyncSession:  # noqa: D418
+    """Return a session for coroutines."""
 
 
 def new_session(source: SessionSource | AsyncEngine | async_sessionmaker[AsyncSession]) -> Session | AsyncSession:

@@ -29,11 +29,13 @@ _OURS = re.compile(rf"{_PREFIX}[0-9a-f]{{32}}")
 
 
 @overload
-def two_phase_session(engine: sa.Engine, transaction: TransactionSource) -> Session: ...
+def two_phase_session(engine: sa.Engine, transaction: TransactionSource) -> Session:  # noqa: D418
+    """Return a session for blocking calls."""
 
 
 @overload
-def two_phase_session(engine: AsyncEngine, transaction: TransactionSource) -> AsyncSession: ...
+def two_phase_session(engine: AsyncEngine, transaction: TransactionSource) -> AsyncSession:  # noqa: D418
+    """Return a session for coroutines."""
 
 
 def two_phase_session(engine: sa.Engine | AsyncEngine, transaction: TransactionSource) -> Session | AsyncSession:
@@ -64,11 +66,13 @@ def two_phase_session(engine: sa.Engine | AsyncEngine, transaction: TransactionS
 
 
 @overload
-def recover_prepared(engine: sa.Engine, *, older_than: float = 60.0) -> int: ...
+def recover_prepared(engine: sa.Engine, *, older_than: float = 60.0) -> int:  # noqa: D418
+    """Commit them, and return their number."""
 
 
 @overload
-def recover_prepared(engine: AsyncEngine, *, older_than: float = 60.0) -> Awaitable[int]: ...
+def recover_prepared(engine: AsyncEngine, *, older_than: float = 60.0) -> Awaitable[int]:  # noqa: D418
+    """Commit them when awaited, and return their number."""
 
 
 def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float = 60.0) -> int | Awaitable[int]:

@@ -44,6 +44,7 @@ def with_management(
 
 def _jolokia(management: HTTPManagement) -> Callable[[ManagementConnection, float], Admin]:
     def create(connection: ManagementConnection, timeout: float) -> Admin:
+        """Return the administration of a connection."""
         del timeout
         return ActiveMQAdmin(management, connection)
 
@@ -52,6 +53,7 @@ def _jolokia(management: HTTPManagement) -> Callable[[ManagementConnection, floa
 
 def _api(management: HTTPManagement) -> Callable[[ManagementConnection, float], Admin]:
     def create(connection: ManagementConnection, timeout: float) -> Admin:
+        """Return the administration of a connection."""
         del connection, timeout
         return RabbitMQHTTPAdmin(management, _plugin_queue)
 
