@@ -2,7 +2,9 @@
 
 import os
 
+import contract_sample
 import pytest
+import rabbitmq_crashes
 from brokers import BrokerMissing, registry
 from brokers.logs import keep_log
 from brokers.postgresql import PostgreSQL
@@ -12,10 +14,15 @@ from encrypted_artemis import EncryptedArtemis
 from gap_clients import client, listener  # noqa: F401  # fixtures
 from gap_links import address, amqp, wire  # noqa: F401  # fixtures
 from jms_java import JavaPeer
-from rabbitmq_crashes import pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401  # hooks
 
 LOGS = ".pytest-brokers"
+HOOKS = [contract_sample, rabbitmq_crashes]
 SHOWN = 5  # lines of the log of each broker, with a case that failed: the failure itself should be seen beside them
+
+
+def pytest_configure(config):
+    for hooks in HOOKS:
+        config.pluginmanager.register(hooks)
 
 
 def demand(supply, *arguments):
