@@ -6,9 +6,12 @@ reason to restart its clients.
 
 import json
 import os
+import socket
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,6 +35,8 @@ _Application = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 _READY, _LIVE = "/ready", "/live"
 _KEYS = {_READY: "ready", _LIVE: "alive"}
 _OK, _NOT_FOUND, _METHOD_NOT_ALLOWED, _UNAVAILABLE = 200, 404, 405, 503
+_MAX_CONNECTIONS = 64
+_MAX_SECONDS = 30.0  # of one connection, so that a client that sends slowly holds no place
 
 
 def app_for(adapter: "ResourceAdapter", interval: float = 30.0) -> _Application:
@@ -106,6 +111,9 @@ def _encoded(value: object) -> bytes:
 class HealthServer:
     """Serves ``/ready`` and ``/live`` over HTTP, for programs without an ASGI server. Use it as a context manager.
 
+    It has no login: the health names destinations and errors. It answers 64 connections at a time, each for 30 seconds
+    at most, and closes further ones.
+
     Args:
         check: Returns the health; called on a thread of its own for each request.
         port: The port; 0 for a free one.
@@ -120,10 +128,9 @@ class HealthServer:
 
     def __init__(self, check: Callable[[], Report], port: int = 0, host: str = "127.0.0.1") -> None:
         try:
-            self._server = ThreadingHTTPServer((host, port), partial(_RequestHandler, check))
+            self._server = _BoundedServer((host, port), partial(_RequestHandler, check))
         except (OSError, OverflowError) as error:
             raise ConfigurationError(f"The health port {host}:{port} cannot be used: {error}. Name another.") from error
-        self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, name="jmsjca health", daemon=True)
 
@@ -137,6 +144,41 @@ class HealthServer:
         self._thread.join()
 
 
+class _BoundedServer(ThreadingHTTPServer):
+    """A server with a bound of its connections, and of the time of each."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: Callable[..., BaseHTTPRequestHandler]) -> None:
+        self._opened: dict[socket.socket, float] = {}
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection on a thread of its own, unless there are too many."""
+        if len(self._opened) >= _MAX_CONNECTIONS:
+            self.shutdown_request(request)
+            return
+        self._opened[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._opened.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """End the connections that have lasted too long: their threads read the end, and close them."""
+        oldest = time.monotonic() - _MAX_SECONDS
+        for request in [each for each, opened in list(self._opened.items()) if opened < oldest]:
+            with suppress(OSError):  # it has just been closed
+                request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report an error of the check. A client that has gone is no error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class _RequestHandler(BaseHTTPRequestHandler):
     def __init__(self, check: Callable[[], Report], *connection: Any) -> None:
         self._check = check
@@ -147,6 +189,10 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self._answer()
 
     do_HEAD = do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  # likewise
+
+    def version_string(self) -> str:
+        """Return the name of the server, without versions."""
+        return "jmsjca"
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Write no access log: probes come every few seconds."""

@@ -1,5 +1,7 @@
 """Awkward passwords, given in each way, appear in no text form and in no exception with its chain."""
 
+import copy
+import pickle
 from xml.sax.saxutils import escape
 
 import pytest
@@ -56,6 +58,10 @@ def test_invalid_section_is_not_shown(tmp_path, text):
     assert_unseen("hush", *shown(raised.value))
 
 
+def pickled(value):
+    return pickle.loads(pickle.dumps(value))  # noqa: S301  # our own
+
+
 @every_secret
 def test_text_forms_hide_the_password(secret):
     adapter = AdapterSection(connection_url="embedded://a", user_name="joe", password=secret)
@@ -65,7 +71,9 @@ def test_text_forms_hide_the_password(secret):
     settings = ConnectionSettings("embedded://a", "joe", secret)
     alone = ConnectionFactory("embedded://a", user_name="joe", password=secret)
     pair = ConnectionFactory("embedded://a", credentials=("joe", secret))
-    texts = [repr(each) for each in (adapter, factory, spec, whole, settings, alone, alone.login, pair, pair.login)]
+    public = (adapter, factory, spec, whole, settings, alone, alone.login, pair, pair.login)
+    texts = [repr(each) for each in public]
+    texts += [repr(copied(each)) for each in public for copied in (copy.copy, copy.deepcopy, pickled)]
     assert_unseen(secret, *texts, str(spec), spec.dump(), to_toml(whole))
 
 

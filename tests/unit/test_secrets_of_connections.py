@@ -4,6 +4,7 @@ import asyncio
 import base64
 import logging
 import socket
+import traceback
 from contextlib import ExitStack
 from urllib.parse import quote, quote_plus
 
@@ -145,6 +146,41 @@ def test_overloaded_user_name_is_not_shown(records, scheme, secret):
         assert_no_form(secret, *shown(raised.value))
     pool.close()
     assert_no_form(secret, *records, repr(factory), repr(pool), repr(pool.get_stats()))
+
+
+def report(error):
+    """Return a traceback with the variables of all frames but that of the test, as services for errors collect it."""
+    inner = error.__traceback__.tb_next
+    return "".join(traceback.TracebackException(type(error), error, inner, capture_locals=True).format())
+
+
+@every_password
+@pytest.mark.parametrize("scheme", ["amqp", "stomp"])
+@pytest.mark.parametrize("secure", ["allow_insecure_login=true", ""], ids=["lost", "refused"])
+def test_variables_in_a_traceback_of_a_failed_login_hide_the_password(scheme, secure, secret):
+    host = closed_hosts(1)
+    factories = [
+        ConnectionFactory(url_of(scheme, host, secret, secure)),
+        ConnectionFactory(f"{scheme}://{host}?{secure}", user_name="joe", password=secret),
+        ConnectionFactory(f"{scheme}://{host}?{secure}", credentials=lambda: ("joe", f"{secret}")),
+    ]
+    for factory in factories:
+        with pytest.raises((ConnectionLostError, JMSSecurityError)) as raised:
+            factory.create_connection()
+        text = report(raised.value)
+        assert "settings = " in text
+        assert_no_form(secret, text)
+
+
+@every_password
+def test_variables_in_a_traceback_of_a_login_that_the_broker_refuses_hide_the_password(secret):
+    peer = AMQPPeer(Broker(mechanisms=("ANONYMOUS",)))
+    try:
+        with pytest.raises(JMSSecurityError) as raised:
+            ConnectionFactory(url_of("amqp", peer.address, secret)).create_connection()
+    finally:
+        peer.close()
+    assert_no_form(secret, report(raised.value))
 
 
 @every_password

@@ -1,0 +1,93 @@
+"""The health server and clients that send too much, too slowly, or nothing: they get nothing, and probes an answer."""
+
+import http.client
+import math
+import socket
+
+import pytest
+
+from jmsjca.management import health
+from jmsjca.management.health import HealthServer
+
+PATIENCE = 60
+GREEN = {"status": "idle", "ready": True, "alive": True, "activations": []}
+
+
+@pytest.fixture
+def server():
+    with HealthServer(lambda: GREEN) as found:
+        yield found
+
+
+def opened(server, sent=b""):
+    """Open a connection, and send the beginning of a request."""
+    client = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
+    client.sendall(sent)
+    return client
+
+
+def read(client):
+    """Return all that a server sends until it closes the connection."""
+    return b"".join(iter(lambda: client.recv(65_536), b""))
+
+
+def is_answered(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    connection.request("GET", "/ready")
+    status = connection.getresponse().status
+    connection.close()
+    return status == 200
+
+
+def test_slow_clients_are_ended_and_hold_no_place(monkeypatch, capsys, server):
+    monkeypatch.setattr(health, "_MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(health, "_MAX_SECONDS", math.inf)
+    with opened(server) as silent, opened(server, b"GET /ready HTTP/1.1\r\nX: ") as slow:
+        with opened(server) as third:
+            assert read(third) == b""  # there is no place for it
+        monkeypatch.setattr(health, "_MAX_SECONDS", 0.0)
+        assert [read(silent), read(slow)] == [b"", b""]
+        monkeypatch.setattr(health, "_MAX_SECONDS", math.inf)
+        assert is_answered(server)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n", b"414"),
+        (b"GET /ready HTTP/1.1\r\n" + b"".join(b"X%d: y\r\n" % n for n in range(200)) + b"\r\n", b"431"),
+        (b"GET /ready HTTP/1.1\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", b"431"),
+        (b"PATCH /ready HTTP/1.1\r\n\r\n", b"501"),
+        (b"POST /ready HTTP/1.1\r\nContent-Length: 100000000\r\n\r\n", b"405"),
+        (b"GET /%2e%2e/ready HTTP/1.1\r\n\r\n", b"404"),
+        (b"GET /ready HTTP/9.9\r\n\r\n", None),
+        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", None),
+    ],
+    ids=range(8),
+)
+def test_a_hostile_request_gets_nothing(server, request_, status):
+    with opened(server, request_) as client:
+        answer = read(client)
+    if status:
+        assert answer.startswith(b"HTTP/1.0 " + status)
+        assert b"\r\nServer: jmsjca\r\n" in answer  # no versions
+    assert b"idle" not in answer
+    assert is_answered(server)
+
+
+def test_a_client_that_goes_is_no_error(capsys):
+    with HealthServer(lambda: {**GREEN, "reason": "x" * 50_000_000}) as server:
+        with opened(server, b"GET /ready HTTP/1.1\r\n\r\n") as client:
+            assert client.recv(1) == b"H"  # and goes while the rest is written
+        assert is_answered(server)
+    assert capsys.readouterr().err == ""
+
+
+def test_an_error_of_the_check_is_reported(capsys):
+    def fail():
+        raise ValueError("the check is broken")
+
+    with HealthServer(fail) as server, opened(server, b"GET /ready HTTP/1.1\r\n\r\n") as client:
+        assert read(client) == b""
+    assert "the check is broken" in capsys.readouterr().err
