@@ -27,7 +27,16 @@ _DUE = "SELECT count(*) FROM message WHERE mailbox = ? AND due <= ? AND (expires
 _SCHEDULED = "SELECT count(*) FROM message WHERE mailbox = ? AND due > ? AND (expires IS NULL OR expires > ?)"
 _EXPIRED = """SELECT count(*) FROM message INDEXED BY message_expires
               WHERE mailbox = ? AND expires <= ? AND owner IS NULL AND due IS NULL"""
-_CONSUMERS = "SELECT count(*) FROM consumer WHERE mailbox = ?"
+# In one statement, as other processes may write between two. Messages that came, are gone and were not removed were
+# settled.
+_ACTIVITY = """SELECT (SELECT count(*) FROM consumer WHERE consumer.mailbox = mailbox.id), added,
+                      added - removed
+                      - (SELECT count(*) FROM message
+                         WHERE message.mailbox = mailbox.id AND message.owner IS NULL AND due IS NULL)
+                      - (SELECT count(*) FROM message
+                         WHERE message.mailbox = mailbox.id AND message.owner IS NOT NULL)
+                      - (SELECT count(*) FROM message WHERE message.mailbox = mailbox.id AND due IS NOT NULL)
+               FROM mailbox WHERE id = ?"""
 
 
 class EmbeddedAdmin:
@@ -61,10 +70,18 @@ class EmbeddedAdmin:
         return Depth(ready + due - expired, held, scheduled)
 
     def activity(self, source: Destination | Subscription) -> Activity:
-        """Count the consumers of a queue or a durable subscription, those of dead processes left out."""
+        """Count the consumers and the messages of a queue or a durable subscription.
+
+        Consumers of dead processes are left out. Messages that expired, were purged or dead-lettered are not settled.
+        """
         self._store.release_dead_owners(now=True)
         with self._store.read() as cursor:
-            return Activity(cursor.execute(_CONSUMERS, (find_queue(cursor, source),)).fetchone()[0])
+            queue_id = find_queue(cursor, source)
+            if queue_id is None:
+                return Activity(0, 0, 0)
+            consumers, added, settled = cursor.execute(_ACTIVITY, (queue_id,)).fetchone()
+            in_memory = self._store.added.get(queue_id, 0)
+        return Activity(consumers, added + in_memory, settled + in_memory)
 
     def create(self, queue: Destination) -> None:
         """Create a queue; one that exists is no error.

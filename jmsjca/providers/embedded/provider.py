@@ -107,6 +107,7 @@ CAPABILITIES = Capabilities(
     lists_destinations=True,
     creates_queues=True,
     counts_consumers=True,
+    counts_traffic=True,
     configurable=True,
     shared_between_processes=True,
 )

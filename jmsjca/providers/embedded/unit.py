@@ -154,7 +154,7 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
             raise TransactionRolledBackError("a delivery is not ours any more; another consumer has it or had it.")
         if not self._outgoing:
             return []
-        enqueue(cursor, self._outgoing, self._sender)
+        self._store.count_added(cursor, enqueue(cursor, self._outgoing, self._sender))
         return self._store.other_wakeup_paths(cursor)
 
     def _release_deliveries(self, *, due: int | None, unused: Sequence[Delivery]) -> None:

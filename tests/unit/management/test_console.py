@@ -110,7 +110,12 @@ def test_destinations_have_depths_and_are_searched_and_paged(url, reader):
     [following] = [link for link in links(page) if "page=2" in link]
     assert "queue.59 queue 1 0 0" in text(reader.get(following))
     assert "1 found" in text(reader.get("/destinations?search=e.07"))
-    assert "lacks the capability counts_traffic" in text(reader.get("/destinations?rates=yes"), 501)
+
+
+def test_rates_are_measured_if_asked(url, reader):
+    send(url, TextMessage("x"), to="orders")
+    assert "Messages per second, measured for a second" in text(reader.get("/destinations"))
+    assert "Went per second Look at orders queue 1 0 0 0 0.0 0.0" in text(reader.get("/destinations?rates=yes"))
 
 
 def test_messages_are_searched_with_a_selector_and_paged(url, reader):

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from jmsjca.errors import (
 )
 from jmsjca.management.insight import Edit, Insight
 from jmsjca.management.message_changes import Change, paced
+from jmsjca.providers.embedded.connection import EmbeddedConnection
 from tests.unit.management.test_commands import call, read, url  # noqa: F401  # fixtures
 from tests.unit.management.test_dead_letters import drain, fail, letter, listen, send
 
@@ -49,11 +51,36 @@ def test_one_queue_tells_its_depth_and_consumers(url):  # noqa: F811
     assert (found.depth.ready, found.activity.consumers) == (1, 0)
 
 
-def test_rates_need_a_broker_that_counts(url):  # noqa: F811
-    with pytest.raises(NotSupportedError, match="counts_traffic"):
-        Insight(url).destination_rates()
+def test_rates_are_those_of_the_messages_that_came_and_went(url):  # noqa: F811
+    send(url, TextMessage("before"))
+
+    def work(_):
+        send(url, *(TextMessage(str(number)) for number in range(5)))
+        assert len(drain(url, "orders")) == 6
+        send(url, TextMessage("after"))
+
+    [found] = Insight(url).destination_rates(pause=work)
+    assert (found.depth.ready, found.activity.consumers) == (1, 0)
+    assert found.added_per_second == found.settled_per_second > 0
     with pytest.raises(InvalidArgumentError, match="interval=0"):
         Insight(url).destination_rates(0)
+
+
+def test_the_command_line_shows_rates(url, read):  # noqa: F811
+    send(url, TextMessage("a pear"))
+    [found] = read("queues", "--rates", "0.01")
+    assert (found["name"], found["added_per_second"], found["settled_per_second"]) == ("orders", 0.0, 0.0)
+
+
+def test_rates_need_a_broker_that_counts(url, monkeypatch):  # noqa: F811
+    make = EmbeddedConnection.__init__
+
+    def weaken(self, store, limits, capabilities, client_id):
+        make(self, store, limits, replace(capabilities, counts_traffic=False), client_id)
+
+    monkeypatch.setattr(EmbeddedConnection, "__init__", weaken)
+    with pytest.raises(NotSupportedError, match="counts_traffic"):
+        Insight(url).destination_rates()
 
 
 def test_a_message_is_viewed(url, call):  # noqa: F811

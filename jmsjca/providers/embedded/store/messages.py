@@ -1,7 +1,8 @@
 """The message table: enqueue, claim, settle, release, expire, dead-letter."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from jmsjca.destinations import Destination, Topic
@@ -15,7 +16,13 @@ from jmsjca.providers.embedded.codec import (
 )
 from jmsjca.providers.embedded.store.duplicates import record_duplicate_id
 from jmsjca.providers.embedded.store.groups import claim_group, may_claim_group
-from jmsjca.providers.embedded.store.queues import count_return, open_queue, read_queue_settings
+from jmsjca.providers.embedded.store.queues import (
+    count_added,
+    count_removed,
+    count_return,
+    open_queue,
+    read_queue_settings,
+)
 from jmsjca.providers.embedded.store.subscriptions import Subscriber, subscribers
 from jmsjca.providers.embedded.store.temporary_destinations import check_exists
 
@@ -231,7 +238,7 @@ class SenderInfo(NamedTuple):
     history: int = 0
 
 
-def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: SenderInfo) -> None:
+def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: SenderInfo) -> Mapping[int, int]:
     """Add messages to their queue, or to every subscription of their topic.
 
     Args:
@@ -239,11 +246,15 @@ def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender
         messages: The messages. One with a duplicate id that is known for its destination is dropped.
         sender: Identity and settings of the sender.
 
+    Returns:
+        The numbers of added messages by the ids of their queues, which the caller counts.
+
     Raises:
         InvalidDestinationError: A temporary destination does not exist any more.
     """
     targets: dict[Destination, Sequence[Subscriber]] = {}
     rows: list[_Parameters] = []
+    added: dict[int, int] = {}
     for message in messages:
         to = message.to
         if message.duplicate_id is not None and not record_duplicate_id(
@@ -264,8 +275,11 @@ def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender
             message.headers,
             message.body,
         )
-        rows += [(queue_id, *row) for queue_id in queue_ids]
+        for queue_id in queue_ids:
+            rows.append((queue_id, *row))
+            added[queue_id] = added.get(queue_id, 0) + 1
     cursor.executemany(_INSERT, rows)
+    return added
 
 
 def _targets(cursor: sqlite3.Cursor, to: Destination) -> Sequence[Subscriber]:
@@ -288,10 +302,10 @@ _EXPIRED_TO_MOVE = """SELECT message.id, message.mailbox FROM message INDEXED BY
                       JOIN mailbox ON mailbox.id = message.mailbox
                       WHERE message.expires <= ? AND message.owner IS NULL
                         AND json_extract(mailbox.settings, '$.expiry') IS NOT NULL LIMIT ?"""
-_EXPIRE = "DELETE FROM message WHERE expires <= ? AND owner IS NULL"
+_EXPIRE = "DELETE FROM message WHERE expires <= ? AND owner IS NULL RETURNING mailbox"
 _FAILED = "SELECT id FROM message WHERE id = ? AND owner IS NULL AND deliveries >= ?"
 _CONTENT = "SELECT urgency, expires, bucket, digest, CAST(headers AS BLOB), body FROM message WHERE id = ?"
-_DELETE = "DELETE FROM message WHERE id = ?"
+_DELETE = "DELETE FROM message WHERE id = ? RETURNING mailbox"
 
 
 class _Content(NamedTuple):
@@ -316,7 +330,7 @@ def expire(cursor: sqlite3.Cursor, now: int) -> bool:
         for message, queue_id in rows:
             settings = read_queue_settings(cursor, queue_id)
             _move(cursor, message, settings.expiry if settings else None, expired=True)
-    cursor.execute(_EXPIRE, (now,))
+    count_removed(cursor, Counter(queue_id for (queue_id,) in cursor.execute(_EXPIRE, (now,))))
     return moved
 
 
@@ -342,8 +356,9 @@ def _move(cursor: sqlite3.Cursor, message: int, to: Destination | None, *, expir
         written = headers if isinstance(headers, bytes) else headers.encode()
         checksum = checksum_with_headers(content.checksum, content.headers, written)
         outgoing = Outgoing(to, content.urgency, None, None, headers, content.body, None, content.bucket, checksum)
-        enqueue(cursor, [outgoing], SenderInfo())
-    cursor.execute(_DELETE, (message,))
+        count_added(cursor, enqueue(cursor, [outgoing], SenderInfo()))
+    for (queue_id,) in cursor.execute(_DELETE, (message,)).fetchall():
+        count_removed(cursor, {queue_id: 1})
 
 
 def _with_origin_headers(content: _Content, to: Destination, *, expired: bool) -> str | bytes:

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,6 +15,8 @@ from jmsjca.providers.embedded.store.groups import remove_groups_of_queue
 
 __all__ = [
     "QueueState",
+    "count_added",
+    "count_removed",
     "count_return",
     "drop_queue",
     "find_queue",
@@ -41,6 +43,8 @@ _STATE = """SELECT returns, grouped, settings,
 # Two statements, since each has its own index.
 _PURGE_READY = "DELETE FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
 _PURGE_SCHEDULED = "DELETE FROM message WHERE mailbox = ? AND due IS NOT NULL"
+_COUNT_ADDED = "UPDATE mailbox SET added = added + ? WHERE id = ?"
+_COUNT_REMOVED = "UPDATE mailbox SET removed = removed + ? WHERE id = ?"
 
 
 class QueueState(NamedTuple):
@@ -113,9 +117,21 @@ def count_return(cursor: sqlite3.Cursor, queue_ids: Iterable[int]) -> None:
     cursor.executemany("UPDATE mailbox SET returns = returns + 1 WHERE id = ?", [(m,) for m in queue_ids])
 
 
+def count_added(cursor: sqlite3.Cursor, numbers: Mapping[int, int]) -> None:
+    """Count messages that came to queues: their numbers by the ids of the queues."""
+    cursor.executemany(_COUNT_ADDED, [(number, queue_id) for queue_id, number in numbers.items()])
+
+
+def count_removed(cursor: sqlite3.Cursor, numbers: Mapping[int, int]) -> None:
+    """Count messages that left queues other than by settlement: their numbers by the ids of the queues."""
+    cursor.executemany(_COUNT_REMOVED, [(number, queue_id) for queue_id, number in numbers.items()])
+
+
 def purge_queue(cursor: sqlite3.Cursor, queue_id: int) -> int:
     """Delete the waiting messages of a queue, scheduled ones too, and return their number; held ones stay."""
-    return sum(cursor.execute(statement, (queue_id,)).rowcount for statement in (_PURGE_READY, _PURGE_SCHEDULED))
+    number = sum(cursor.execute(statement, (queue_id,)).rowcount for statement in (_PURGE_READY, _PURGE_SCHEDULED))
+    count_removed(cursor, {queue_id: number})
+    return number
 
 
 def drop_queue(cursor: sqlite3.Cursor, queue_id: int) -> None:

@@ -9,7 +9,7 @@ from jmsjca.errors import StoreError
 __all__ = ["APPLICATION_ID", "VERSION", "create_tables", "execute_all", "migrate"]
 
 APPLICATION_ID = 0x4A4D5331  # "JMS1": marks a broker's file, so that files of other programs are refused
-VERSION = 2
+VERSION = 3
 
 # The names of tables and columns are those of the first release. In Python some have other names:
 #
@@ -22,7 +22,8 @@ VERSION = 2
 #
 # A message belongs to one queue; a message to a topic is copied to each subscription. mailbox.returns counts how often
 # messages were released or became due: a consumer that skips messages, because of its selector or of groups, continues
-# its scan until that number changes. mailbox.settings are those of its address.
+# its scan until that number changes. mailbox.settings are those of its address. mailbox.added counts the messages that
+# came, mailbox.removed those that left other than by settlement: what is not there any more was settled.
 _TABLES = """
 CREATE TABLE mailbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -36,6 +37,8 @@ CREATE TABLE mailbox (
     grouped INTEGER NOT NULL DEFAULT 0,
     returns INTEGER NOT NULL DEFAULT 0,
     settings TEXT,
+    added INTEGER NOT NULL DEFAULT 0,
+    removed INTEGER NOT NULL DEFAULT 0,
     UNIQUE (kind, name)
 );
 CREATE INDEX mailbox_topic ON mailbox (topic) WHERE topic IS NOT NULL;
@@ -167,6 +170,10 @@ CREATE TABLE setting (
     address TEXT PRIMARY KEY,
     settings TEXT NOT NULL
 ) WITHOUT ROWID;
+""",
+    2: """
+ALTER TABLE mailbox ADD COLUMN added INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE mailbox ADD COLUMN removed INTEGER NOT NULL DEFAULT 0;
 """,
 }
 

@@ -5,7 +5,7 @@ import itertools
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,7 @@ from jmsjca.providers.embedded.store.database import Database, check_format
 from jmsjca.providers.embedded.store.files import check_free_pages, has_disk_space
 from jmsjca.providers.embedded.store.group_commit import GroupCommit, Job
 from jmsjca.providers.embedded.store.processes import ProcessMembership, release_owner
+from jmsjca.providers.embedded.store.queues import count_added
 from jmsjca.providers.embedded.store.wakeup import WakeupCounter
 
 __all__ = ["Store", "close_store", "drop_memory_store", "open_store"]
@@ -27,6 +28,7 @@ _T = TypeVar("_T")
 
 _MEMORY_OWNER = 1
 _RELEASE_INTERVAL = 0.25
+_ADDED_IN_MEMORY = 1000  # queues
 
 
 class _ReadTransaction:
@@ -105,6 +107,8 @@ class Store:
         database: The SQLite connection.
         wakeups: Counts the wakeups of consumers of this process.
         users: Number of open connections.
+        added: The messages that came to the queues of a memory broker, by their ids. A file has them in its tables,
+            which other processes see; in memory that would take a tenth of the time of a send.
     """
 
     def __init__(self, path: Path | None, limits: Limits, clock: Clock) -> None:
@@ -118,6 +122,7 @@ class Store:
         self.database = Database(path, limits.lock_timeout)
         self.wakeups = WakeupCounter()
         self.users = 0
+        self.added: dict[int, int] = {}
         self._tokens = itertools.count(1)
         self._next_release = 0.0
         self._membership: ProcessMembership | None = None
@@ -185,6 +190,17 @@ class Store:
             result = job(cursor)
         committed(result)
         return lambda: result
+
+    def count_added(self, cursor: sqlite3.Cursor, numbers: Mapping[int, int]) -> None:
+        """Count messages that a write transaction adds to queues: their numbers by the ids of the queues."""
+        if self.path is not None:
+            count_added(cursor, numbers)
+            return
+        for queue_id, number in numbers.items():
+            self.added[queue_id] = self.added.get(queue_id, 0) + number
+        if len(self.added) > _ADDED_IN_MEMORY:  # also of removed queues
+            count_added(cursor, self.added)
+            self.added.clear()
 
     def check_disk_space(self, size: int) -> None:
         """Refuse sends that would leave too little disk space for consumers.

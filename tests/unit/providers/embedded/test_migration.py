@@ -183,6 +183,26 @@ def test_converted_file_is_built_like_a_new_one(converted, broker_file, tmp_path
     assert version_of(broker_file) == VERSION
 
 
+def test_file_of_the_second_format_is_converted_with_its_messages(old_file, connected_file, tmp_path):
+    db = sqlite3.connect(old_file)
+    db.executescript(f"{schema._STEPS[1]}PRAGMA user_version = 2;")
+    db.close()
+    admin = connected_file().admin()
+    connect(ConnectionSettings(f"embedded://{tmp_path / 'new.db'}")).close()
+    assert structure(old_file) == structure(tmp_path / "new.db")
+    assert (admin.depth(QUEUE).ready, version_of(old_file)) == (2, VERSION)
+
+
+def test_traffic_of_a_converted_file_is_counted(converted):
+    before = converted.admin().activity(QUEUE)
+    unit = converted.unit()
+    unit.take(converted.consumer(QUEUE).receive(2, 0))
+    unit.send(prepare(TextMessage("x"), QUEUE), QUEUE)
+    unit.commit()
+    after = converted.admin().activity(QUEUE)
+    assert (after.added - before.added, after.settled - before.settled) == (1, 2)
+
+
 def test_converted_file_is_sound(converted):
     with converted._store.read() as cursor:
         assert cursor.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
