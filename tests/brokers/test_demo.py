@@ -64,12 +64,14 @@ def assert_balanced(account):
     assert account["crash"]["committed_batches"] >= 1
 
 
+@pytest.mark.torture
 def test_a_crash_loses_nothing_and_doubles_nothing(run):
     account = run("activemq-stomp")
     assert_balanced(account)
     assert account["crash"]["unsettled_messages"] >= 1
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("pair", WITHOUT_TRANSACTIONS)
 def test_a_crash_over_a_broker_without_transactions_loses_nothing_either(run, pair):
     """Each message is confirmed by itself, and what comes again is recognised."""

@@ -268,9 +268,14 @@ class TestTwoPhases:
         dying.session._connection.close()
 
 
-@pytest.mark.parametrize(
-    "case", cases_of("test_a_listener_killed_leaves_what_its_case_says"), ids=lambda case: case.listener
-)
+def killed_listeners():
+    """The cases of the documentation; those on a loop take the same steps, and are left to ``make torture``."""
+    for case in cases_of("test_a_listener_killed_leaves_what_its_case_says"):
+        marks = [pytest.mark.torture] if "asynchronous" in case.listener else []
+        yield pytest.param(case, id=case.listener, marks=marks)
+
+
+@pytest.mark.parametrize("case", killed_listeners())
 def test_a_listener_killed_leaves_what_its_case_says(postgresql, tmp_path, case, capsys):
     def place(name):
         (tmp_path / name).mkdir()
