@@ -275,7 +275,7 @@ def killed_listeners():
         yield pytest.param(case, id=case.listener, marks=marks)
 
 
-@pytest.mark.parametrize("case", killed_listeners())
+@pytest.mark.parametrize("case", [*killed_listeners()])
 def test_a_listener_killed_leaves_what_its_case_says(postgresql, tmp_path, case, capsys):
     def place(name):
         (tmp_path / name).mkdir()
