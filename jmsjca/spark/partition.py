@@ -312,9 +312,9 @@ class PartitionReader:
 
     def _settle(self, lease: Lease, received: Sequence[spi.Delivery]) -> None:
         """Settle all messages, duplicates too. If that fails, their redelivery is detected."""
-        unit = lease.connection.unit(atomic=False)  # the unit sends nothing
-        unit.take(received)
         try:
+            unit = lease.connection.unit(atomic=False)  # the unit sends nothing
+            unit.take(received)  # fails if the broker took the consumer for dead
             unit.commit(confirmed=True)
         except JMSError as error:
             lease.drop()

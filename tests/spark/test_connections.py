@@ -9,6 +9,7 @@ from jmsjca.errors import ConnectionLostError
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.spark import connections
 from jmsjca.spark.connections import close_connections, leased
+from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition
 
 
@@ -130,4 +131,22 @@ def test_a_settlement_in_doubt_ends_its_connection(broker, monkeypatch: pytest.M
         list(reader.read())
     assert broker.texts(EpochPartition(1, 1)) == ["b"]  # a is redelivered, recognised and dropped
     assert len(made) == 2
+    assert broker.depth().total == 0
+
+
+@pytest.mark.parametrize("closed", ["consumer", "connection"])
+def test_an_attempt_whose_messages_the_broker_took_away_hands_its_rows_over(broker, closed) -> None:
+    """The broker took its consumer for dead. What it has staged stays, and is dropped when it is redelivered."""
+
+    class Dropped(PartitionReader):
+        def _stage_and_settle(self, lease, consumer, received):
+            (consumer if closed == "consumer" else lease.connection).close()
+            return super()._stage_and_settle(lease, consumer, received)
+
+    broker.send("a", "b")
+    staging, part = broker.staging("g", 1), EpochPartition(1, 0)
+    batches = Dropped(broker.options(), JmsPartition("g", part, 10)).read()
+    assert [text for batch in batches for text in batch["text"].to_pylist()] == ["a", "b"]
+    assert not staging.is_confirmed(part)
+    assert broker.texts(EpochPartition(1, 1)) == []
     assert broker.depth().total == 0
