@@ -21,7 +21,12 @@ def resolve_duplicates(staging: Staging, part: EpochPartition, keys: set[str] | 
         staging: The staged files.
         part: The partition.
         keys: The keys of its messages; None reads them from its file.
+
+    Returns:
+        The keys; none with ``guarantee=at-least-once``.
     """
+    if staging.at_least_once:  # the other partition may be an attempt with rows that are never read
+        return set()
     decision = staging.decision(part)
     return staging.record_decision(part, _find_foreign(staging, part, keys)) if decision is None else decision
 

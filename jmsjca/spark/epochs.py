@@ -1,11 +1,11 @@
 """The plan of a stream: when the next epoch begins, how many messages it takes, and what the last ones took."""
 
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from jmsjca.spark.generation import new_generation
 from jmsjca.spark.part_file import Counts
 
 __all__ = ["AvailableNowLimit", "EmptyEpochBackoff", "Offset", "Progress", "Share", "plan_shares"]
@@ -43,29 +43,43 @@ class Offset:
         epoch: The number of the epoch that ends here; 0 before the first.
         gen: The generation: one checkpoint's name for its staged files; None before the first epoch.
         plan: The shares of the queues in the epoch.
+        again: With ``guarantee=at-least-once``: attempts at partitions of the epoch before, each with epoch, partition
+            and name. This epoch has their rows.
     """
 
     epoch: int = 0
     gen: str | None = None
     plan: tuple[Share, ...] = ()
+    again: tuple[tuple[int, int, str], ...] = ()
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """Return the offset of a dictionary from `to_json`."""
         shares: list[dict[str, Any]] = value.get("plan") or ([value] if value.get("parts") else [])
         plan = tuple(Share(s["parts"], s["rows"], s.get("counted", 0), s.get("queue", "")) for s in shares)
-        return cls(value["epoch"], value.get("gen"), plan)
+        again = tuple((epoch, number, attempt) for epoch, number, attempt in value.get("again", ()))
+        return cls(value["epoch"], value.get("gen"), plan, again)
 
     def to_json(self) -> dict[str, Any]:
         """Return the form for Spark's log. It has no secrets, because the log is plain text."""
         shares = [{name: value for name, value in share._asdict().items() if value} for share in self.plan]
         one = len(shares) == 1 and "queue" not in shares[0]
         plan = shares[0] if one else {"plan": shares} if shares else {}
-        return {"v": 1, "epoch": self.epoch, **({"gen": self.gen} if self.gen else {}), **plan}
+        again = {"again": [list(part) for part in self.again]} if self.again else {}
+        return {"v": 1, "epoch": self.epoch, **({"gen": self.gen} if self.gen else {}), **plan, **again}
 
-    def next(self, plan: Sequence[Share]) -> "Offset":
-        """Return the offset at the end of the next epoch; the first epoch begins a generation."""
-        return Offset(self.epoch + 1, self.gen or uuid.uuid4().hex, tuple(plan))
+    def next(self, plan: Sequence[Share], *, at_least_once: bool = False) -> "Offset":
+        """Return the offset at the end of the next epoch.
+
+        Args:
+            plan: The shares of the queues.
+            at_least_once: The guarantee of the generation, which the first epoch begins.
+        """
+        return Offset(self.epoch + 1, self.gen or new_generation(at_least_once=at_least_once), tuple(plan))
+
+    def repeated(self, again: Sequence[tuple[int, int, str]]) -> "Offset":
+        """Return the offset at the end of a next epoch with rows that were staged before."""
+        return Offset(self.epoch + 1, self.gen, (), tuple((epoch, number, name) for epoch, number, name in again))
 
 
 def plan_shares(waiting: Mapping[str, int | None], parts: int, rows: int) -> list[Share]:

@@ -9,7 +9,7 @@ import shutil
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +18,11 @@ from jmsjca.errors import StoreError
 __all__ = ["FolderStore"]
 
 _TRASH = "trash-"
+_NO_LINKS = (
+    "its file system has no hard links, by which one of several attempts at a partition is the first; use a local disk"
+    " or NFS, not FAT or SMB, and name an object store by its URL instead of mounting it; or set"
+    " guarantee=at-least-once"
+)
 _SYNCED_PARENTS = 3  # above a generation: the version, the location, and its parent
 
 
@@ -27,16 +32,22 @@ class FolderStore:
 
     Args:
         folder: The folder.
+        exclusive: True if several processes may create one file, and one succeeds; False after `relaxed`.
     """
 
     folder: Path
+    exclusive: bool = True
 
     def __str__(self) -> str:
         return str(self.folder)
 
+    def relaxed(self) -> "FolderStore":
+        """Return the same store with a `create` that needs no hard links."""
+        return replace(self, exclusive=False)
+
     def within(self, folder: str) -> "FolderStore":
         """Return the store of a folder."""
-        return FolderStore(self.folder / folder)
+        return replace(self, folder=self.folder / folder)
 
     def address(self, name: str) -> str:
         """Return the path of a file or folder."""
@@ -48,7 +59,12 @@ class FolderStore:
         temporary = _temporary(path)
         try:
             _write(temporary, write)
-            os.link(temporary, path)
+            if self.exclusive:
+                os.link(temporary, path)
+            elif path.exists():
+                return False
+            else:
+                temporary.replace(path)
         except FileExistsError:
             return False
         finally:
@@ -132,22 +148,19 @@ class FolderStore:
             shutil.rmtree(path, ignore_errors=True)
 
     def probe(self) -> None:
-        """Raise an error for a folder on which exactly-once reading is impossible.
+        """Raise an error for a folder on which reading is impossible.
 
         Raises:
-            StoreError: The folder cannot be written, or its file system has no hard links, which are the way to create
-                a file in exactly one of several processes, or it does not flush folders.
+            StoreError: The folder cannot be written, or it does not flush folders. Or the store is exclusive, and its
+                file system has no hard links, which are the way to create a file in exactly one of several processes.
         """
         first, second = _temporary(self.folder / "probe"), _temporary(self.folder / "probe")
         try:
             with _explained(self.folder, "files cannot be written there"):
                 _write(first, lambda file: file.write(b"probe"))
-            with _explained(
-                self.folder,
-                "its file system has no hard links, by which one of several attempts at a partition is the first; use a"
-                " local disk or NFS, not FAT or SMB, and name an object store by its URL instead of mounting it",
-            ):
-                os.link(first, second)
+            if self.exclusive:
+                with _explained(self.folder, _NO_LINKS):
+                    os.link(first, second)
             with _explained(self.folder, "its file system cannot flush folders to disk"):
                 _sync_folder(self.folder)
         finally:

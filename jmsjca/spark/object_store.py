@@ -11,7 +11,7 @@ import io
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, cast
 
 from jmsjca.errors import JMSError, StoreError
@@ -20,6 +20,11 @@ from jmsjca.spark.store import StoreUnavailableError
 
 __all__ = ["ObjectStore"]
 
+_NO_CONDITIONS = (
+    "it does not refuse to create an object that exists (the header If-None-Match, conditional writes), by which one of"
+    " several attempts at a partition is the first. Use a store that has conditional writes, or a shared folder, or set"
+    " guarantee=at-least-once."
+)
 _MARKER = "FOLDER"
 _CHUNK = 1 << 16
 _ATTEMPTS = 5  # to create an object that others create and delete at the same time
@@ -33,17 +38,23 @@ class ObjectStore:
     Args:
         bucket: The bucket.
         prefix: The prefix of all names, with ``/`` at its end; empty for the whole bucket.
+        exclusive: True if several processes may create one object, and one succeeds; False after `relaxed`.
     """
 
     bucket: Bucket
     prefix: str = ""
+    exclusive: bool = True
 
     def __str__(self) -> str:
         return self.address("")
 
+    def relaxed(self) -> "ObjectStore":
+        """Return the same store with a `create` that needs no conditional creation."""
+        return replace(self, exclusive=False)
+
     def within(self, folder: str) -> "ObjectStore":
         """Return the store of a folder."""
-        return ObjectStore(self.bucket, f"{self.prefix}{folder}/")
+        return replace(self, prefix=f"{self.prefix}{folder}/")
 
     def address(self, name: str) -> str:
         """Return the URL of an object or folder."""
@@ -53,6 +64,8 @@ class ObjectStore:
         """Create an object. Return False if it exists already."""
         content = io.BytesIO()
         write(content)
+        if not self.exclusive:
+            return self.version(name) is None and self._put(name, content.getbuffer(), mode="overwrite")
         for _ in range(_ATTEMPTS):
             if self._put(name, content.getbuffer(), mode="create"):
                 return True
@@ -129,20 +142,20 @@ class ObjectStore:
                 self._delete([f"{folder}/{name}" for name in names])
 
     def probe(self) -> None:
-        """Raise an error for a store in which exactly-once reading is impossible.
+        """Raise an error for a store in which reading is impossible.
 
         Raises:
-            StoreError: The bucket cannot be used, or a second creation of an object is not refused.
+            StoreError: The bucket cannot be used, or does not list an object that was just created. Or the store is
+                exclusive, and a second creation of an object is not refused.
         """
         name = f"probe-{uuid.uuid4().hex}"
-        problem = (
-            f"{self} cannot hold staged messages: it does not refuse to create an object that exists (the header"
-            " If-None-Match, conditional writes), by which one of several attempts at a partition is the first. Use a"
-            " store that has conditional writes, or a shared folder."
-        )
+        mode = "create" if self.exclusive else "overwrite"
         try:
-            if not self._put(name, b"probe", mode="create") or self._put(name, b"probe", mode="create"):
-                raise StoreError(problem)
+            created = self._put(name, b"probe", mode=mode)
+            if not created or (self.exclusive and self._put(name, b"probe", mode="create")):
+                raise StoreError(f"{self} cannot hold staged messages: {_NO_CONDITIONS}")
+            if name not in self._list(""):
+                raise StoreError(f"{self} cannot hold staged messages: it does not list an object that was created.")
         except FileNotFoundError as error:
             raise StoreError(f"{self} cannot hold staged messages: the bucket does not exist ({error}).") from None
         finally:

@@ -21,13 +21,14 @@ __all__ = ["SparkOptions", "check_role"]
 
 _SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
 _OF_CATALOG = "provider"  # Spark passes it only when it creates a table in its catalog
-_COMMON = {"url", "destination", "destinationType", "userName", "password", "credentials", "columns"}  # of a view too
-_SINK = {"timeToLive", "guarantee", "queryName", "batchId"}
+_COMMON = {"url", "destination", "destinationType", "userName", "password", "credentials", "guarantee"}
+_OF_VIEW = {"columns"}  # a view is read, and may be written
+_SINK = {"timeToLive", "queryName", "batchId"}
 _VARIABLE = "selector."
 _CHOICES = {
     "orphans": ("fail", "ignore"),
     "sourceChange": ("fail", "allow"),
-    "guarantee": ("at-least-once", "exactly-once"),
+    "guarantee": ("", "at-least-once", "exactly-once"),
     "bodyFormat": ("", "json", "csv"),
 }
 _SINK_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
@@ -80,7 +81,7 @@ class SparkOptions:
             never confirmed.
         orphans: "fail" or "ignore": the reaction to staged messages of another checkpoint that may be unprocessed.
         timeToLive: The time to live of written messages; 0 means unlimited.
-        guarantee: "at-least-once" or "exactly-once", of a sink.
+        guarantee: "at-least-once" or "exactly-once". Empty means exactly once for a source, at least once for a sink.
         queryName: The name of a sink, which is also that of Spark's query.
         batchId: The number of the batch that a table is, within ``foreachBatch``; None for any other table.
     """
@@ -117,7 +118,7 @@ class SparkOptions:
     inDoubtRetention: float = 7 * 86400.0
     orphans: str = "fail"
     timeToLive: float = 0.0
-    guarantee: str = "at-least-once"
+    guarantee: str = ""
     queryName: str = ""
     batchId: int | None = None
 
@@ -164,6 +165,11 @@ class SparkOptions:
         if self.destinations:
             return {name: destination(name, "queue") for name in self.destinations}
         return {"": self._source(self.target)}
+
+    @property
+    def at_least_once(self) -> bool:
+        """True for a source with ``guarantee=at-least-once``: see `jmsjca.spark.generation`."""
+        return self.guarantee == "at-least-once"
 
     @property
     def described(self) -> str:
@@ -254,8 +260,7 @@ class SparkOptions:
         for name in ("partitions", "maxMessagesPerBatch", "maxBytesPerBatch"):
             if getattr(self, name) < 1:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
-        if self.prefetchEpochs > 1:
-            raise InvalidOptionError(f"The option 'prefetchEpochs' must be 0 or 1, not {self.prefetchEpochs}.")
+        self._check_prefetch()
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise InvalidOptionError(
@@ -272,6 +277,12 @@ class SparkOptions:
                 "The option 'destinations' names several queues: leave out 'destination' and the path, and read a topic"
                 " by a stream of its own."
             )
+
+    def _check_prefetch(self) -> None:
+        if self.prefetchEpochs > 1:
+            raise InvalidOptionError(f"The option 'prefetchEpochs' must be 0 or 1, not {self.prefetchEpochs}.")
+        if self.prefetchEpochs and self.at_least_once:
+            raise InvalidOptionError("The option 'prefetchEpochs' needs guarantee=exactly-once: leave out one of both.")
 
 
 def _parse_count(text: str) -> int:
@@ -292,7 +303,7 @@ def check_role(given: Mapping[str, str], *, sink: bool) -> None:
     """
     names = {option.name.lower(): option.name for option in fields(SparkOptions)}
     meant = {names[name.lower()] for name in given if name.lower() in names}
-    wrong = sorted(meant - _COMMON - _SINK if sink else meant & _SINK)
+    wrong = sorted(meant - _COMMON - _OF_VIEW - _SINK if sink else meant & _SINK)
     if wrong:
         role, other = ("sink", "source") if sink else ("source", "sink")
         raise InvalidOptionError(

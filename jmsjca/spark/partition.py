@@ -9,6 +9,7 @@ The order of the steps is essential:
 """
 
 import gc
+import uuid
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -47,7 +48,7 @@ class JmsPartition(InputPartition):
 
     Args:
         gen: The generation of staged files.
-        part: The epoch, and the number of the partition in it.
+        part: The epoch, and the number of the partition in it. With an attempt, its rows are read, and nothing else.
         quota: The maximum number of messages.
         queue: The name of the queue; empty for the only one of the stream.
         counted: True if so many messages were waiting when the epoch was planned.
@@ -81,9 +82,10 @@ def plan_partitions(options: SparkOptions, plan: Offset, epoch: int) -> list[Jms
         plan: The plan of the epoch.
         epoch: The number of the epoch.
     """
-    size = options.maxBytesPerBatch // sum(share.parts for share in plan.plan)
+    size = options.maxBytesPerBatch // max(sum(share.parts for share in plan.plan), 1)
     shares = [(share, n) for share in plan.plan for n in range(share.parts)]
-    return [
+    again = [JmsPartition(str(plan.gen), EpochPartition(*part), 0) for part in plan.again]
+    return again + [
         JmsPartition(
             str(plan.gen),
             EpochPartition(epoch, number),
@@ -122,6 +124,9 @@ class PartitionReader:
         self._part = partition.part
         self._quota = partition.quota
         self._staging = Staging(options.staging(), partition.gen)
+        self._is_repeated = bool(partition.part.attempt)
+        if self._staging.at_least_once and not self._is_repeated:
+            self._part = partition.part._replace(attempt=uuid.uuid4().hex)
         self._columns = ColumnBuilder(options.columns, key_reader(options.dedupKey), body)
 
     def read(self) -> Iterator[Any]:
@@ -132,7 +137,7 @@ class PartitionReader:
             StoreError: A staged file is damaged or missing, or this executor does not see the staging location.
             JMSError: The broker failed before messages were staged.
         """
-        staged, foreign = self._stage_unless_done()
+        staged, foreign = (None, set[str]()) if self._is_repeated else self._stage_unless_done()
         yield from _without(staged or self._replay(), foreign)
 
     def stage(self) -> None:
@@ -152,7 +157,7 @@ class PartitionReader:
             self._staging.check_live(self._part)
             self._claim()
             if self._staging.is_lost(self._part):
-                self._staging.publish(self._part, self._columns.staged(*self._part, set()))
+                self._staging.publish(self._part, self._no_rows())
             else:
                 with _without_garbage_collection():
                     staged = self._receive_and_stage()
@@ -166,7 +171,7 @@ class PartitionReader:
         Raises:
             StoreError: The file is damaged, or has other columns, because the option was changed meanwhile.
         """
-        staged = self._staging.content(self._part)
+        staged = self._staged_before()
         names, wanted = staged.table.column_names, self._columns.schema
         if staged.table.schema != wanted:
             found = {field.name: field.type for field in staged.table.schema}
@@ -180,6 +185,20 @@ class PartitionReader:
                 )
             return replace(staged, table=staged.table.select(wanted.names))
         return staged
+
+    def _staged_before(self) -> StagedPart:
+        """Return the rows of the file of this partition, or of the first of several attempts at it."""
+        if self._is_repeated:
+            try:
+                return self._staging.content(self._part)
+            except FileNotFoundError:
+                if self._staging.is_lost(self._part):
+                    return self._no_rows()
+                raise self._staging.missing(self._part.file("arrow"), self._part.epoch) from None
+        return self._staging.content(self._staging.attempts(self._part)[0] if self._part.attempt else self._part)
+
+    def _no_rows(self) -> StagedPart:
+        return self._columns.staged(*self._part[:2], set())
 
     def _claim(self) -> None:
         context = TaskContext.get()
@@ -285,11 +304,11 @@ class PartitionReader:
         """Publish the received messages. If another attempt was first, release them and return None."""
         try:
             # Only now: a message that is redelivered to this attempt was staged before, so its key is in doubt by now.
-            staged = self._columns.staged(*self._part, keys_in_doubt(self._staging))
+            staged = self._columns.staged(*self._part[:2], keys_in_doubt(self._staging))
             self._staging.check_live(self._part)
             published = self._staging.publish(self._part, staged)
             if published:
-                self._check_not_removed()
+                self._check_still_read()
         except BaseException:
             consumer.release(received)
             raise
@@ -298,13 +317,18 @@ class PartitionReader:
         consumer.release(received)
         return None
 
-    def _check_not_removed(self) -> None:
-        """Withdraw rows that were published into a removed epoch: nobody reads them.
+    def _check_still_read(self) -> None:
+        """Raise an error if the rows that were published are perhaps never read.
 
-        In an epoch that is only over, another attempt may have read them already, and Spark has committed them. No
-        other rows of the partition were committed, because then they would have been published first.
+        With ``guarantee=at-least-once`` that is an epoch which is over: the driver may have listed its files before.
+
+        Otherwise it is a removed epoch, and they are withdrawn. In an epoch that is only over, another attempt may have
+        read them already, and Spark has committed them. No other rows of the partition were committed, because then
+        they would have been published first.
         """
-        if not self._staging.has_epoch(self._part.epoch):
+        if self._staging.at_least_once:
+            self._staging.check_live(self._part)
+        elif not self._staging.has_epoch(self._part.epoch):
             self._staging.withdraw(self._part)
             raise StaleEpochError(
                 f"Epoch {self._part.epoch} was removed while partition {self._part.number} was staged."
@@ -321,7 +345,7 @@ class PartitionReader:
             logger.warning(
                 "Epoch %d, partition %d: the settlement of %d messages is in doubt. Redelivered ones are recognised by"
                 " their keys: %s",
-                *self._part,
+                *self._part[:2],
                 len(received),
                 error,
             )
@@ -333,19 +357,19 @@ class PartitionReader:
         counts = staged.counts
         logger.info(
             "Epoch %d, partition %d: %d messages received, %d rows, %d of them redelivered, %d duplicates dropped",
-            *(*self._part, counts.received, counts.rows, counts.redelivered, counts.duplicates),
+            *(*self._part[:2], counts.received, counts.rows, counts.redelivered, counts.duplicates),
         )
         if counts.same_key:
             logger.warning(
                 "Epoch %d, partition %d: %d messages were dropped, because each has the same %s as an earlier message"
                 " of the batch. If they are different messages, choose another dedupKey.",
-                *(*self._part, counts.same_key, self._options.dedupKey),
+                *(*self._part[:2], counts.same_key, self._options.dedupKey),
             )
         if counts.without_key and self._options.dedupKey != "none":
             logger.warning(
                 "Epoch %d, partition %d: %d messages have no %s. They are read at least once: if their settlement"
                 " fails, a redelivery is not recognised. The option dedupKey names another key.",
-                *(*self._part, counts.without_key, self._options.dedupKey),
+                *(*self._part[:2], counts.without_key, self._options.dedupKey),
             )
 
 

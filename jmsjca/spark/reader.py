@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from jmsjca import spi
-from jmsjca.errors import StoreError
+from jmsjca.errors import InvalidOptionError, StoreError
 from jmsjca.log_records import get_logger
 from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.epoch_plans import EpochPlans
@@ -18,7 +18,8 @@ from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader, plan_partitions
 from jmsjca.spark.prefetch import Prefetch
 from jmsjca.spark.queue_monitor import QueueMonitor
-from jmsjca.spark.staging import Staging, orphans
+from jmsjca.spark.shared_queue import orphans
+from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spark.staging_origin import Origin
 from jmsjca.spark.store import StoreUnavailableError
 
@@ -82,6 +83,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # An epoch of an earlier run is not among the messages that this run counts.
             self._last_epoch = begun if prefetch is not None and prefetch.plan == begun else None
             return begun.to_json()
+        if again := self._unsure(offset):  # with trigger AvailableNow also after the last message
+            return EpochPlans(self._staged(offset)).open(offset.repeated(again)).to_json()
         if self._is_idle():
             return start
         waiting = self._find_waiting()
@@ -94,7 +97,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = self._available_now.next_limit(rows)
         self._depths = self._monitor.depths_or_none()
         ready = {name: self._depths[name].ready if self._depths else None for name in waiting}
-        end = offset.next(plan_shares(ready, self._options.partitions, rows))
+        shares = plan_shares(ready, self._options.partitions, rows)
+        end = offset.next(shares, at_least_once=self._options.at_least_once)
         # Before the offset is in Spark's log: when a batch is processed, the folder of its epoch exists, or was lost.
         end = EpochPlans(self._staged(end, is_new=offset.gen is None)).open(end)
         self._last_epoch = end
@@ -187,15 +191,28 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             StoreError: The folder of an earlier run is missing, or cannot be used.
-            InvalidOptionError: The checkpoint belongs to another source.
+            InvalidOptionError: The checkpoint belongs to another source, or has another guarantee.
         """
         if self._staging is None or self._staging.gen != offset.gen:
             staging = Staging(self._location, str(offset.gen))
+            self._check_guarantee(staging)
             if not is_new:
                 staging.check_present(offset.epoch, swept=True)
             staging.begin(self._origin, allow_change=self._options.sourceChange == "allow")
             self._staging = staging
         return self._staging
+
+    def _check_guarantee(self, staging: Staging) -> None:
+        if staging.at_least_once != self._options.at_least_once:
+            known = "at-least-once" if staging.at_least_once else "exactly-once"
+            raise InvalidOptionError(
+                f"This checkpoint was begun with guarantee={known}, and its files have that form. Set the option, or"
+                " use a new checkpoint."
+            )
+
+    def _unsure(self, offset: Offset) -> Sequence[EpochPartition]:
+        """Return the attempts of the last epoch that must be read again: see `jmsjca.spark.generation`."""
+        return self._staged(offset).unsure(offset.epoch) if offset.gen and self._options.at_least_once else ()
 
     def _record_last_epoch(self, start: Offset) -> None:
         """Record the messages of the last epoch, if Spark executed it, and that Spark has committed it."""
@@ -212,7 +229,9 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._backoff.record_epoch(sum(part.received for part in counts))
         self._progress.record_epoch(counts)
         if self._available_now is not None:
-            self._available_now.record_epoch(counts)
+            # With at-least-once a message that was not settled is redelivered, and counted then.
+            settled = staging.counts_of(start.epoch, settled=True) if staging.at_least_once else counts
+            self._available_now.record_epoch(settled)
 
     def _is_idle(self) -> bool:
         """Return True if no epoch must begin now: the limit is reached, or the last epoch was empty."""

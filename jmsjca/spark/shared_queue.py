@@ -1,15 +1,19 @@
-"""Several queries of one queue: a message that one of them has staged is not received by another one.
+"""Several queries in one staging location: a message that one of them has staged is not received by another one.
 
 If a task fails between staging and settling, its messages are redelivered to any consumer of the queue. That may be one
 of another query. It recognises them by the keys in doubt of all queries of the queue in its staging location, and
 settles and drops them, because the query that staged them has their rows.
+A query that is never run again leaves orphans.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from jmsjca.spark.staging import Staging, generations
+from jmsjca.spark.staging_origin import Origin
+from jmsjca.spark.store import Store
 
-__all__ = ["keys_in_doubt"]
+__all__ = ["keys_in_doubt", "orphans"]
 
 
 def keys_in_doubt(staging: Staging) -> set[str]:
@@ -23,6 +27,22 @@ def keys_in_doubt(staging: Staging) -> set[str]:
         StoreError: A file is damaged.
     """
     return staging.keys_in_doubt().union(*(other.keys_in_doubt() for other in _others(staging)))
+
+
+def orphans(location: Store | Path, origin: Origin | None = None) -> Iterator[str]:
+    """Yield the addresses of the published files that may be unprocessed.
+
+    Args:
+        location: The staging location.
+        origin: The source whose generations are searched; None for all.
+    """
+    for staging in generations(location):
+        if origin is None or staging.may_concern(origin):
+            low = staging.low
+            unsure = staging.unsure(low)
+            for part in staging.parts():
+                if (part.epoch > low or part in unsure) and staging.counts(part).rows:
+                    yield staging.store.address(part.file("arrow"))
 
 
 def _others(staging: Staging) -> Iterator[Staging]:

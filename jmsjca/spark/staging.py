@@ -7,6 +7,7 @@
     <location>/v1/<gen>/LOW                          the highest epoch that is committed; only grows
     <location>/v1/<gen>/e-0000000017/                created by the driver only: its absence fences late attempts
     …/p-00003.arrow                                  the rows of the partition; appears once, never changes
+    …/p-00003.<attempt>.arrow                        the same with guarantee=at-least-once, of one attempt
     …/p-00003.acked                                  the broker confirmed the settlement
     …/p-00003.ok                                     keys of messages that other partitions keep; must precede use
     …/LOST                                           the loss of files of this epoch was accepted: it has no more rows
@@ -18,6 +19,7 @@ missing when a batch is processed was lost, and is an error: messages received i
 
 import json
 import socket
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,12 +29,13 @@ from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.errors import IllegalStateError, InvalidOptionError, JMSError, StoreError
 from jmsjca.spark.doubt import KeysInDoubt, read_keys_file
 from jmsjca.spark.folder_store import FolderStore
+from jmsjca.spark.generation import is_at_least_once
 from jmsjca.spark.part_file import Counts, StagedPart, read_counts, read_keys, read_part, write_part
 from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, replace_sealed
 from jmsjca.spark.staging_origin import Origin
 from jmsjca.spark.store import Store
 
-__all__ = ["EpochPartition", "Staging", "StaleEpochError", "epoch_folder", "generations", "orphans"]
+__all__ = ["EpochPartition", "Staging", "StaleEpochError", "epoch_folder", "generations"]
 
 _VERSION = "v1"
 _EPOCH = "e-"
@@ -43,15 +46,22 @@ class StaleEpochError(JMSError):
 
 
 class EpochPartition(NamedTuple):
-    """One partition of one epoch. The order decides which partition keeps a message that two of them have."""
+    """One partition of one epoch. The order decides which partition keeps a message that two of them have.
+
+    Attributes:
+        epoch: The number of the epoch.
+        number: The number of the partition in it.
+        attempt: The attempt that has a file of its own, with ``guarantee=at-least-once``; else empty.
+    """
 
     epoch: int
     number: int
+    attempt: str = ""
 
     @property
     def name(self) -> str:
         """The file name, without extension."""
-        return f"p-{self.number:05d}"
+        return f"p-{self.number:05d}{'.' if self.attempt else ''}{self.attempt}"
 
     def file(self, ending: str) -> str:
         """Return the name of a file below its generation."""
@@ -69,13 +79,16 @@ class Staging:
     Attributes:
         location: The store of all generations.
         gen: The generation.
+        at_least_once: True for a generation with ``guarantee=at-least-once``, see `jmsjca.spark.generation`.
         store: The store of its files.
     """
 
     def __init__(self, location: Store | Path, gen: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self.gen = gen
+        self.at_least_once = is_at_least_once(gen)
         self.location = _as_store(location)
-        self.store = self.location.within(_VERSION).within(gen)
+        store = self.location.relaxed() if self.at_least_once else self.location
+        self.store = store.within(_VERSION).within(gen)
         self._doubt = KeysInDoubt(self.store.within("doubt"), clock)
 
     def create_epoch(self, epoch: int) -> bool:
@@ -86,7 +99,7 @@ class Staging:
         """Create the folder of a new generation, or check that of an earlier run, on the driver.
 
         Raises:
-            StoreError: The store cannot be used for exactly-once reading.
+            StoreError: The store cannot be used for reading with this guarantee.
             InvalidOptionError: Another source was read into this generation, and that is not allowed.
         """
         self.store.add_folder()
@@ -139,13 +152,19 @@ class Staging:
         names = self.store.names(epoch_folder(part.epoch))
         if "LOST" in names:
             return True
-        if f"{part.name}.arrow" not in names and {f"{part.name}.acked", f"{part.name}.ok"} & names:
-            raise StoreError(
-                f"The file {self.store.address(part.file('arrow'))} is missing. Its messages were taken off the"
-                " queue, and this was their only copy: restore the file from a backup. To accept their loss, run:"
-                f" jmsjca spark repair {self.location} --accept-loss {self.gen}/{part.epoch}"
-            )
+        for name in sorted(names):
+            stem, _, ending = name.rpartition(".")
+            if _number_of(stem) == part.number and ending in ("acked", "ok") and f"{stem}.arrow" not in names:
+                raise self.missing(f"{epoch_folder(part.epoch)}/{stem}.arrow", part.epoch)
         return False
+
+    def missing(self, name: str, epoch: int) -> StoreError:
+        """Return the error for a file with messages of an epoch that is missing."""
+        return StoreError(
+            f"The file {self.store.address(name)} is missing. Its messages were taken off the queue, and this was their"
+            " only copy: restore the file from a backup. To accept their loss, run:"
+            f" jmsjca spark repair {self.location} --accept-loss {self.gen}/{epoch}"
+        )
 
     def claim(self, query: str) -> None:
         """Make a query the owner of this generation.
@@ -205,6 +224,8 @@ class Staging:
         Raises:
             StaleEpochError: The epoch is over.
         """
+        if self.at_least_once and self.attempts(part):
+            return False
         try:
             return self.store.create(part.file("arrow"), lambda file: write_part(file, staged))
         except FileNotFoundError:
@@ -218,7 +239,22 @@ class Staging:
 
     def is_published(self, part: EpochPartition) -> bool:
         """Return True if the rows of a partition are published."""
+        if self.at_least_once:
+            return bool(self.attempts(part))
         return self.store.version(part.file("arrow")) is not None
+
+    def attempts(self, part: EpochPartition) -> list[EpochPartition]:
+        """Return the attempts at a partition that have published rows, in the order of their names."""
+        return [other for other in self.published(part.epoch) if other.number == part.number]
+
+    def unsure(self, epoch: int) -> list[EpochPartition]:
+        """Return the attempts of a committed epoch that Spark has perhaps not read.
+
+        Spark has read one attempt at each partition. If several have published rows, the driver does not know which.
+        """
+        published = self.published(epoch) if self.at_least_once else ()
+        attempts = Counter(part.number for part in published)
+        return [part for part in published if attempts[part.number] > 1]
 
     def content(self, part: EpochPartition) -> StagedPart:
         """Return the published rows, their keys and counts.
@@ -287,12 +323,14 @@ class Staging:
         return list(self.published())
 
     def keys_in_doubt(self) -> set[str]:
-        """Return the keys of staged messages that may be redelivered.
+        """Return the keys of staged messages that may be redelivered; none with ``guarantee=at-least-once``.
 
         Raises:
             StoreError: A file is damaged.
         """
         keys: set[str] = set()
+        if self.at_least_once:
+            return keys
         for part, confirmed in self.published().items():
             if not confirmed:
                 with suppress(FileNotFoundError):  # the epoch was removed meanwhile: its keys are parked
@@ -315,13 +353,17 @@ class Staging:
         """
         return read_counts(self.store, part.file("arrow"))
 
-    def counts_of(self, epoch: int) -> list[Counts]:
-        """Return the counts of all published partitions of an epoch.
+    def counts_of(self, epoch: int, *, settled: bool = False) -> list[Counts]:
+        """Return the counts of the published partitions of an epoch.
+
+        Args:
+            epoch: The epoch.
+            settled: True for those with a confirmed settlement only.
 
         Raises:
             StoreError: A file is damaged.
         """
-        return [self.counts(part) for part in self.published(epoch)]
+        return [self.counts(part) for part, confirmed in self.published(epoch).items() if confirmed or not settled]
 
     def complete(self, epoch: int) -> None:
         """Record that Spark has committed all epochs up to one, durably."""
@@ -338,7 +380,7 @@ class Staging:
                 redelivered are kept.
         """
         self.complete(epoch)
-        oldest = epoch - retain
+        oldest = epoch - max(retain, int(self.at_least_once))  # the next epoch may have rows of this one
         for folder, names in self.store.folders(_EPOCH).items():
             if _epoch_of(folder) <= oldest:
                 self._park(_epoch_of(folder), names)
@@ -353,7 +395,7 @@ class Staging:
     def _park(self, epoch: int, names: set[str]) -> None:
         """Park the keys in doubt of an epoch before it is removed."""
         for part, confirmed in _parts(epoch, names):
-            if not confirmed:
+            if not confirmed and not self.at_least_once:
                 self._doubt.park(f"{part.epoch:010d}-{part.number:05d}", self.keys(part))
 
     def origin(self) -> Origin | None:
@@ -385,9 +427,15 @@ def _epoch_of(folder: str) -> int:
 
 def _parts(epoch: int, names: set[str]) -> Iterator[tuple[EpochPartition, bool]]:
     """Yield the published partitions among the files of an epoch, and whether each is confirmed."""
-    for number in sorted(int(name[2:7]) for name in names if name.startswith("p-") and name.endswith(".arrow")):
-        part = EpochPartition(epoch, number)
-        yield part, f"{part.name}.acked" in names
+    for name in sorted(name for name in names if name.endswith(".arrow")):
+        number, stem = _number_of(name), name.removesuffix(".arrow")
+        if number is not None:
+            yield EpochPartition(epoch, number, stem.partition(".")[2]), f"{stem}.acked" in names
+
+
+def _number_of(name: str) -> int | None:
+    """Return the number of the partition that a file belongs to; None for another file."""
+    return int(name[2:7]) if name.startswith("p-") else None
 
 
 def _as_store(location: Store | Path) -> Store:
@@ -397,18 +445,3 @@ def _as_store(location: Store | Path) -> Store:
 def generations(location: Store | Path) -> list[Staging]:
     """Return all generations of a staging location."""
     return [Staging(location, gen) for gen in _as_store(location).within(_VERSION).folders()]
-
-
-def orphans(location: Store | Path, origin: Origin | None = None) -> Iterator[str]:
-    """Yield the addresses of the published files that may be unprocessed.
-
-    Args:
-        location: The staging location.
-        origin: The source whose generations are searched; None for all.
-    """
-    for staging in generations(location):
-        if origin is None or staging.may_concern(origin):
-            low = staging.low
-            for part in staging.parts():
-                if part.epoch > low and staging.counts(part).rows:
-                    yield staging.store.address(part.file("arrow"))

@@ -29,7 +29,8 @@ def parse_location(text: str) -> str:
         raise InvalidOptionError(
             "The option 'stagingLocation' must be a folder that driver and executors share, or a bucket (s3://, gs://,"
             f" az://, abfss://), not {scheme[0]}… Other stores cannot create a file in exactly one of several"
-            " processes: mount them as a folder whose file system has hard links, or use another one."
+            " processes: mount them as a folder, with guarantee=at-least-once if its file system has no hard links, or"
+            " use another one."
         )
     return url
 

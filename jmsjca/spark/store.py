@@ -1,7 +1,8 @@
 """The store of staged messages: its few operations, which the staging code above builds on.
 
 Exactly-once reading needs two properties of a store: of several processes that create one file, exactly one succeeds,
-and a file is there whole or not at all. `jmsjca.spark.folder_store` and `jmsjca.spark.object_store` have them.
+and a file is there whole or not at all. `jmsjca.spark.folder_store` and `jmsjca.spark.object_store` have them. Without
+the first one, reading is possible with ``guarantee=at-least-once``, see `jmsjca.spark.generation`.
 """
 
 from collections.abc import Callable
@@ -29,6 +30,10 @@ class Store(Protocol):
 
     def __hash__(self) -> int:
         """Return equal numbers for equal stores."""
+        ...
+
+    def relaxed(self) -> Self:
+        """Return the same store with a `create` that may replace a file of another process that creates it now."""
         ...
 
     def within(self, folder: str) -> Self:
@@ -119,7 +124,7 @@ class Store(Protocol):
         ...
 
     def probe(self) -> None:
-        """Try the operations that exactly-once reading depends on.
+        """Try the operations that reading depends on.
 
         Raises:
             StoreError: One of them does not work here; the message has the remedy.

@@ -1,10 +1,12 @@
 """Crashes a task and the driver's clean-up at every point where something can be lost, and goes on as Spark would.
 
-``python -m tests.spark.crashing FOLDER [BUCKET ENDPOINT]`` prints what was handed over after a crash at each point, as
-JSON lines. Each attempt is a process of its own, forked here, so that a crash is a real one. Messages are staged in the
-folder, or in the bucket. In a bucket it is a sample of the points, unless ``JMSJCA_ALL_STEPS`` is set.
+``python -m tests.spark.crashing FOLDER`` prints what was handed over after a crash at each point, as JSON lines. Each
+attempt is a process of its own, forked here, so that a crash is a real one. Messages are staged in the folder, or with
+``--bucket URL --endpoint URL`` in a bucket. In a bucket it is a sample of the points, unless ``JMSJCA_ALL_STEPS`` is
+set. With ``--at-least-once`` the folder has no hard links.
 """
 
+import argparse
 import json
 import os
 import sys
@@ -16,6 +18,7 @@ from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import folder_store, partition
+from jmsjca.spark.generation import new_generation
 from jmsjca.spark.object_store import ObjectStore
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
@@ -25,6 +28,12 @@ from tests.support.s3_server import CREDENTIALS
 CRASHED = 9
 TEXTS = ["m0", "m1", "m2", "m3"]
 SAMPLE = 3  # on S3, in every run: each third point
+
+PARSER = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+PARSER.add_argument("--bucket")
+PARSER.add_argument("--endpoint")
+PARSER.add_argument("--at-least-once", action="store_true")
+GIVEN = PARSER.parse_args([])
 
 
 class Crash:
@@ -83,7 +92,9 @@ class Run:
     """A stream over one folder: its epochs, and a sink that keeps each batch once."""
 
     def __init__(self, folder: Path) -> None:
-        bucket, endpoint = sys.argv[2:] or (None, None)
+        bucket, endpoint = GIVEN.bucket, GIVEN.endpoint
+        if GIVEN.at_least_once:
+            os.link = _refuse_link
         self._url = f"embedded://{folder}/broker.db"
         self._sink = folder / "sink"
         self._sink.mkdir(parents=True)
@@ -96,7 +107,8 @@ class Run:
             receiveIdleTimeout=0.0,
             retainEpochs=0,
         )
-        self._staging = Staging(self._options.staging(), "g")
+        self._gen = new_generation(at_least_once=True) if GIVEN.at_least_once else "g"
+        self._staging = Staging(self._options.staging(), self._gen)
 
     def send(self) -> None:
         with ConnectionFactory(self._url).create_connection() as connection, connection.create_session() as session:
@@ -108,8 +120,10 @@ class Run:
         done = self._sink / str(epoch)
         if not done.exists():
             self._staging.create_epoch(epoch)
-            reader = PartitionReader(self._options, JmsPartition("g", EpochPartition(epoch, 0), quota))
-            texts = [text for batch in reader.read() for text in batch.column("text").to_pylist()]
+            parts = [JmsPartition(self._gen, EpochPartition(epoch, 0), quota)]
+            parts += [JmsPartition(self._gen, part, 0) for part in self._staging.unsure(epoch - 1)]
+            batches = [batch for part in parts for batch in PartitionReader(self._options, part).read()]
+            texts = [text for batch in batches for text in batch.column("text").to_pylist()]
             done.with_suffix(".new").write_text(json.dumps(texts))
             os.rename(done.with_suffix(".new"), done)  # noqa: PTH104  # no point for a crash: the sink is not ours
         self._staging.commit(epoch, retain=0, doubt_retention=3600)
@@ -177,8 +191,12 @@ def crash_everywhere(folder: Path, *earlier: int, step: int = 1) -> list[dict[st
     return reports
 
 
+def _refuse_link(*_: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
 def main(folder: Path) -> None:
-    if sys.argv[2:] and not os.environ.get("JMSJCA_ALL_STEPS"):  # a server for S3 takes its time
+    if GIVEN.bucket and not os.environ.get("JMSJCA_ALL_STEPS"):  # a server for S3 takes its time
         crash_everywhere(folder, step=SAMPLE)
         return
     once = crash_everywhere(folder)
@@ -187,4 +205,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    PARSER.add_argument("folder", type=Path)
+    PARSER.parse_args(namespace=GIVEN)
+    main(GIVEN.folder)

@@ -29,7 +29,7 @@ FAULTS = {
     "the probe creates an object once": (
         "without_conditional",
         OBJECTS,
-        ' or self._put(name, b"probe", mode="create"):',
+        ' or (self.exclusive and self._put(name, b"probe", mode="create")):',
         ":",
     ),
     "what is created in a removed folder is seen": (
