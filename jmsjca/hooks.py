@@ -1,10 +1,11 @@
 """The points where metrics, tracing and interceptors attach.
 
 Subclass `Hooks`, override the methods that you need, and pass an instance to the `ResourceAdapter` or to a
-`ConnectionFactory`. `around_delivery`, `around_send` and `around_settlement` are nested: they run code before and after
-the handler, the send or the settlement. An exception of the first two counts as the handler's, or fails the send.
-`handled`, `status_changed`, `settled` and `dead_lettered` are notifications after the event; an exception that they
-raise is logged and changes nothing. The decorator `use_hooks` adds hooks to one handler.
+`ConnectionFactory`. The methods ``around_…`` are nested: they run code before and after the handler, the send, the
+commit or the settlement. An exception of `around_delivery` counts as the handler's, one of `around_send` or
+`around_create` fails the send. The other methods are notifications after the event. An exception that they,
+`around_commit` or `around_settlement` raise is logged and changes nothing. The decorator `use_hooks` adds hooks to one
+handler.
 """
 
 from collections.abc import Callable, Sequence
@@ -99,6 +100,42 @@ class Hooks:
         """
         del message, destination
         call_next()
+
+    def around_create(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
+        """Run code around a send in a transaction, which only adds the message to it: the commit sends it.
+
+        By default it is as any other send: this calls `around_send`, with the same arguments.
+
+        Args:
+            message: The message.
+            destination: The destination.
+            call_next: Adds the message to the transaction (or calls the next hook).
+        """
+        self.around_send(message, destination, call_next)
+
+    def around_commit(self, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
+        """Run code around a commit that sends messages: of a transacted session, or of a listener's unit.
+
+        An exception that the hook raises itself is logged, and changes nothing: the unit is committed in any case.
+
+        Args:
+            messages: The messages that the application has sent in the transaction, each with its destination.
+            call_next: Commits (or calls the next hook), and raises its error.
+        """
+        del messages
+        call_next()
+
+    def received(
+        self, source: Destination, message: Message | None, seconds: float, error: Exception | None = None
+    ) -> None:
+        """Called when a consumer of a session has received a message, or has failed; not when there was no message.
+
+        Args:
+            source: The destination of the consumer.
+            message: The message; None if there is an error.
+            seconds: The duration of the call, with the time for which it waited.
+            error: The error that the call raises; None if it returns the message.
+        """
 
     def around_settlement(self, endpoint: str, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
         """Run code around the commit or the rollback of a listener's unit, for example to measure it.
@@ -200,6 +237,7 @@ class HookChain:
     Attributes:
         wrap_deliveries: True if a hook has code around deliveries.
         observe_calls: True if a hook is notified of calls of the handler.
+        observe_receives: True if a hook is notified of received messages.
 
     Raises:
         ArgumentTypeError: The hooks are no sequence, or one is no instance of `Hooks`.
@@ -210,6 +248,10 @@ class HookChain:
         self._hooks = tuple(hooks)
         for hook in self._hooks:
             check_instance("A hook", hook, Hooks, "an instance of a subclass of Hooks")
+        self._committing = self._overriding("around_commit")
+        self._creates = bool(self._committing or self._overriding("around_create"))
+        self._received = self._overriding("received")
+        self.observe_receives = bool(self._received)
         self._delivering = self._overriding("around_delivery")
         self.wrap_deliveries = bool(self._delivering)
         self._handled = [hook.handled for hook in self._overriding("handled")]
@@ -246,28 +288,49 @@ class HookChain:
         if not self._settling:
             act()
             return
-        once = _Once(act)
-        call: Callable[[], None] = once
         messages = _decoded(deliveries)
-        for hook in reversed(self._settling):
-            call = partial(hook.around_settlement, endpoint, messages, call)
-        try:
-            call()
-        except Exception as error:
-            if error is not once.error:
-                logger.exception("A hook around the settlement of %s failed; nothing else changes.", endpoint)
-        if once.calls == 0:
-            once()
-        if once.error is not None:
-            raise once.error
+        arounds = [partial(hook.around_settlement, endpoint, messages) for hook in self._settling]
+        _run_once(arounds, act, f"the settlement of {endpoint}")
 
-    def wrap_send(self, send: Send) -> Send:
-        """Wrap ``send`` in all hooks. Returns ``send`` itself without hooks: no overhead."""
+    def commit(self, messages: Sequence[Message], act: Callable[[], None]) -> None:
+        """Commit what was sent, inside all hooks that have code around commits. The commit is made exactly once."""
+        _run_once([partial(hook.around_commit, messages) for hook in self._committing], act, "a commit")
+
+    def wrap_send(self, send: Send, transaction: "_Transaction | None" = None) -> Send:
+        """Wrap ``send`` in all hooks. Returns ``send`` itself without hooks: no overhead.
+
+        Args:
+            send: Sends at once, or adds the message to a transaction.
+            transaction: Tells which of both; None for at once.
+        """
         if not self._hooks:
             return send
+        at_once = send
         for hook in reversed(self._hooks):
-            send = _wrap_send(hook, send)
-        return _as_jms_error(send)
+            at_once = _wrap_send(hook.around_send, at_once)
+        if transaction is None or not self._creates:
+            return _as_jms_error(at_once)
+
+        def send_and_note(message: Message, to: Destination) -> None:
+            """Add the message to the transaction, and record it for its commit."""
+            send(message, to)
+            transaction.note(message, self.commit)
+
+        deferred: Send = send_and_note
+        for hook in reversed(self._hooks):
+            deferred = _wrap_send(hook.around_create, deferred)
+
+        def choose_and_send(message: Message, to: Destination) -> None:
+            """Send as the transaction says at this moment."""
+            (deferred if transaction.defers_sends else at_once)(message, to)
+
+        return _as_jms_error(choose_and_send)
+
+    def received(self, source: Destination, outcome: Message | Exception, seconds: float) -> None:
+        """Notify the hooks of a received message, or of an error."""
+        message, error = (outcome, None) if isinstance(outcome, Message) else (None, outcome)
+        for hook in self._received:
+            _notify(hook.received, source, message, seconds, error)
 
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
         """Notify every hook of the end of a unit."""
@@ -325,8 +388,38 @@ def _decoded(deliveries: Sequence[_Decodable]) -> list[Message]:
     return found
 
 
-def _wrap_send(hook: Hooks, send: Send) -> Send:
-    return lambda message, to: hook.around_send(message, to, partial(send, message, to))
+class _Transaction(Protocol):
+    """The transaction of a session, as this module uses it."""
+
+    @property
+    def defers_sends(self) -> bool:
+        """True if a send now only adds the message to a unit."""
+        ...
+
+    def note(self, message: Message, around: Callable[[Sequence[Message], Callable[[], None]], None]) -> None:
+        """Record a sent message; ``around`` is called with all of them, and with the commit that sends them."""
+        ...
+
+
+def _run_once(arounds: Sequence[Callable[[Callable[[], None]], None]], act: Callable[[], None], name: str) -> None:
+    """Call ``act`` inside the hooks, exactly once, and raise its error. Errors of the hooks are logged."""
+    once = _Once(act)
+    call: Callable[[], None] = once
+    for around in reversed(arounds):
+        call = partial(around, call)
+    try:
+        call()
+    except Exception as error:
+        if error is not once.error:
+            logger.exception("A hook around %s failed; nothing else changes.", name)
+    if once.calls == 0:
+        once()
+    if once.error is not None:
+        raise once.error
+
+
+def _wrap_send(around: Callable[[Message, Destination, Callable[[], None]], None], send: Send) -> Send:
+    return lambda message, to: around(message, to, partial(send, message, to))
 
 
 def _as_jms_error(send: Send) -> Send:

@@ -3,9 +3,10 @@
 The names follow the semantic conventions for messaging, version 1.44.
 """
 
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from time import perf_counter
+from time import perf_counter, time_ns
 from typing import Any
 
 from jmsjca import __version__
@@ -21,10 +22,11 @@ _Attributes = dict[str, str | int | bool]
 
 
 class Tracing(Hooks):
-    """Creates a span for each send, each call of a handler and each settlement, and measures their durations.
+    """Creates a span for each send, receive, call of a handler and settlement, and measures their durations.
 
     A send writes its context into the properties of the message (``traceparent``, ``tracestate``, as the propagator
-    that the application has set), where Java's instrumentation reads it. The span of a delivery links to that context,
+    that the application has set), where Java's instrumentation reads it. In a transaction that is the context of a span
+    "create", and the commit has the span "send". The spans "receive" and "process" link to the context in the message,
     and what the handler sends belongs to the span of the delivery. In a pickled connection factory plain `Hooks` take
     its place.
 
@@ -48,27 +50,68 @@ class Tracing(Hooks):
         self._context, self._propagate, self._trace = context, propagate, trace
         self._tracer = trace.get_tracer("jmsjca", __version__, tracer_provider)
         meter = metrics.get_meter("jmsjca", __version__, meter_provider)
-        self._operations = _histogram(meter, "messaging.client.operation.duration", "Duration of a send or settlement.")
+        self._operations = _histogram(meter, "messaging.client.operation.duration", "Duration of an operation.")
         self._processing = _histogram(meter, "messaging.process.duration", "Duration of a call of the handler.")
         self._sent = meter.create_counter("messaging.client.sent.messages", "{message}", "Messages that were sent.")
         self._consumed = meter.create_counter(
-            "messaging.client.consumed.messages", "{message}", "Messages that were delivered to a handler."
+            "messaging.client.consumed.messages", "{message}", "Messages that were received."
         )
         self._system = system
         self._parent = parent
 
     def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
         """Create a span "send", and write its context into the message."""
-        attributes = self._attributes("send", "send", destination)
+        attributes = self._attributes("send", destination)
         span = self._trace.SpanKind.PRODUCER
         with self._span(attributes, span, _identified(attributes, message), [], duration=self._operations):
             self._inject(message)
             call_next()
             self._sent.add(1, attributes)
 
+    def around_create(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
+        """Create a span "create", and write its context into the message. The commit sends it."""
+        attributes = self._attributes("create", destination)
+        span = self._trace.SpanKind.PRODUCER
+        with self._span(attributes, span, _identified(attributes, message), [], duration=self._operations):
+            self._inject(message)
+            call_next()
+
+    def around_commit(self, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
+        """Create a span "send" for the messages of a transaction, linked to the contexts that they carry."""
+        destinations = Counter(map(_destination_of, messages))
+        attributes = self._attributes("send", next(iter(destinations)) if len(destinations) == 1 else None)
+        details = _of_messages(attributes, messages)
+        links = self._links([self._extract(message) for message in messages])
+        with self._span(attributes, self._trace.SpanKind.CLIENT, details, links, duration=self._operations):
+            call_next()
+        for destination, number in destinations.items():
+            self._sent.add(number, self._attributes("send", destination))
+
+    def received(
+        self, source: Destination, message: Message | None, seconds: float, error: Exception | None = None
+    ) -> None:
+        """Create a span "receive" for a received message, linked to the context that it carries, or for an error."""
+        attributes = self._attributes("receive", source)
+        details, links = attributes, []
+        if message is not None:
+            details, links = _identified(attributes, message), self._links([self._extract(message)])
+            self._consumed.add(1, attributes)
+        end = time_ns()
+        span = self._tracer.start_span(
+            _span_name(attributes), None, self._trace.SpanKind.CLIENT, details, links, end - round(seconds * 1e9)
+        )
+        if error is not None:
+            failed = {"error.type": type(error).__qualname__}
+            attributes = {**attributes, **failed}
+            span.set_attributes(failed)
+            span.record_exception(error)
+            span.set_status(self._trace.StatusCode.ERROR, str(error))
+        span.end(end)
+        self._operations.record(seconds, attributes)
+
     def around_delivery(self, endpoint: str, message: Message, call_next: Callable[[], object]) -> object:
         """Create a span "process", linked to the context that the message carries."""
-        attributes = self._attributes("process", "process", _destination_of(message))
+        attributes = self._attributes("process", _destination_of(message))
         sent_in = self._extract(message)
         details = {**_identified(attributes, message), "jmsjca.listener": endpoint}
         kind = self._trace.SpanKind.CONSUMER
@@ -80,10 +123,8 @@ class Tracing(Hooks):
     def around_settlement(self, endpoint: str, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
         """Create a span "settle" for a unit, linked to the contexts of its messages."""
         destination = _destination_of(messages[0]) if messages else None
-        attributes = self._attributes("settle", "settle", destination)
-        details: _Attributes = {**attributes, "jmsjca.listener": endpoint}
-        if len(messages) > 1:
-            details["messaging.batch.message_count"] = len(messages)
+        attributes = self._attributes("settle", destination)
+        details = {**_of_messages(attributes, messages), "jmsjca.listener": endpoint}
         links = self._links([self._extract(message) for message in messages])
         with self._span(attributes, self._trace.SpanKind.CLIENT, details, links, duration=self._operations):
             call_next()
@@ -91,11 +132,11 @@ class Tracing(Hooks):
     def __reduce__(self) -> tuple[type[Hooks], tuple[()]]:
         return Hooks, ()
 
-    def _attributes(self, name: str, operation: str, destination: Destination | None) -> _Attributes:
+    def _attributes(self, operation: str, destination: Destination | None) -> _Attributes:
         """Return the attributes of the metrics, which are also attributes of the span: few values each."""
         attributes: _Attributes = {
             "messaging.system": self._system,
-            "messaging.operation.name": name,
+            "messaging.operation.name": operation,
             "messaging.operation.type": operation,
         }
         if destination is not None and destination.temporary:
@@ -116,14 +157,9 @@ class Tracing(Hooks):
         context: Any = None,
     ) -> Generator[None]:
         """Create the current span of the block, and measure the block. An exception becomes an event of the span."""
-        name = " ".join(
-            str(attributes[key])
-            for key in ("messaging.operation.name", "messaging.destination.name")
-            if key in attributes
-        )
         began, error_type = perf_counter(), None
         with self._tracer.start_as_current_span(
-            name, context, kind, details, links, record_exception=True, set_status_on_exception=True
+            _span_name(attributes), context, kind, details, links, record_exception=True, set_status_on_exception=True
         ) as span:
             try:
                 yield
@@ -163,6 +199,18 @@ class Tracing(Hooks):
 
 def _histogram(meter: Any, name: str, text: str) -> Any:
     return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=_SECONDS)
+
+
+def _span_name(attributes: _Attributes) -> str:
+    keys = "messaging.operation.name", "messaging.destination.name"
+    return " ".join(str(attributes[key]) for key in keys if key in attributes)
+
+
+def _of_messages(attributes: _Attributes, messages: Sequence[Message]) -> _Attributes:
+    """Return the attributes with the id of the only message, or with the number of several."""
+    if len(messages) == 1:
+        return _identified(attributes, messages[0])
+    return {**attributes, "messaging.batch.message_count": len(messages)}
 
 
 def _destination_of(message: Message) -> Destination | None:

@@ -83,7 +83,7 @@ class AsynchronousSends:
         self._await_capacity()
         pending = _PendingSend(message, to, on_completion)
         try:
-            self._hooks.wrap_send(partial(pending.begin, self._mode))(message, to)
+            self._hooks.wrap_send(partial(pending.begin, self._mode), self._mode)(message, to)
         except BaseException:
             if pending.begun:  # a hook failed after the message was on its way: no listener gets its outcome
                 self._put(pending.without_listener())

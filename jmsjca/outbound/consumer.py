@@ -7,19 +7,22 @@ from contextlib import suppress
 from functools import partial
 from inspect import iscoroutinefunction
 from threading import RLock
+from time import perf_counter
 from typing import Any, TypeVar, overload
 
 from jmsjca import spi
 from jmsjca.arguments import MAX_TIMEOUT, check_class, check_timeout
 from jmsjca.config.settings import Deadline
+from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError
+from jmsjca.hooks import HookChain
 from jmsjca.messages.message import Message
 from jmsjca.messages.object_message import ObjectMessage
 from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.message_listeners import ListenerDispatcher
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
 
-__all__ = ["MessageConsumer", "PrefetchingReceiver", "limit_prefetch", "receive_delivery"]
+__all__ = ["MessageConsumer", "ObservedReceiver", "PrefetchingReceiver", "limit_prefetch", "receive_delivery"]
 
 T = TypeVar("T")
 
@@ -222,6 +225,57 @@ class PrefetchingReceiver:
 
     def _ended(self) -> bool:
         return self.closed or self._lock.closed
+
+
+class ObservedReceiver(PrefetchingReceiver):
+    """Notifies hooks of the messages that it hands over, and of errors.
+
+    Args:
+        consumer: The provider's consumer.
+        mode: Acknowledges what is handed over.
+        state: Whether the connection is started.
+        prefetch: Maximum number of prefetched messages.
+        hooks: The hooks.
+        source: The destination or subscription of the consumer.
+    """
+
+    def __init__(  # noqa: PLR0917  # four are those of the base class
+        self,
+        consumer: spi.Consumer,
+        mode: SessionMode,
+        state: ConnectionState,
+        prefetch: int,
+        hooks: HookChain,
+        source: Destination | Subscription,
+    ) -> None:
+        super().__init__(consumer, mode, state, prefetch)
+        self._hooks = hooks
+        self._place = source.topic if isinstance(source, Subscription) else source
+        self._outcome: Message | JMSError | None = None
+
+    def receive(
+        self, timeout: float | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
+    ) -> T | None:
+        """Wait for a message and hand it over, as the base class does, and notify the hooks."""
+        began = perf_counter()
+        try:
+            return super().receive(timeout, hand_over, ended)
+        except JMSError as error:
+            self._outcome = error
+            raise
+        finally:
+            outcome, self._outcome = self._outcome, None
+            if outcome is not None:
+                self._hooks.received(self._place, outcome, perf_counter() - began)
+
+    def take(self) -> Message:
+        """Return the first prefetched message, acknowledged as the session's mode says."""
+        try:
+            self._outcome = message = super().take()
+        except MessageFormatError as error:  # the caller may return it instead
+            self._outcome = error
+            raise
+        return message
 
 
 class MessageConsumer(Closeable):

@@ -8,7 +8,7 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
-from jmsjca.outbound.unit_of_work import CurrentUnit, Enlistment, JoinedUnit, PrefetchOwner
+from jmsjca.outbound.unit_of_work import AroundCommit, CurrentUnit, Enlistment, JoinedUnit, PrefetchOwner
 
 __all__ = ["ManagedMode"]
 
@@ -33,6 +33,19 @@ class ManagedMode(SessionMode):
         self._enlistment = enlistment
         self._strict = strict
         self._joined: JoinedUnit | None = None
+
+    @property
+    def defers_sends(self) -> bool:
+        """True in the caller's transaction, which the session joins, and for a transacted session outside of one."""
+        return self._unit() is not None or self._outside.defers_sends
+
+    def note(self, message: Message, around: AroundCommit) -> None:
+        """Record a sent message for hooks, in the caller's transaction or in that of the other mode."""
+        unit = self._unit()
+        if unit is None:
+            self._outside.note(message, around)
+        else:
+            unit.get_or_begin().note(message, around)
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Return the message of a delivery, which belongs to the caller's transaction, if any."""

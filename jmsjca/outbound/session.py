@@ -25,7 +25,7 @@ from jmsjca.outbound.acknowledge_modes import session_mode_of
 from jmsjca.outbound.asynchronous_sends import AsynchronousSends
 from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext
-from jmsjca.outbound.consumer import MessageConsumer, PrefetchingReceiver
+from jmsjca.outbound.consumer import MessageConsumer, ObservedReceiver, PrefetchingReceiver
 from jmsjca.outbound.managed_mode import ManagedMode
 from jmsjca.outbound.message_factory import MessageFactory
 from jmsjca.outbound.message_listeners import ListenerDispatcher
@@ -69,7 +69,7 @@ class BaseSession(MessageFactory, Closeable):
         self._context = context
         self._mode = mode
         self._lock = mode.lock
-        self._send = context.hooks.wrap_send(mode.send)
+        self._send = context.hooks.wrap_send(mode.send, mode)
         self._asynchronous = AsynchronousSends(mode, context.hooks, context.limits.sends_in_flight)
         self._listeners = ListenerDispatcher(mode, context.state, context.report)
         self._receivers: list[PrefetchingReceiver] = []
@@ -368,7 +368,11 @@ class BaseSession(MessageFactory, Closeable):
             consumer = self._context.connection.consumer(
                 source, selector=selector, no_local=no_local, order=self._mode.order
             )
-            receiver = PrefetchingReceiver(consumer, self._mode, self._context.state, self._context.limits.chunk)
+            parts = consumer, self._mode, self._context.state, self._context.limits.chunk
+            hooks = self._context.hooks
+            receiver = (
+                ObservedReceiver(*parts, hooks, source) if hooks.observe_receives else PrefetchingReceiver(*parts)
+            )
             self._receivers = [r for r in self._receivers if not r.closed] + [receiver]
             return MessageConsumer(receiver, self._listeners, selector)
 

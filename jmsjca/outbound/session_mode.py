@@ -11,7 +11,7 @@ from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolle
 from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session_lock import SessionLock
-from jmsjca.outbound.unit_of_work import CurrentUnit, PrefetchOwner, UnitOfWork
+from jmsjca.outbound.unit_of_work import AroundCommit, CurrentUnit, PrefetchOwner, UnitOfWork
 
 __all__ = ["ListenerTransaction", "MessageListener", "SessionMode", "SessionTransacted"]
 
@@ -54,6 +54,14 @@ class SessionMode(ABC):
         Raises:
             MessageFormatError: The message cannot be decoded.
         """
+
+    @property
+    def defers_sends(self) -> bool:
+        """True if a send now only adds the message to a unit: its commit sends it."""
+        return self.transacted
+
+    def note(self, message: Message, around: AroundCommit) -> None:  # noqa: B027  # others send at once
+        """Record a sent message for hooks, where sends are deferred; see `UnitOfWork.note`."""
 
     def send(self, message: Message, to: Destination) -> None:
         """Send a message at once."""
@@ -138,6 +146,10 @@ class SessionTransacted(SessionMode):
         self._current = CurrentUnit(partial(UnitOfWork.begin, connection, self.lock))
         self._uncommitted_sends = 0
 
+    def note(self, message: Message, around: AroundCommit) -> None:
+        """Record a sent message of the transaction for hooks."""
+        self._current.get_or_begin().note(message, around)
+
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Return the message; its delivery belongs to the transaction."""
         return self._current.take(delivery, source)
@@ -214,6 +226,10 @@ class ListenerTransaction(SessionMode):
     def __init__(self, connection: spi.Connection, unit: UnitOfWork) -> None:
         super().__init__(connection)
         self._unit = unit
+
+    def note(self, message: Message, around: AroundCommit) -> None:
+        """Record a message that the handler has sent for hooks."""
+        self._unit.note(message, around)
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> NoReturn:
         """Raise an error: only the listener receives."""

@@ -1,6 +1,7 @@
 """A provider's unit together with its settlement, and the current unit of a session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Lock
 from typing import Protocol, Self
 
@@ -12,7 +13,10 @@ from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
 from jmsjca.outbound.session_lock import SessionLock
 
-__all__ = ["CurrentUnit", "Enlistment", "JoinedUnit", "PrefetchOwner", "TransactionBlock", "UnitOfWork"]
+__all__ = ["AroundCommit", "CurrentUnit", "Enlistment", "JoinedUnit", "PrefetchOwner", "TransactionBlock", "UnitOfWork"]
+
+AroundCommit = Callable[[Sequence[Message], Callable[[], None]], None]
+"""Runs code around a commit: it is called with the messages that the commit sends, and with the commit."""
 
 
 class UnitOfWork:
@@ -30,7 +34,7 @@ class UnitOfWork:
         rollback_only: True once `set_rollback_only` was called on a message of this unit.
     """
 
-    __slots__ = ("_atomic", "_ending", "_lock", "_settlement", "outcome", "rollback_only", "sends", "unit")
+    __slots__ = ("_atomic", "_ending", "_lock", "_noted", "_settlement", "outcome", "rollback_only", "sends", "unit")
 
     endpoint: None = None  # the messages of a session belong to no listener
 
@@ -39,6 +43,7 @@ class UnitOfWork:
         self._lock = lock
         self._ending = Lock()  # a settlement created while the unit ends must not miss the outcome
         self._settlement: Settlement | None = None
+        self._noted: tuple[AroundCommit, list[Message]] | None = None  # few units note anything
         self.unit = unit
         self.outcome: Outcome | None = None
         self.sends = 0
@@ -79,6 +84,17 @@ class UnitOfWork:
             )
         self.unit.send(message, to)
 
+    def note(self, message: Message, around: AroundCommit) -> None:
+        """Record a message that the commit sends, for hooks.
+
+        Args:
+            message: The message.
+            around: Called by `commit`, with all recorded messages and a function that commits.
+        """
+        if self._noted is None:
+            self._noted = around, []
+        self._noted[1].append(message)
+
     def take(self, delivery: spi.Delivery, bound_to: DeliveryContext | None = None) -> Message:
         """Add a delivery to this unit, bind its message to the unit and return the message.
 
@@ -105,6 +121,10 @@ class UnitOfWork:
             TransactionInDoubtError: The unit may or may not have been committed.
             ConnectionLostError: The connection was lost before; nothing was committed.
         """
+        if self._noted is not None:
+            (around, messages), self._noted = self._noted, None
+            around(messages, partial(self.commit, confirmed=confirmed))
+            return
         try:
             self.unit.commit(confirmed=confirmed)
         except JMSError as error:

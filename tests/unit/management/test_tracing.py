@@ -9,8 +9,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
+from poisoning import poison_embedded
 
 from jmsjca import Hooks, Message, Queue, ResourceAdapter, Session, TextMessage
+from jmsjca.errors import MessageFormatError
 from jmsjca.management.tracing import Tracing
 from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
@@ -95,7 +97,110 @@ def test_what_a_handler_sends_belongs_to_its_span(traced, mode):
     start(traced, invoice, mode)
     send(traced.adapter, "a", to="orders")
     spans = traced.wait_for(1)
-    assert spans["send invoices"].parent.span_id == spans["process orders"].context.span_id
+    created, sent = spans["create invoices"], spans["send invoices"]
+    assert created.parent.span_id == spans["process orders"].context.span_id
+    assert sent.parent.span_id == spans["settle orders"].context.span_id
+    assert [link.context.span_id for link in sent.links] == [created.context.span_id]
+
+
+def receive(traced, queue="orders"):
+    with traced.adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        return session.create_consumer(Queue(queue)).receive(60)
+
+
+def test_messages_of_a_transaction_have_spans_of_their_own_and_one_of_their_commit(traced):
+    traced = traced()
+    bodies = traced.adapter.send_many("orders", ["a", "b"])
+    first, second, sent = traced.exporter.get_finished_spans()
+    assert [first.name, second.name, sent.name] == ["create orders", "create orders", "send orders"]
+    assert [first.kind, second.kind, sent.kind] == [SpanKind.PRODUCER, SpanKind.PRODUCER, SpanKind.CLIENT]
+    assert first.attributes["messaging.operation.type"] == "create"
+    assert first.attributes["messaging.message.id"] == bodies[0].message_id
+    assert [link.context.span_id for link in sent.links] == [first.context.span_id, second.context.span_id]
+    assert dict(sent.attributes) == {
+        "messaging.system": "jms",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": "orders",
+        "messaging.batch.message_count": 2,
+    }
+    assert f"{first.context.span_id:016x}" in receive(traced).properties["traceparent"]
+    points = traced.measurements()
+    assert [point.value for point in points["messaging.client.sent.messages"]] == [2]
+    durations = points["messaging.client.operation.duration"]
+    counts = {point.attributes["messaging.operation.name"]: point.count for point in durations}
+    assert counts == {"create": 2, "send": 1, "receive": 1}
+
+
+def test_a_commit_to_several_destinations_names_none_of_them(traced):
+    traced = traced()
+    factory = traced.adapter.connection_factory()
+    with factory.create_connection() as connection, connection.create_session(transacted=True) as session:
+        for queue in ("orders", "invoices"):
+            session.create_producer(Queue(queue)).send(TextMessage("a"))
+        session.commit()
+    assert traced.exporter.get_finished_spans()[2].name == "send"
+    sent = traced.measurements()["messaging.client.sent.messages"]
+    assert {point.attributes["messaging.destination.name"]: point.value for point in sent} == {
+        "orders": 1,
+        "invoices": 1,
+    }
+
+
+def test_what_is_rolled_back_is_created_and_not_sent(traced):
+    traced = traced()
+    factory = traced.adapter.connection_factory()
+    with factory.create_connection() as connection, connection.create_session(transacted=True) as session:
+        session.create_producer(Queue("orders")).send(TextMessage("a"))
+        session.rollback()
+    assert [span.name for span in traced.exporter.get_finished_spans()] == ["create orders"]
+    assert "messaging.client.sent.messages" not in traced.measurements()
+
+
+def test_a_received_message_has_a_span_that_links_to_its_send(traced):
+    traced = traced()
+    send(traced.adapter, "a", to="orders")
+    message = receive(traced)
+    sent, received = traced.exporter.get_finished_spans()
+    assert (received.name, received.kind) == ("receive orders", SpanKind.CLIENT)
+    assert [link.context.span_id for link in received.links] == [sent.context.span_id]
+    assert received.attributes["messaging.message.id"] == message.message_id
+    assert received.attributes["messaging.operation.type"] == "receive"
+    assert received.start_time <= received.end_time
+    points = traced.measurements()
+    [received] = [
+        point
+        for point in points["messaging.client.operation.duration"]
+        if point.attributes["messaging.operation.name"] == "receive"
+    ]
+    assert received.count == 1
+    assert [point.value for point in points["messaging.client.consumed.messages"]] == [1]
+
+
+def test_a_receive_belongs_to_the_span_of_its_caller_and_an_empty_one_has_none(traced):
+    traced = traced()
+    send(traced.adapter, "a", to="orders")
+    tracer = traced.tracing._tracer
+    factory = traced.adapter.connection_factory()
+    with factory.create_connection() as connection, connection.create_session() as session:
+        consumer = session.create_consumer(Queue("orders"))
+        with tracer.start_as_current_span("job") as job:
+            assert consumer.receive(60).body == "a"
+            assert consumer.receive(0) is None
+    [received] = [span for span in traced.exporter.get_finished_spans() if span.name == "receive orders"]
+    assert received.parent.span_id == job.get_span_context().span_id
+
+
+def test_a_receive_that_fails_is_an_error(traced):
+    traced = traced()
+    poison_embedded(traced.adapter.connection_factory()._login.url, Queue("orders"))
+    with pytest.raises(MessageFormatError):
+        receive(traced)
+    [received] = traced.exporter.get_finished_spans()
+    assert (received.status.status_code, received.attributes["error.type"]) == (StatusCode.ERROR, "MessageFormatError")
+    assert received.events[0].name == "exception"
+    [duration] = traced.measurements()["messaging.client.operation.duration"]
+    assert duration.attributes["error.type"] == "MessageFormatError"
 
 
 def test_a_failure_is_an_event_and_a_status(traced):
