@@ -4,12 +4,22 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from jmsjca.errors import ConfigurationError, JMSError, NotSupportedError, ProviderNotInstalledError
+from jmsjca.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    InvalidSelectorError,
+    JMSError,
+    NotSupportedError,
+    ProviderNotInstalledError,
+)
 from jmsjca.log_records import one_line
 
 __all__ = ["run"]
 
 _FAILURE, _USAGE = 1, 2
+_USAGE_ERRORS = (
+    *(ConfigurationError, InvalidArgumentError, InvalidSelectorError, NotSupportedError, ProviderNotInstalledError),
+)
 _LONGEST = 4096  # characters of an error
 
 
@@ -31,7 +41,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _call(typer, list(sys.argv[1:] if arguments is None else arguments) or ["--help"])
     except usage_error as error:
         return _complain(_explain(error), _USAGE)
-    except (ConfigurationError, NotSupportedError, ProviderNotInstalledError) as error:
+    except _USAGE_ERRORS as error:
         return _complain(str(error), _USAGE)
     except JMSError as error:
         return _complain(str(error), _FAILURE)

@@ -7,7 +7,7 @@ from typing import Annotated, cast
 import typer
 
 from jmsjca import __version__
-from jmsjca.errors import ProviderNotInstalledError
+from jmsjca.errors import ConfigurationError, ProviderNotInstalledError
 from jmsjca.management.bench_command import bench_app
 from jmsjca.management.console_command import console_app
 from jmsjca.management.dead_letter_commands import dead_letter_app
@@ -127,7 +127,10 @@ def convert(
     deployment = read(*files)
     text = to_toml(deployment.configuration)
     if output is not None:
-        output.write_text(text, "utf-8")
+        try:
+            output.write_text(text, "utf-8")
+        except OSError as error:
+            raise ConfigurationError(f"--output {output} cannot be written: {error}. Name another file.") from error
     if json:
         report = [entry._asdict() for entry in deployment.report]
         print_json({"configuration": tomllib.loads(text), "report": report})

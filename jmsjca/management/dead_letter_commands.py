@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jmsjca.errors import ConfigurationError, InvalidArgumentError
+from jmsjca.errors import ConfigurationError, InvalidArgumentError, JMSError
 from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.insight import Change, Changes, Edit, Insight, selector_of_ids
 from jmsjca.management.message_changes import parse_property
@@ -27,7 +27,7 @@ from jmsjca.management.presentation import (
 from jmsjca.management.progress import with_progress
 from jmsjca.messages.message import Message
 
-__all__ = ["dead_letter_app", "edit_of", "print_changes"]
+__all__ = ["dead_letter_app", "edit_of", "find_message", "print_changes"]
 
 dead_letter_app = typer.Typer(
     rich_markup_mode=None, help="Inspect, replay, edit, drop, export and import dead letters."
@@ -60,7 +60,7 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show a dead letter with its body and its failure, the stack trace included."""
-    message = _find(Insight(broker_url(url)), queue, message_id)
+    message = find_message(Insight(broker_url(url)), queue, message_id, "dlq list")
     record = DeadLetterRecord.of(message)
     details = {
         **_row(record),
@@ -108,7 +108,7 @@ def edit_letter(  # noqa: PLR0917  # typer calls it by name
 ) -> int:
     """Edit a dead letter and replay it, in one transaction. The exit status is 1 if it is gone."""
     insight, target = Insight(broker_url(url)), parse_destination(to) if to else None
-    _find(insight, queue, message_id)
+    find_message(insight, queue, message_id, "dlq list")
     edit = edit_of(body, properties, remove)
     changes = insight.replay(queue, selector_of_ids([message_id]), to=target, edit=edit, dry_run=dry_run)
     return print_changes(changes, as_json=json)
@@ -150,6 +150,8 @@ def import_letters(
             size = file.stat().st_size
             read = with_progress(lines, "bytes", size, size=lambda line: len(line.encode()))
             count = Insight(broker_url(url)).send_all(queue, read_lines(read))
+    except JMSError:  # some are an OSError too
+        raise
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}.") from error
     print_rows([{"queue": queue, "imported": count}], as_json=json)
@@ -166,6 +168,26 @@ def edit_of(body: str | None, properties: list[str] | None, remove: list[str] | 
     return Edit(body, dict(map(parse_property, properties or [])), remove or [])
 
 
+def find_message(insight: Insight, queue: str, message_id: str, shown_by: str) -> Message:
+    """Return a message of a queue.
+
+    Args:
+        insight: Reads the broker.
+        queue: The queue.
+        message_id: The id of the message.
+        shown_by: The command that shows ids.
+
+    Raises:
+        JMSError: The queue has no such message.
+    """
+    found = insight.messages(queue, selector_of_ids([message_id]), page_size=1)
+    if not found:  # no wrong argument: a consumer may have received it
+        raise JMSError(
+            f"The queue {queue} has no message {message_id!r:.100}; jmsjca {shown_by} {queue} shows the ids."
+        )
+    return found[0]
+
+
 def print_changes(changes: Iterable[Change], *, as_json: bool) -> int:
     """Write changes; return the exit status: 1 if a message was not found any more, or has no id.
 
@@ -177,16 +199,6 @@ def print_changes(changes: Iterable[Change], *, as_json: bool) -> int:
     found = [_change_row(each) for each in with_progress(changes, "messages", total)]
     print_rows(found, as_json=as_json)
     return int(any(each["outcome"] in {"gone", "skipped"} for each in found))
-
-
-def _find(insight: Insight, queue: str, message_id: str) -> Message:
-    quoted = message_id.replace("'", "''")
-    found = insight.messages(queue, f"JMSMessageID = '{quoted}'", page_size=1)
-    if not found:
-        raise InvalidArgumentError(
-            f"The queue {queue} has no message {message_id!r:.100}; jmsjca dlq list {queue} shows the ids."
-        )
-    return found[0]
 
 
 def _row(record: DeadLetterRecord) -> dict[str, object]:

@@ -218,6 +218,9 @@ class HealthFile:
         check: Returns the health.
         path: The file. It is replaced in one step, so that readers always see all of it.
         interval: As for `ResourceAdapter.health`; the file is written at least five times as often.
+
+    Raises:
+        ConfigurationError: The file cannot be written.
     """
 
     def __init__(self, check: Callable[[], Report], path: str | Path, interval: float = 30.0) -> None:
@@ -235,7 +238,12 @@ class HealthFile:
         beside.replace(self._path)
 
     def __enter__(self) -> Self:
-        self.write()
+        try:
+            self.write()
+        except OSError as error:
+            raise ConfigurationError(
+                f"The health file {self._path} cannot be written: {error}. Name another."
+            ) from error
         self._thread.start()
         return self
 

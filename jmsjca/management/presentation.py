@@ -46,8 +46,12 @@ _FIELD_WIDTH = 15  # of "delivery count:", the longest name of a header
 _REFERENCE = "env:"
 
 
-def broker_url(url: str) -> str:
-    """Return the connection URL of the option ``--url``.
+def broker_url(url: str, option: str = "--url") -> str:
+    """Return the URL of an option, such as ``--url``.
+
+    Args:
+        url: The URL, or ``env:NAME``.
+        option: The option, for the error.
 
     Raises:
         ConfigurationError: The option names an environment variable that is not set.
@@ -57,7 +61,7 @@ def broker_url(url: str) -> str:
     name = url.removeprefix(_REFERENCE)
     if not os.environ.get(name):
         raise ConfigurationError(
-            f"The environment variable {excerpt(name)!r} of --url is not set: export it with the broker's URL."
+            f"The environment variable {excerpt(name)!r} of {option} is not set: export it with the URL."
         )
     return os.environ[name]
 
@@ -95,9 +99,12 @@ def escaped(text: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Write a text of several lines, wrapped on a narrow terminal, without other control characters."""
+    """Write a text of several lines, wrapped to their indentation on a narrow terminal, without control characters."""
+    columns = _terminal_columns()
     for line in escaped(text).expandtabs().split("\n"):
-        for part in wrapped("", line, _terminal_columns()):
+        words = line.lstrip()
+        indent = len(line) - len(words) if columns is None else min(len(line) - len(words), columns // 2)
+        for part in wrapped(" " * indent, words, columns):
             typer.echo(part)
 
 

@@ -11,6 +11,7 @@ from jmsjca.management.dead_letter_commands import (
     PropertyOption,
     RemoveOption,
     edit_of,
+    find_message,
     print_changes,
 )
 from jmsjca.management.doctor import diagnose
@@ -99,7 +100,7 @@ def view(
     json: JsonOption = False,
 ) -> None:
     """Show one message: its headers, its properties and its body by type."""
-    message = Insight(broker_url(url)).message(queue, message_id)
+    message = find_message(Insight(broker_url(url)), queue, message_id, "browse")
     if json:
         print_json(message_row(message))
         return
@@ -125,8 +126,9 @@ def edit(  # noqa: PLR0917  # typer calls it by name
     json: JsonOption = False,
 ) -> int:
     """Replace a message by an edited copy at the end of the queue, in one transaction."""
-    change = Insight(broker_url(url)).edit(queue, message_id, edit_of(body, properties, remove))
-    return print_changes([change], as_json=json)
+    wanted, insight = edit_of(body, properties, remove), Insight(broker_url(url))
+    find_message(insight, queue, message_id, "browse")
+    return print_changes([insight.edit(queue, message_id, wanted)], as_json=json)
 
 
 @queue_app.command()

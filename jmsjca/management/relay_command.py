@@ -34,7 +34,7 @@ def relay(  # noqa: PLR0917  # typer calls it by name
     json: JsonOption = False,
 ) -> None:
     """Send the messages of an outbox until SIGINT or SIGTERM; several relays may share a table."""
-    sender = _relay(broker_url(url), broker_url(database), table, batch_size, poll_interval)
+    sender = _relay(broker_url(url), broker_url(database, "--database"), table, batch_size, poll_interval)
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # an extra, which is installed by now
 
     try:

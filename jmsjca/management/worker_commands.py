@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from jmsjca.management.adapter_check import check_rows
 from jmsjca.management.asyncapi import as_yaml, document
 from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.presentation import JsonOption, print_json, print_rows
@@ -57,11 +58,14 @@ def run(  # noqa: PLR0917  # typer calls it by name
 @worker_app.command()
 def check(
     target: Annotated[str, typer.Argument(help="A configuration file, or module:adapter.")], json: JsonOption = False
-) -> None:
-    """Check a configuration file or an adapter: listeners, options, selectors, handlers. Nothing is connected."""
-    adapter = load_adapter(target)
-    rows = [{"listener": each.name, "handler": each.handler_name} for each in adapter.activations]
+) -> int:
+    """Check a configuration file or an adapter: listeners, URLs, options, selectors, handlers. Nothing is connected.
+
+    The exit status is 2 if there is a problem.
+    """
+    rows = list(check_rows(load_adapter(target)))
     print_rows(rows, as_json=json)
+    return 2 if any(row["problem"] for row in rows) else 0
 
 
 def _tell(event: str, fields: Mapping[str, object]) -> None:

@@ -20,6 +20,18 @@ _CLOSE_TIMEOUT = 1.0  # seconds, for a connection that is not used
 class AMQPProvider:
     """Connects to ``amqp://host`` in plain text or ``amqps://host`` over TLS; `AMQPOptions` are in the query."""
 
+    @staticmethod
+    def check_url(url: ConnectionURL) -> AMQPOptions:
+        """Check a URL without a connection; return its options.
+
+        Raises:
+            ConfigurationError: The URL is invalid, or the installed release of proton is not supported.
+        """
+        check_version()
+        if url.path.strip("/"):
+            raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
+        return AMQPOptions.parse(url)
+
     def connect(
         self,
         url: ConnectionURL,
@@ -37,10 +49,7 @@ class AMQPProvider:
             JMSSecurityError: The login or the certificate is rejected, or the password would be sent in plain text.
             ConnectionLostError: The broker is unreachable.
         """
-        check_version()
-        if url.path.strip("/"):
-            raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
-        options = AMQPOptions.parse(url)
+        options = self.check_url(url)
         require_tls_for_password(url, options, credentials, "amqps")
         engine, links = Login(url, options, credentials, client_id, clock, on_lost).open()
         if options.management_url is not None:

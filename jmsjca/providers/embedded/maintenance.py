@@ -38,11 +38,8 @@ def check(path: Path, lock_timeout: float = 30.0) -> list[str]:
     except sqlite3.Error as error:
         return [f"The file cannot be read: {error}."]
     with closing(db):
-        return [
-            fault
-            for look in (_structure_faults, _message_faults, _orphaned_messages)
-            for fault in _until_unreadable(look, db)
-        ]
+        looks = (_structure_faults, _message_faults, _orphaned_messages)
+        return list(dict.fromkeys(fault for look in looks for fault in _until_unreadable(look, db)))
 
 
 def compact(path: Path, lock_timeout: float = 30.0) -> int:

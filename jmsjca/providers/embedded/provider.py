@@ -17,6 +17,15 @@ __all__ = ["CAPABILITIES", "EmbeddedProvider", "location_of"]
 class EmbeddedProvider:
     """Opens ``embedded://name``, a broker in memory, or ``embedded:///folder/file.db``, a file that processes share."""
 
+    @staticmethod
+    def check_url(url: ConnectionURL) -> None:
+        """Check a URL without a connection.
+
+        Raises:
+            ConfigurationError: As `location_of`.
+        """
+        location_of(url)
+
     def connect(
         self,
         url: ConnectionURL,

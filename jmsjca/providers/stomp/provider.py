@@ -48,6 +48,15 @@ class STOMPOptions(NetworkOptions):
 class STOMPProvider:
     """Connects to ``stomp://host:61613`` or, with TLS, ``stomp+ssl://host:61614``. A path names the virtual host."""
 
+    @staticmethod
+    def check_url(url: ConnectionURL) -> STOMPOptions:
+        """Check a URL without a connection; return its options.
+
+        Raises:
+            ConfigurationError: An option is unknown, or its value is invalid.
+        """
+        return STOMPOptions.parse(url)
+
     def connect(
         self,
         url: ConnectionURL,
@@ -65,7 +74,7 @@ class STOMPProvider:
             JMSSecurityError: The broker refuses the user, cannot be trusted, or the password would go in the clear.
             ConnectionLostError: The broker cannot be reached, or does not speak STOMP.
         """
-        options = STOMPOptions.parse(url)
+        options = self.check_url(url)
         require_tls_for_password(url, options, credentials, _SECURE)
         opener = _Opener(url, options, credentials, limits, clock)
         connections: list[STOMPConnection] = []

@@ -105,17 +105,48 @@ def test_capabilities_are_shown(url, read):
     assert found["atomic"] is True
 
 
+FILES = {
+    "broken.py": "a = 1\na / 0\n",
+    "wrong.py": "def (",
+    "failing.py": "def make():\n    raise ValueError('no shop')\n",
+    "misspelt.py": "from jmsjca import ResourceAdapter\nadapter = ResourceAdapter('embeded')\n",
+    "good.py": "from jmsjca import ResourceAdapter\nadapter = ResourceAdapter('embedded://x')\n",
+    "letters": "",
+    "ra.xml": "<connector><resourceadapter/></connector>",
+}
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
         (["queues", "--url", "env:NOT_SET"], 2, "The environment variable 'NOT_SET' of --url is not set: export it"),
         (["explain", "3:forget"], 2, "wrong in element 0"),
-        (["browse", "orders", "-s", "a >"], 1, "selector"),
-        (["selector", "test", "a = 1", "-p", "a"], 1, "must be NAME=VALUE"),
+        (["relay", "--database", "env:NOT_SET"], 2, "The environment variable 'NOT_SET' of --database is not set"),
+        (["browse", "orders", "-s", "a >"], 2, "selector"),
+        (["browse", "orders", "--page", "0"], 2, "page=0"),
+        (["selector", "test", "a = 1", "-p", "a"], 2, "must be NAME=VALUE"),
+        (["dlq", "replay", "dlq.orders", "--rate", "0"], 2, "rate=0.0 must be above 0"),
         (["dlq", "show", "dlq.orders", "ID:1"], 1, "jmsjca dlq list dlq.orders shows the ids"),
+        (["dlq", "edit", "dlq.orders", "ID:1", "--body", "x"], 1, "jmsjca dlq list dlq.orders shows the ids"),
+        (["view", "orders", "ID:1"], 1, "jmsjca browse orders shows the ids"),
+        (["edit", "orders", "ID:1", "--body", "x"], 1, "jmsjca browse orders shows the ids"),
+        (["dlq", "import", "orders", "letters", "--url", "stomp://127.0.0.1:1"], 1, "127.0.0.1:1 (nothing listens"),
+        (["dlq", "import", "orders", "none"], 2, "none cannot be read"),
+        (["check", "broken:adapter"], 2, "broken cannot be imported: ZeroDivisionError: division by zero ("),
+        (["check", "broken:adapter"], 2, "broken.py, line 2)."),
+        (["run", "wrong:adapter"], 2, "wrong cannot be imported: SyntaxError: "),
+        (["docs", "failing:make"], 2, "failing cannot be imported: ValueError: no shop ("),
+        (["check", "misspelt:adapter"], 2, "'embeded' is no connection URL"),
+        (["run", "good:adapter", "--health-file", "no/folder"], 2, "The health file no/folder cannot be written"),
+        (["convert", "ra.xml", "--output", "no/folder"], 2, "--output no/folder cannot be written"),
+        (["nothing"], 2, "Try 'jmsjca --help'"),
+        (["send", "orders"], 2, "Try 'jmsjca send --help'"),
     ],
 )
-def test_a_mistake_is_one_line_with_a_remedy(call, arguments, status, text):
+def test_a_mistake_is_one_line_with_a_remedy(call, arguments, status, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
     found, output, errors = call(*arguments)
     assert (found, output) == (status, "")
     assert text in errors

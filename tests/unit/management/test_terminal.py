@@ -1,24 +1,28 @@
 """What each command shows on a terminal of 80 and of 200 columns: no line is longer, so none is wrapped or cut."""
 
-import fcntl
 import json
 import os
-import pty
 import re
-import struct
+import signal
 import sys
-import termios
-import threading
 from pathlib import Path
 
 import pytest
 import typer
 
-from jmsjca import MapMessage, ResourceAdapter, TextMessage
+import sqlalchemy as sa
+
+from jmsjca import MapMessage, TextMessage
+from jmsjca.demo.display import Display
+from jmsjca.errors import ConfigurationError
 from jmsjca.management.cli import run
 from jmsjca.management.commands import app
-from jmsjca.management.health import HealthFile
+from jmsjca.management.health import HealthFile, read_health_file
 from jmsjca.management.insight import Insight
+from jmsjca.management.worker import load_adapter
+from jmsjca.transactions import Outbox
+from tests.unit.inbound.deliveries import until
+from tests.unit.management.terminals import Terminal
 from tests.unit.management.test_dead_letters import fail, letter, listen, send
 
 COLUMNS = [80, 200]
@@ -47,40 +51,16 @@ def place(tmp_path, monkeypatch):
     send(url, letter("x"), letter("y\x1b[2J"), to="dlq.orders")
     text = TextMessage(LONG, properties={"shop": LONG, "n": 3}, correlation_id="c" * 60)
     send(url, text, MapMessage({"fruit": LONG}))
-    adapter = ResourceAdapter(url)
-    HealthFile(lambda: {**adapter.health().as_dict(), "stats": {}}, tmp_path / "health.json").write()
+    adapter = load_adapter("terminal_shop:adapter")
+    stats = {each.name: each.stats.as_dict() for each in adapter.activations}
+    HealthFile(lambda: {**adapter.health().as_dict(), "stats": stats}, tmp_path / "health.json").write()
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/application.db")
+    metadata = sa.MetaData()
+    Outbox(metadata, engine=engine)
+    metadata.create_all(engine)
+    engine.dispose()
     yield url
     sys.modules.pop("terminal_shop", None)
-
-
-class Terminal:
-    """A terminal of some columns, which the standard output is while a command runs."""
-
-    def __init__(self, monkeypatch, columns):
-        self._patch, self._columns = monkeypatch, columns
-
-    def run(self, *arguments, stream="stdout"):
-        """Run a command; return its exit status and the lines that the terminal shows of a stream."""
-        terminal, own = pty.openpty()
-        fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", 40, self._columns, 0, 0))
-        shown = []
-        reader = threading.Thread(target=_read, args=(terminal, shown))
-        reader.start()
-        with os.fdopen(own, "w") as output, self._patch.context() as patched:
-            patched.setattr(sys, stream, output)
-            patched.setattr(sys, f"__{stream}__", output)  # whose size is that of the terminal
-            status = run(arguments)
-        reader.join()
-        os.close(terminal)
-        return status, b"".join(shown).decode().replace("\r\n", "\n").splitlines()
-
-
-def _read(terminal, shown):
-    try:
-        while data := os.read(terminal, 65536):
-            shown.append(data)
-    except OSError:  # the other side is closed
-        return
 
 
 @pytest.fixture(params=COLUMNS)
@@ -175,14 +155,43 @@ SHOWN = {
     "file check": ["file", "check", "broker.db"],
     "file compact": ["file", "compact", "broker.db"],
     "file backup": ["file", "backup", "broker.db", "copy.db"],
+    "import": ["dlq", "import", "orders", "letters.jsonl"],
+    "relay": ["relay", "--database", "sqlite:///application.db", "--once"],
+    "spark repair": ["spark", "repair", "staging"],
 }
+ELSEWHERE = {"run", "console", "demo"}  # tests below
+WHOLE = {"dlq export", "docs", "convert", "mcp"}  # what they write is for programs, whatever the width
 
 
+def test_every_command_is_seen_on_a_terminal():
+    seen = {name for name in EXPECTED for words in SHOWN.values() if " ".join(words).startswith(name)}
+    assert seen | ELSEWHERE | WHOLE == EXPECTED
+
+
+def stage_damaged(folder):
+    """Make a staging location of Spark with a damaged file."""
+    from jmsjca.spark.part_file import Counts, StagedPart
+    from jmsjca.spark.schema import pa
+    from jmsjca.spark.staging import EpochPartition, Staging
+    from jmsjca.spark.staging_origin import Origin
+
+    staging, part = Staging(folder, "g"), EpochPartition(2, 0)
+    staging.begin(Origin("queue:orders"))
+    staging.claim("query")
+    staging.create_epoch(part.epoch)
+    staging.publish(part, StagedPart(pa.table({"text": ["t"]}), ["key"], Counts(1, 1)))
+    for file in folder.rglob("*.arrow"):
+        file.write_bytes(b"")
+
+
+@pytest.mark.usefixtures("letters")
 @pytest.mark.parametrize("what", SHOWN)
 def test_no_line_is_longer_than_the_terminal(place, terminal, what):
     shell, columns = terminal
     orders, letters = (Insight(place).messages(queue) for queue in ("orders", "dlq.orders"))
     ids = {"$text": orders[0].message_id, "$map": orders[1].message_id, "$letter": letters[0].message_id}
+    if what == "spark repair":
+        stage_damaged(Path("staging"))
     status, lines = shell.run(*(ids.get(each, each) for each in SHOWN[what]))
     assert status in {0, 1}
     assert lines
@@ -196,6 +205,60 @@ def keep(what, columns, lines):
     if folder := os.environ.get("JMSJCA_CAPTURES"):
         with (Path(folder) / f"{columns}.txt").open("a", encoding="utf-8") as file:
             print(f"$ {what}", *lines, "", sep="\n", file=file)
+
+
+def is_ready(file):
+    try:
+        return read_health_file(file)["ready"]
+    except ConfigurationError:  # it is not written yet
+        return False
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("options", [[], ["--processes", "2"]], ids=["alone", "supervised"])
+def test_the_account_of_a_worker_fits(terminal, options):
+    shell, columns = terminal
+    process, shown = shell.start("run", "terminal_shop:adapter", "--health-file", "served.json", *options)
+    try:
+        until(lambda: is_ready("served.json"))
+    finally:
+        process.terminate()
+    lines = shown.lines()
+    assert process.wait(60) == 0, Path("errors.txt").read_text()
+    assert any("finished" in line for line in lines)
+    assert max(map(len, lines)) <= columns
+    keep("run " + " ".join(options), columns, lines)
+
+
+@pytest.mark.usefixtures("place")
+def test_the_address_of_the_console_fits(terminal):
+    shell, columns = terminal
+    process, shown = shell.start("console", "--port", "0")
+    try:
+        until(lambda: b"\n" in shown.bytes)
+    finally:
+        process.send_signal(signal.SIGINT)
+    [line] = shown.lines()
+    assert process.wait(60) == 0
+    assert line.startswith("http://127.0.0.1:")
+    assert len(line) <= columns
+    keep("console", columns, [line])
+
+
+def test_the_account_of_the_demo_fits(terminal):
+    shell, columns = terminal
+
+    def show():
+        with Display() as display:
+            display.update("sent to the queue", 20_000, 20_000)
+        figures = {f"a figure of the account with a long name, number {n}": 10**n for n in range(12)}
+        display.account("The account", {**figures, "query: kind of the end": "it was killed, and continued " * 9})
+
+    _, lines = shell.show(show)
+    shown = [re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", line) for line in lines]
+    assert max(map(len, shown)) <= columns
+    assert any("1,000,000,000" in line for line in shown)
+    keep("demo", columns, shown)
 
 
 def test_a_narrow_terminal_shows_all_that_a_wide_one_shows(place, monkeypatch):
