@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.migration_blocks import programs
+
 pytest.importorskip("mypy")
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +23,15 @@ follow_imports = silent
 [mypy-django.*]
 ignore_missing_imports = true
 """  # Django has no annotations
+OTHERS = """[mypy]
+strict = true
+disallow_untyped_calls = false
+disallow_untyped_decorators = false
+[mypy-celery.*]
+ignore_missing_imports = true
+[mypy-stomp.*]
+follow_untyped_imports = true
+"""  # nor have these two
 
 
 def code(page):
@@ -34,10 +45,10 @@ def file_of(page):
 CODES = {page: code(page) for page in PAGES if code(page)}
 
 
-def check(folder, *files):
+def check(folder, *files, settings=SETTINGS):
     """Run mypy on files of a folder."""
     environment = os.environ | {"MYPYPATH": str(ROOT)}
-    (folder / "mypy.ini").write_text(SETTINGS)
+    (folder / "mypy.ini").write_text(settings)
     command = [sys.executable, "-m", "mypy", *files]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
@@ -72,4 +83,16 @@ def test_the_files_of_a_page_are_typed(page, tmp_path):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     done = check(tmp_path, *files)
+    assert done.stdout.startswith("Success: no issues found"), done.stdout + done.stderr
+
+
+def test_the_programs_of_other_libraries_are_typed(tmp_path):
+    for module in ("celery", "dramatiq", "faststream", "proton", "stomp"):
+        pytest.importorskip(module)
+    texts = [text for page in sorted((DOCS / "migration").glob("*.md")) for text in programs(page.stem)]
+    assert len(texts) == 5
+    names = [f"program_{number}.py" for number in range(len(texts))]
+    for name, text in zip(names, texts, strict=True):
+        (tmp_path / name).write_text(text)
+    done = check(tmp_path, *names, settings=OTHERS)
     assert done.stdout.startswith("Success: no issues found"), done.stdout + done.stderr
