@@ -48,9 +48,7 @@ def check_module(check, monkeypatch):
     sys.modules.pop("checked_shop", None)
 
 
-@pytest.mark.parametrize(
-    "url", ["embedded://x", "amqp://a,b?heartbeat=10&JMSJCA.concurrencymode=cc", "stomp://a/v"]
-)
+@pytest.mark.parametrize("url", ["embedded://x", "amqp://a,b?heartbeat=10&JMSJCA.concurrencymode=cc", "stomp://a/v"])
 def test_an_adapter_without_a_problem(check_module, url):
     status, rows = check_module(url, 'destination="orders", selector="shop = \'Bern\'"')
     assert status == 0

@@ -116,6 +116,13 @@ FILES = {
 }
 
 
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
@@ -143,10 +150,8 @@ FILES = {
         (["send", "orders"], 2, "Try 'jmsjca send --help'"),
     ],
 )
-def test_a_mistake_is_one_line_with_a_remedy(call, arguments, status, text, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name, content in FILES.items():
-        (tmp_path / name).write_text(content)
+@pytest.mark.usefixtures("files")
+def test_a_mistake_is_one_line_with_a_remedy(call, arguments, status, text):
     found, output, errors = call(*arguments)
     assert (found, output) == (status, "")
     assert text in errors

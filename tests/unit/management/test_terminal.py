@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-
 import sqlalchemy as sa
+import typer
 
 from jmsjca import MapMessage, TextMessage
 from jmsjca.demo.display import Display
