@@ -130,7 +130,7 @@ def count_recognised(location: Path) -> int:
 
 def _parts(location: Path) -> list[tuple[Staging, EpochPartition]]:
     stagings = [Staging(location, folder.name) for folder in location.glob("v1/*")]
-    return [(staging, part) for staging in stagings for part in staging.parts()]
+    return [(staging, part) for staging in stagings for part in staging.published()]
 
 
 class CrashTrigger:

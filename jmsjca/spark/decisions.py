@@ -4,6 +4,10 @@ Each partition decides after it is published, and a written decision is final. A
 partition that has it, and to a larger one that has decided to keep it. No partition waits: if the larger one has not
 decided, for instance because its attempt crashed, its decision is made here, from the same files.
 
+A partition that leaves nothing to others does not flush that to disk: if a power failure removes the decision, the
+batch is repeated, and the same decision is made from the same files. A decision that another partition has relied on
+must stay, so that partition flushes it before its own.
+
 At least one keeps the message: the smallest partition that has it leaves it only to one that keeps it. At most one
 keeps it: of two, the one published later sees the other, and either leaves the message to it or records that the other
 left it.
@@ -41,8 +45,11 @@ def _find_foreign(staging: Staging, part: EpochPartition, keys: set[str] | None)
     foreign: set[str] = set()
     for other in others:
         common = mine & _keys_of(staging, other)
-        if common:
-            foreign |= common if other < part else common - resolve_duplicates(staging, other)
+        if common and other < part:
+            foreign |= common
+        elif kept := common and common - resolve_duplicates(staging, other):
+            staging.flush_decision(other)
+            foreign |= kept
     return foreign
 
 

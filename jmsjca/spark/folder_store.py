@@ -72,6 +72,25 @@ class FolderStore:
         _sync_folder(path.parent)
         return True
 
+    def create_like(self, name: str, data: bytes, common: str) -> bool:
+        """Create a second name of a common file, without flushing the folder. Return False if it exists already."""
+        for _ in range(2):
+            try:
+                os.link(self.folder / common, self.folder / name)
+            except FileExistsError:
+                return False
+            except FileNotFoundError:
+                self.create(common, lambda file: file.write(data))
+            except OSError:  # the file has as many names as it can have
+                break
+            else:
+                return True
+        return self.create(name, lambda file: file.write(data))
+
+    def flush(self, folder: str) -> None:
+        """Flush the names in a folder."""
+        _sync_folder(self.folder / folder)
+
     def replace(self, name: str, data: bytes) -> None:
         """Create or replace a file durably."""
         path = self.folder / name

@@ -74,6 +74,14 @@ class ObjectStore:
                 return False
         raise StoreUnavailableError(f"{self.address(name)} could not be created: the store reports conflicts.")
 
+    def create_like(self, name: str, data: bytes, common: str) -> bool:
+        """Create an object. Return False if it exists already."""
+        del common
+        return self.create(name, lambda file: file.write(data))
+
+    def flush(self, folder: str) -> None:
+        """Do nothing: an object is durable when it is created."""
+
     def replace(self, name: str, data: bytes) -> None:
         """Create or replace an object."""
         self._put(name, data, mode="overwrite")

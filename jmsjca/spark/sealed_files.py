@@ -9,9 +9,20 @@ __all__ = ["create_sealed", "damaged", "read_sealed", "replace_sealed"]
 _REMEDY = "Restore it from a backup, or see `jmsjca spark repair --help` for what can be repaired."
 
 
-def create_sealed(store: Store, name: str, text: str) -> bool:
-    """Create a file with a text and its checksum. Return False if it exists already."""
-    return store.create(name, lambda file: file.write(seal(text.encode())))
+def create_sealed(store: Store, name: str, text: str, common: str | None = None) -> bool:
+    """Create a file with a text and its checksum. Return False if it exists already.
+
+    Args:
+        store: The store.
+        name: The name of the file.
+        text: The text.
+        common: The name of a file that has this text for many files: they may be lost when the machine crashes. None
+            for a file of its own, which is durable.
+    """
+    data = seal(text.encode())
+    if common is None:
+        return store.create(name, lambda file: file.write(data))
+    return store.create_like(name, data, common)
 
 
 def replace_sealed(store: Store, name: str, text: str) -> None:

@@ -40,7 +40,7 @@ def orphans(location: Store | Path, origin: Origin | None = None) -> Iterator[st
         if origin is None or staging.may_concern(origin):
             low = staging.low
             unsure = staging.unsure(low)
-            for part in staging.parts():
+            for part in staging.published():
                 if (part.epoch > low or part in unsure) and staging.counts(part).rows:
                     yield staging.store.address(part.file("arrow"))
 

@@ -11,6 +11,7 @@
     …/p-00003.acked                                  the broker confirmed the settlement
     …/p-00003.ok                                     keys of messages that other partitions keep; must precede use
     …/LOST                                           the loss of files of this epoch was accepted: it has no more rows
+    <location>/v1/<gen>/KEEPS_ALL                    the content of .ok of a partition that keeps all its messages
     <location>/v1/<gen>/doubt/                       keys of messages whose settlement was never confirmed
 
 The driver creates the folder of an epoch before Spark writes the offset of the epoch to its log. So a folder that is
@@ -291,9 +292,14 @@ class Staging:
     def record_decision(self, part: EpochPartition, foreign: Iterable[str]) -> set[str]:
         """Record which messages other partitions keep, and return the first decision, which is final."""
         decision = set(foreign)
-        if create_sealed(self.store, part.file("ok"), json.dumps(sorted(decision))):
+        common = None if decision else "KEEPS_ALL"  # nearly always: this is made from the same files after a crash
+        if create_sealed(self.store, part.file("ok"), json.dumps(sorted(decision)), common):
             return decision
         return self.decision(part) or set()
+
+    def flush_decision(self, part: EpochPartition) -> None:
+        """Flush the decision of a partition to disk, before another one relies on it."""
+        self.store.flush(epoch_folder(part.epoch))
 
     def decision(self, part: EpochPartition) -> set[str] | None:
         """Return the keys of messages that other partitions keep; None if that is not decided.
@@ -317,10 +323,6 @@ class Staging:
         for folder, names in self.store.folders(_EPOCH if epoch is None else epoch_folder(epoch)).items():
             found.update(_parts(_epoch_of(folder), names))
         return found
-
-    def parts(self) -> list[EpochPartition]:
-        """Return all published partitions, in order."""
-        return list(self.published())
 
     def keys_in_doubt(self) -> set[str]:
         """Return the keys of staged messages that may be redelivered; none with ``guarantee=at-least-once``.

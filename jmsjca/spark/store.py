@@ -57,6 +57,22 @@ class Store(Protocol):
         """
         ...
 
+    def create_like(self, name: str, data: bytes, common: str) -> bool:
+        """Create a file with the content of a common file, as a whole. Return False if it exists already.
+
+        It may be lost when the machine crashes.
+
+        Args:
+            name: The name of the file.
+            data: The content.
+            common: The name of a durable file with this content, which is created if it does not exist.
+        """
+        ...
+
+    def flush(self, folder: str) -> None:
+        """Make all files of a folder durable that were created by `create_like`."""
+        ...
+
     def replace(self, name: str, data: bytes) -> None:
         """Create or replace a file durably, as a whole."""
         ...

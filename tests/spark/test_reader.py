@@ -157,7 +157,7 @@ def test_a_commit_that_fails_stops_no_query(driver, broker, monkeypatch) -> None
         patch.setattr(Staging, "_park", lambda *_: open("/nowhere/at/all"))  # noqa: PTH123, SIM115
         made.reader.commit(made.offset | {"epoch": 9})
     made.reader.commit(made.offset | {"epoch": 9})
-    assert broker.staging(made.offset["gen"]).parts() == []
+    assert list(broker.staging(made.offset["gen"]).published()) == []
 
 
 def test_a_blind_driver_finds_what_comes_and_rests_when_nothing_does(driver, broker, blind) -> None:

@@ -30,7 +30,7 @@ def test_the_flushes_of_an_epoch(broker, monkeypatch) -> None:
         of_driver += count(lambda epoch=epoch: reader.commit(offsets[epoch - 1]))
         of_tasks = [count(lambda p=p: [*reader.read(p)]) for p in reader.partitions(*offsets[-2:])]
     assert Staging(broker.location, offsets[-1]["gen"]).low == 1
-    assert of_tasks == [4, 4]
+    assert of_tasks == [2, 2]
     told = re.search(r"flushes to disk \| (\d+) for each partition and batch, (\d+) for each batch", PAGE)
     assert told is not None
     assert told.groups() == (str(of_tasks[0]), str(of_driver))

@@ -113,18 +113,18 @@ def test_only_whole_files_count(tmp_path: Path) -> None:
     made.publish(EpochPartition(1, 0), batch("a"))
     for folder in (made.store.folder, made.store.folder / "e-0000000001"):
         (folder / ".0123.tmp").write_bytes(b"torn")
-    assert made.parts() == [EpochPartition(1, 0)]
+    assert list(made.published()) == [EpochPartition(1, 0)]
     assert made.keys_in_doubt() == {"a"}
     assert made.low == 0
     commit(made, 1)
-    assert made.parts() == []
+    assert list(made.published()) == []
 
 
 def test_parts_come_in_order(location: Store) -> None:
     made = staging(location, (2, 10))
     for part in (EpochPartition(10, 0), EpochPartition(2, 10), EpochPartition(2, 9)):
         made.publish(part, batch())
-    assert made.parts() == [EpochPartition(2, 9), EpochPartition(2, 10), EpochPartition(10, 0)]
+    assert list(made.published()) == [EpochPartition(2, 9), EpochPartition(2, 10), EpochPartition(10, 0)]
 
 
 def test_low_only_grows(location: Store) -> None:
@@ -141,10 +141,10 @@ def test_a_commit_sweeps_what_earlier_calls_missed(location: Store) -> None:
         made.publish(EpochPartition(epoch, 0), batch(str(epoch)))
         made.confirm(EpochPartition(epoch, 0))
     commit(made, 4, retain=1)
-    assert made.parts() == [EpochPartition(4, 0), EpochPartition(5, 0)]
+    assert list(made.published()) == [EpochPartition(4, 0), EpochPartition(5, 0)]
     commit(made, 4, retain=1)
     commit(made, 3, retain=1)
-    assert made.parts() == [EpochPartition(4, 0), EpochPartition(5, 0)]
+    assert list(made.published()) == [EpochPartition(4, 0), EpochPartition(5, 0)]
     assert top(made) == ["LOW", "e-0000000004", "e-0000000005"]
 
 
@@ -341,9 +341,15 @@ def test_what_is_staged_survives_a_power_cut(tmp_path: Path, on_disk) -> None:
     assert folders | {"staged/v1/g/SOURCE"} <= on_disk()
     made.claim("query")
     made.publish(part, batch("a"))
-    made.record_decision(part, [])
     epoch = "staged/v1/g/e-0000000001/p-00000"
-    assert {"staged/v1/g/OWNER", f"{epoch}.arrow", f"{epoch}.ok"} <= on_disk()
+    assert {"staged/v1/g/OWNER", f"{epoch}.arrow"} <= on_disk()
+    made.record_decision(part, [])  # is made again, unless another partition relies on it
+    assert "staged/v1/g/KEEPS_ALL" in on_disk()
+    assert f"{epoch}.ok" not in on_disk()
+    made.flush_decision(part)
+    assert f"{epoch}.ok" in on_disk()
+    made.record_decision(EpochPartition(1, 1), ["a"])
+    assert "staged/v1/g/e-0000000001/p-00001.ok" in on_disk()
     made.complete(1)
     assert "staged/v1/g/LOW" in on_disk()
     commit(made, 1)

@@ -7,6 +7,7 @@ from tests.torture.planting import copied_source, plant, run_in
 FOLDER, OBJECTS, STAGING = "spark/folder_store.py", "spark/object_store.py", "spark/staging.py"
 SYNCED_FILE = "        file.flush()\n        os.fsync(fd)\n"
 SYNCED_FOLDER = "        temporary.replace(path)\n        _sync_folder(path.parent)\n"
+FLUSHED = "        _sync_folder(self.folder / folder)\n"
 SYNCED_LINK = "            temporary.unlink(missing_ok=True)\n        _sync_folder(path.parent)\n"
 CREATED = 'self._put(name, content.getbuffer(), mode="create")'
 VISIBLE = "for folder, names in sorted(found.items()) if _MARKER in names}"
@@ -20,6 +21,7 @@ FAULTS = {
         SYNCED_LINK,
         "            temporary.unlink(missing_ok=True)\n",
     ),
+    "no fsync of a decision that another one relies on": ("power_cut", FOLDER, FLUSHED, "        del folder\n"),
     "conditional create is a plain put": (
         "first_counts and s3",
         OBJECTS,
