@@ -8,6 +8,7 @@ import subprocess
 import sys
 import termios
 import threading
+import uuid
 from pathlib import Path
 
 from jmsjca.management.cli import run
@@ -36,10 +37,10 @@ class Terminal:
         return result, shown.lines()
 
     def start(self, *arguments, **environment):
-        """Run ``jmsjca`` in a process of its own, with the terminal as its output; its log goes to ``errors.txt``."""
+        """Run ``jmsjca`` in a process of its own, with the terminal as its output; what it logs is in ``errors``."""
         terminal, own = self._open()
-        shown = _Shown(terminal)
-        with Path("errors.txt").open("w") as errors:
+        shown = _Shown(terminal, Path(f"errors-{uuid.uuid4().hex}.txt"))
+        with shown.errors.open("w") as errors:
             process = subprocess.Popen(
                 [sys.executable, "-m", "jmsjca", *arguments],
                 stdin=subprocess.DEVNULL,
@@ -59,8 +60,8 @@ class Terminal:
 class _Shown:
     """What a terminal shows."""
 
-    def __init__(self, terminal):
-        self._terminal, self._parts = terminal, []
+    def __init__(self, terminal, errors=None):
+        self._terminal, self._parts, self.errors = terminal, [], errors
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 

@@ -223,7 +223,7 @@ def test_the_account_of_a_worker_fits(terminal, options):
     finally:
         process.terminate()
     lines = shown.lines()
-    assert process.wait(60) == 0, Path("errors.txt").read_text()
+    assert process.wait(60) == 0, shown.errors.read_text()
     assert any("finished" in line for line in lines)
     assert max(map(len, lines)) <= columns
     keep("run " + " ".join(options), columns, lines)
