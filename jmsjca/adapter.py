@@ -253,9 +253,8 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         effective = resolve_spec(found, options, self._connection_url)
         check_executor(effective, executor)
         url = effective.connection_url or self._require_url()
-        defaults = ConnectionSettings(
-            url, self._user_name, self._password, limits=self._limits, source=self._credentials
-        )
+        login = url, self._user_name, self._password
+        defaults = ConnectionSettings(*login, limits=self._limits, source=self._credentials)
         kind = DistributedActivation if effective.distributed else Activation
         activation = kind(
             *(effective, handler, listener_settings(spec, factory, defaults)),
@@ -266,6 +265,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             naming=self._naming,
             converters=self._converters,
             inbox=inbox,
+            adapter=self.mbean_object_name,
         )
         with self._lock:
             self._activations.append(activation)

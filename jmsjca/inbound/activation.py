@@ -61,6 +61,7 @@ class Activation:
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
         converters: Converts bodies and replies; None for `Converters.default`.
         inbox: Recognises messages with committed database work; None for no inbox.
+        adapter: The name of the adapter, for log records; None for the URL of the broker.
 
     Attributes:
         name: The display name, for logs and hooks.
@@ -87,6 +88,7 @@ class Activation:
         naming: NamingContext | None = None,
         converters: Converters | None = None,
         inbox: Inbox | None = None,
+        adapter: str | None = None,
     ) -> None:
         self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit, naming=naming)
         if spec.transaction == "required":
@@ -102,6 +104,7 @@ class Activation:
         self._hooks = hooks
         self._executor = executor
         self._on_status = on_status
+        self._adapter = adapter or str(ConnectionURL.parse(settings.url))
         self._make_handler = partial(Handler, handler, loop, converters, joined=self._endpoint_settings.joined)
         self._reset_after_fork()
         reset_in_child(self, Activation._reset_after_fork)
@@ -254,7 +257,7 @@ class Activation:
         if run is None or not self._state.fire("stop", run):
             return False
         if reason is not None or in_listener():
-            fields = log_fields("stop_requested", self.name, reason=reason or _UNSPECIFIED)
+            fields = log_fields("stop_requested", self._endpoint.log_source, reason=reason or _UNSPECIFIED)
             logger.warning("%s is stopped by its handler: %s", self.name, reason or _UNSPECIFIED, extra=fields)
         run.stop_intake()
         return True
@@ -322,6 +325,7 @@ class Activation:
         """Reset the state after a fork: the parent's threads and connections do not exist in the child."""
         recorder = StatisticsRecorder(self._settings.clock)
         self.stats: Statistics = recorder
+        self._status_since = self._settings.clock.monotonic()
         self._state: ActivationState[ActivationRun] = ActivationState(self._report_status, self._settings.clock)
         self._endpoint = Endpoint(
             self.name,
@@ -334,6 +338,7 @@ class Activation:
             request_stop=self.request_stop,
             activation=self,
             mbean_name=self.spec.mbean_name,
+            adapter=self._adapter,
             inbox=self._inbox,
         )
         self._health_check = HealthCheck(self._endpoint, self._state)
@@ -348,9 +353,7 @@ class Activation:
                 self._endpoint_settings.destination,
                 ", and holds up all later ones" if self._endpoint_settings.mode == "serial" else "",
                 _WITH_DEAD_LETTER_QUEUE,
-                extra=log_fields(
-                    "no_end_of_redelivery", self.name, destination=str(self._endpoint_settings.destination)
-                ),
+                extra=log_fields("no_end_of_redelivery", self._endpoint.log_source),
             )
 
     def __repr__(self) -> str:
@@ -366,7 +369,10 @@ class Activation:
     def _report_status(self, status: Status) -> None:
         if status == "Up":
             stop_at_exit(self)
-        logger.info("%s is %s.", self.name, status, extra=log_fields("status_changed", self.name, status=status))
+        now = self._settings.clock.monotonic()
+        duration, self._status_since = now - self._status_since, now
+        fields = log_fields("status_changed", self._endpoint.log_source, status=status, duration=duration)
+        logger.info("%s is %s.", self.name, status, extra=fields)
         if self._on_status is not None:
             self._on_status()
         as_listener(lambda: self._hooks.status_changed(self.name, status))()

@@ -9,7 +9,7 @@ from jmsjca import spi
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import JMSError, NotSupportedError
 from jmsjca.inbound.endpoint import EndpointSettings
-from jmsjca.inbound.log_fields import log_fields
+from jmsjca.inbound.log_fields import EventSource, log_fields
 from jmsjca.log_records import get_logger
 from jmsjca.redelivery.policy import Move
 
@@ -69,11 +69,12 @@ class CapabilityCheck:
     """Compares the settings of an endpoint with the capabilities of each connection. Logs each difference once.
 
     Args:
-        name: The endpoint's display name.
+        source: The fields of the endpoint's log records.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, source: EventSource) -> None:
+        self._source = source
+        self._name = source.endpoint
         self._logged: set[str] = set()
 
     def check(self, settings: EndpointSettings, connection: spi.Connection) -> None:
@@ -117,7 +118,7 @@ class CapabilityCheck:
     def _log_once(self, level: int, reason: str) -> None:
         if reason not in self._logged:
             self._logged.add(reason)
-            logger.log(level, "%s %s", self._name, reason, extra=log_fields("delivery_limit", self._name))
+            logger.log(level, "%s %s", self._name, reason, extra=log_fields("delivery_limit", self._source))
 
 
 def _most_deliveries(source: Destination, connection: spi.Connection) -> int | None:

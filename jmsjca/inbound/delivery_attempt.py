@@ -151,14 +151,14 @@ class DeliveryAttempt:
             ConnectionLostError: The connection is lost; the messages are redelivered.
             TransactionInDoubtError: The commit may or may not have happened.
         """
-        self.endpoint.activity.begin(self, "settlement")
+        began = self.endpoint.activity.begin(self, "settlement")
         try:
             if self._session is not None:
                 self._session.close()
             self.endpoint.hooks.settle(self.endpoint.name, self.deliveries, self._commit_or_roll_back)
         except ConnectionLostError:
             if self.abandoned:
-                fields = self._fields("unit_late")
+                fields = self._fields("unit_late", Outcome.LOST, began)
                 logger.warning(
                     "A unit of %s ended too late; its messages are redelivered.", self.endpoint.name, extra=fields
                 )
@@ -166,9 +166,7 @@ class DeliveryAttempt:
         except TransactionRolledBackError as error:
             if self._is_joined:
                 self.endpoint.remember_failure(self.deliveries, error.__cause__ or error)
-            told = (self.endpoint.name, error)
-            fields = self._fields("unit_rolled_back")
-            logger.warning("A unit of %s was rolled back; its messages are redelivered: %s", *told, extra=fields)
+            self._log_rollback(error, began)
         finally:
             self.transaction.abandon()  # no effect if it has ended
             self.unit.mark_lost()  # no effect if the unit has ended, which is the normal case
@@ -197,7 +195,7 @@ class DeliveryAttempt:
 
     def _commit_with_rejected(self) -> None:
         """Commit with the copies of rejected messages; roll back if one cannot be moved."""
-        mover = MessageMover(self.endpoint, self.connection)
+        mover, began = MessageMover(self.endpoint, self.connection), self.endpoint.activity.now()
         letters: list[DeadLetter] = []
         for delivery in self._rejected:
             identity = message_identity(delivery)
@@ -209,7 +207,7 @@ class DeliveryAttempt:
             letters.append(letter)
         self.unit.commit()
         for letter in letters:
-            mover.report(letter)
+            mover.report(letter, began)
 
     def _create_session(self) -> Session:
         """Create the handler's session: it sends in the unit, or at once without transactions."""
@@ -239,7 +237,7 @@ class DeliveryAttempt:
         except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
             begun, failed = len(self.deliveries) > before, True
             self.endpoint.mark_returned(() if begun else deliveries)
-            self._record_failure(error, deliveries if begun else (), sent=self.unit.sends > sends)
+            self._record_failure(error, deliveries if begun else (), began, sent=self.unit.sends > sends)
         finally:
             seconds = self.endpoint.activity.now() - began
             self.endpoint.statistics.record_end(seconds)
@@ -298,15 +296,35 @@ class DeliveryAttempt:
             logger.info(
                 "%s: the work of %s is committed already; it is settled, and %d messages are sent again.",
                 *(self.endpoint.name, message_identity(delivery), len(sends)),
-                extra=log_fields("committed_before", self.endpoint.name, message_id=message_identity(delivery)),
+                extra=log_fields(
+                    "committed_before",
+                    self.endpoint.log_source,
+                    message_id=message_identity(delivery),
+                    outcome=Outcome.COMMITTED.value,
+                ),
             )
         return new
 
-    def _fields(self, event: Event) -> dict[str, object]:
-        """Return the fields of a log record about the unit."""
-        messages = [message_identity(delivery) for delivery in self.deliveries]
+    def _log_rollback(self, error: TransactionRolledBackError, began: float) -> None:
+        """Log that the unit was rolled back at its commit, unless too many were logged."""
+        suppressed = self.endpoint.rollbacks.admit()
+        if suppressed is None:
+            return
+        fields = self._fields("unit_rolled_back", Outcome.ROLLED_BACK, began, suppressed=suppressed)
+        before = f" ({suppressed} rollbacks before were not logged)" if suppressed else ""
+        told = (self.endpoint.name, before, error)
+        logger.warning("A unit of %s was rolled back; its messages are redelivered%s: %s", *told, extra=fields)
+
+    def _fields(self, event: Event, outcome: Outcome, began: float, **fields: object) -> dict[str, object]:
+        """Return the fields of a log record about the settlement of the unit, which began at a time."""
         return log_fields(
-            event, self.endpoint.name, message_id=messages[0] if messages else None, messages=len(messages)
+            event,
+            self.endpoint.log_source,
+            message_id=message_identity(self.deliveries[0]) if self.deliveries else None,
+            messages=len(self.deliveries),
+            outcome=outcome.value,
+            duration=self.endpoint.activity.now() - began,
+            **fields,
         )
 
     def _call(self, content: Message | list[Message]) -> None:
@@ -331,12 +349,15 @@ class DeliveryAttempt:
     def _set_runner(self, task: object) -> None:
         self._runner = task
 
-    def _record_failure(self, error: BaseException, deliveries: Sequence[spi.Delivery], *, sent: bool) -> None:
+    def _record_failure(
+        self, error: BaseException, deliveries: Sequence[spi.Delivery], began: float, *, sent: bool
+    ) -> None:
         """Record the error of a call of the handler.
 
         Args:
             error: The error.
             deliveries: The messages of the call.
+            began: The time of the monotonic clock at which the call began.
             sent: True if the handler has sent something in this call, which only a rollback undoes.
         """
         error = error.with_traceback(handler_traceback(error.__traceback__))
@@ -348,7 +369,7 @@ class DeliveryAttempt:
             self.unit.set_rollback_only()
         if isinstance(error, Retry) and error.delay is not None:
             self._request_delay(error.delay, deliveries)
-        log_failure(self.endpoint, error, deliveries)
+        log_failure(self.endpoint, error, deliveries, self.endpoint.activity.now() - began)
 
     def _reject(self, error: Reject, deliveries: Sequence[spi.Delivery], *, sent: bool) -> None:
         """Dead-letter messages in this unit; or, if that has to be rolled back, when they are redelivered."""

@@ -44,6 +44,7 @@ class DistributedActivation(Activation):
         on_status: Called at each change of the status of either side; None for nothing.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
         converters: Converts bodies and replies; None for `Converters.default`.
+        adapter: The name of the adapter, for log records; None for the URL of the broker.
 
     Attributes:
         topic_side: The activation that forwards messages from the subscription to the queue.
@@ -66,6 +67,7 @@ class DistributedActivation(Activation):
         naming: NamingContext | None = None,
         converters: Converters | None = None,
         inbox: Inbox | None = None,
+        adapter: str | None = None,
     ) -> None:
         shared = spec.distributed
         assert shared is not None  # noqa: S101  # checked by the caller
@@ -84,6 +86,7 @@ class DistributedActivation(Activation):
             naming=naming,
             converters=converters,
             inbox=inbox,
+            adapter=adapter,
         )
         self.topic_side = Activation(
             _topic_spec(spec, shared),
@@ -93,6 +96,7 @@ class DistributedActivation(Activation):
             requires_atomic_unit=True,
             on_status=on_status,
             naming=naming,
+            adapter=adapter,
         )
 
     @property

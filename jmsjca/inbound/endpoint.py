@@ -19,6 +19,8 @@ from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.inbox_unit import Inbox, InboxUnit, ListenerInbox
 from jmsjca.inbound.listener_context import log_context
+from jmsjca.inbound.log_fields import EventSource
+from jmsjca.inbound.repeat_limit import RepeatLimit
 from jmsjca.inbound.statistics import StatisticsRecorder
 from jmsjca.inbound.unit_transaction import BeginTransaction, LocalTransaction, begin_container_transaction
 from jmsjca.messages.delivery import original_message_id
@@ -198,6 +200,7 @@ class Endpoint:
         request_stop: Stops the endpoint, soon, with a reason for the log.
         activation: The activation, for management.
         mbean_name: The name under which the endpoint is managed; None for no name.
+        adapter: The name of the adapter, for log records.
         inbox: Recognises messages with committed work; None for no inbox.
 
     Attributes:
@@ -206,6 +209,9 @@ class Endpoint:
         unsettled: The messages that were delivered and not settled.
         held: The messages that wait for an acknowledgement.
         activity: The handlers and settlements in progress.
+        log_source: The fields that all log records of the endpoint have.
+        failures: The limit of log records about failures of the handler.
+        rollbacks: The limit of log records about units that were rolled back at their commit.
         paused: True while no messages are taken, although there is a connection.
         open_unit: Opens a unit: of everything that the handler does, or of the receipt alone.
         begin_transaction: Begins the transaction that a unit is a part of.
@@ -224,6 +230,7 @@ class Endpoint:
         request_stop: Callable[[str | None], None],
         activation: object = None,
         mbean_name: str | None = None,
+        adapter: str = "",
         inbox: Inbox | None = None,
     ) -> None:
         self.name = name
@@ -243,6 +250,8 @@ class Endpoint:
         self.unsettled = UnsettledMessages()
         self.held = AcknowledgementRegistry()
         self.activity = Activity(clock)
+        self.log_source = EventSource(adapter, name, str(settings.destination))
+        self.failures, self.rollbacks = RepeatLimit(clock), RepeatLimit(clock)
         self.paused = False
         self.open_unit: Callable[[spi.Connection], UnitOfWork] = partial(
             UnitOfWork.begin if inbox is None else InboxUnit.begin, sends=settings.transacted

@@ -1,5 +1,6 @@
 """Log records of failed deliveries: the message, the handler, and the traceback from the handler's own frame on."""
 
+import logging
 from collections.abc import Sequence
 
 from jmsjca import spi
@@ -7,25 +8,34 @@ from jmsjca.errors import JMSError, Retry
 from jmsjca.inbound.endpoint import Endpoint, message_identity
 from jmsjca.inbound.log_fields import log_fields
 from jmsjca.log_records import get_logger
+from jmsjca.messages.settlement import Outcome
 
 __all__ = ["log_failure"]
 
 logger = get_logger("jmsjca.inbound")
 
 
-def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[spi.Delivery]) -> None:
-    """Log an error of the handler.
+def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[spi.Delivery], duration: float) -> None:
+    """Log an error of the handler, unless too many were logged: then a later record has the number of those left out.
 
-    The record has the attributes ``endpoint``, ``handler``, ``destination``, ``message_id`` and ``delivery_count``, for
-    formatters and filters. An error of jmsjca says all in its text; for any other the record has the traceback.
+    The record has attributes for formatters and filters, see `log_fields`. An error of jmsjca says all in its text; for
+    any other the record has the traceback.
 
     Args:
         endpoint: The endpoint.
         error: The error.
         deliveries: The messages that the handler was called with; empty for the end of a batch.
+        duration: Seconds that the call of the handler took.
     """
-    fields = _fields(endpoint, deliveries)
+    if not logger.isEnabledFor(logging.INFO if isinstance(error, Retry) else logging.ERROR):
+        return
+    suppressed = endpoint.failures.admit()
+    if suppressed is None:
+        return
+    fields = _fields(endpoint, deliveries, suppressed, duration)
     text = f"The handler {fields['handler']} of {endpoint.name} failed on {_subject(fields, len(deliveries))}"
+    if suppressed:
+        text = f"{text} ({suppressed} failures before were not logged)"
     if isinstance(error, Retry):
         logger.info("%s, which is redelivered: %s", text, error, extra=fields)
     elif isinstance(error, JMSError):
@@ -34,13 +44,18 @@ def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[s
         logger.error("%s, which is rolled back and redelivered.", text, exc_info=error, extra=fields)
 
 
-def _fields(endpoint: Endpoint, deliveries: Sequence[spi.Delivery]) -> dict[str, object]:
+def _fields(
+    endpoint: Endpoint, deliveries: Sequence[spi.Delivery], suppressed: int, duration: float
+) -> dict[str, object]:
     first = deliveries[0] if deliveries else None
     return log_fields(
         "handler_failed",
-        endpoint.name,
+        endpoint.log_source,
         handler=endpoint.handler.name,
-        destination=str(endpoint.settings.destination),
+        messages=len(deliveries),
+        outcome=Outcome.ROLLED_BACK.value,
+        suppressed=suppressed,
+        duration=duration,
         message_id=first and message_identity(first),
         delivery_count=first and (first.count or 1 + first.redelivered),
     )

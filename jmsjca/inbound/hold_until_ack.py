@@ -205,9 +205,11 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         self._contexts_before_call = len(self._contexts)
         super()._run_guarded(deliveries, call)
 
-    def _record_failure(self, error: BaseException, deliveries: "Sequence[spi.Delivery]", *, sent: bool) -> None:
+    def _record_failure(
+        self, error: BaseException, deliveries: "Sequence[spi.Delivery]", began: float, *, sent: bool
+    ) -> None:
         """Acknowledge the messages of the failed call: the unit is rolled back anyway, or the handler rejected them."""
-        super()._record_failure(error, deliveries, sent=sent)
+        super()._record_failure(error, deliveries, began, sent=sent)
         for context in self._contexts[self._contexts_before_call :]:
             self.record_acknowledgement(context)
 

@@ -12,9 +12,9 @@ from jmsjca.inbound.activation_state import ActivationState
 from jmsjca.inbound.capability_check import CapabilityCheck
 from jmsjca.inbound.cc_dispatcher import CCDispatcher
 from jmsjca.inbound.dispatcher import Dispatcher
-from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
+from jmsjca.inbound.endpoint import Endpoint
 from jmsjca.inbound.listener_context import as_listener
-from jmsjca.inbound.log_fields import log_fields
+from jmsjca.inbound.log_fields import Event, log_fields
 from jmsjca.inbound.serial_dispatcher import SerialDispatcher
 from jmsjca.inbound.sync_dispatcher import SyncDispatcher
 from jmsjca.log_records import get_logger
@@ -184,8 +184,8 @@ class ActivationRun:
         self._connector = FailoverConnector(settings)
         self._executor = executor
         self._state = state
-        self._log = _ReconnectLog(endpoint.name, endpoint.settings)
-        self._check = CapabilityCheck(endpoint.name)
+        self._log = _ReconnectLog(endpoint)
+        self._check = CapabilityCheck(endpoint.log_source)
         self._stopping = threading.Event()
         self._ending = threading.Lock()
         self._ended = threading.Event()
@@ -193,6 +193,7 @@ class ActivationRun:
         self._handlers_abandoned = self._aborted = False
         self._attempt: _ListenerConnection | None = None
         self._up_since: float | None = None
+        self._stop_began = 0.0
         self.failure: Exception | None = None
         self.last_error: Exception | None = None
 
@@ -212,6 +213,7 @@ class ActivationRun:
 
     def stop_intake(self) -> None:
         """Stop taking messages; the thread ends when the active handlers have returned."""
+        self._stop_began = self._settings.clock.monotonic()
         self._stopping.set()
         if self._attempt is not None:
             self._attempt.stop()
@@ -237,17 +239,14 @@ class ActivationRun:
                 self._abort()
                 self._ended.wait()
             elif not self._settings.wait(self._ended, min(remaining or _LOG_INTERVAL, _LOG_INTERVAL)):
-                name = self._endpoint.name
-                logger.info(
-                    "%s is stopping and waits for %s.",
-                    name,
-                    self._active_handlers(),
-                    extra=log_fields("stopping", name, handlers=self._endpoint.statistics.n_active_endpoints),
-                )
+                busy = self._endpoint.statistics.n_active_endpoints
+                fields = self._fields_of_stop("stopping", busy)
+                logger.info("%s is stopping and waits for %d active handlers.", self._endpoint.name, busy, extra=fields)
         return not self._handlers_abandoned
 
-    def _active_handlers(self) -> str:
-        return f"{self._endpoint.statistics.n_active_endpoints} active handlers"
+    def _fields_of_stop(self, event: Event, handlers: int) -> dict[str, object]:
+        duration = self._settings.clock.monotonic() - self._stop_began
+        return log_fields(event, self._endpoint.log_source, handlers=handlers, duration=duration)
 
     def _abort(self) -> None:
         self._aborted = True
@@ -255,10 +254,10 @@ class ActivationRun:
         if busy:
             self._handlers_abandoned = True  # set before the following calls wake other waiting threads
             logger.warning(
-                "%s was stopped before its handlers had returned: %s; their messages are redelivered.",
+                "%s was stopped before its handlers had returned: %d active handlers; their messages are redelivered.",
                 self._endpoint.name,
-                self._active_handlers(),
-                extra=log_fields("handlers_abandoned", self._endpoint.name, handlers=busy),
+                busy,
+                extra=self._fields_of_stop("handlers_abandoned", busy),
             )
         if self._attempt is not None:
             self._attempt.abort()
@@ -279,8 +278,20 @@ class ActivationRun:
             if not over:
                 self._endpoint.handler.close()
         if not over:
+            self._log_suppressed()
             self._state.fire("ended", self)
             self._ended.set()
+
+    def _log_suppressed(self) -> None:
+        """Log how many records were suppressed since the last ones, which had the numbers before."""
+        endpoint = self._endpoint
+        for text, limit in (("failures of the handler", endpoint.failures), ("rollbacks", endpoint.rollbacks)):
+            suppressed = limit.take_suppressed()
+            if suppressed:
+                fields = log_fields("records_suppressed", endpoint.log_source, suppressed=suppressed)
+                logger.warning(
+                    "%s: the last %d records about %s were not logged.", endpoint.name, suppressed, text, extra=fields
+                )
 
     def _run(self) -> None:
         try:
@@ -291,19 +302,20 @@ class ActivationRun:
                 )
         except JMSError as error:
             self.failure = error
-            fields = log_fields("stopped_permanently", self._endpoint.name, error=type(error).__name__)
+            fields = self._log.fields("stopped_permanently", error=type(error).__name__)
             logger.error("%s stopped permanently: %s", self._endpoint.name, error, extra=fields)  # noqa: TRY400  # no traceback
         except Exception as error:
             self.failure = error
-            name = self._endpoint.name
-            fields = log_fields("stopped_permanently", name, error=type(error).__name__)
-            logger.exception("%s stopped permanently: a defect in jmsjca or its provider.", name, extra=fields)
+            fields = self._log.fields("stopped_permanently", error=type(error).__name__)
+            told = "%s stopped permanently: a defect in jmsjca or its provider."
+            logger.exception(told, self._endpoint.name, extra=fields)
         finally:
             self._end()
 
     def _connect_and_deliver(self) -> None:
         """Make one attempt. Returns when it is stopped, or when it breaks after the connection was stable."""
         self._up_since = None
+        self._log.begin()
         attempt = self._attempt = _ListenerConnection(self._endpoint, self._connector, self._check, self._executor)
         if self._stopping.is_set():  # `stop_intake` stops only a connection that it sees
             return
@@ -339,19 +351,28 @@ class _ReconnectLog:
     """Logs each failed attempt, or only the first one of a row.
 
     Args:
-        name: The endpoint's display name.
-        settings: The settings of the endpoint, with the log switches.
+        endpoint: The endpoint; its settings have the log switches.
 
     Attributes:
         broker_reached: True if the broker was reached when the last attempt failed.
     """
 
-    def __init__(self, name: str, settings: EndpointSettings) -> None:
-        self._name = name
+    def __init__(self, endpoint: Endpoint) -> None:
+        settings = endpoint.settings
+        self._name, self._source, self._clock = endpoint.name, endpoint.log_source, endpoint.clock
+        self._began = self._clock.monotonic()
         self._once = settings.minimal_reconnect_logging
         self._standby = settings.minimal_reconnect_logging_ds and settings.subscription_name is not None
         self._logged = False
         self.broker_reached = False
+
+    def begin(self) -> None:
+        """Record that an attempt begins."""
+        self._began = self._clock.monotonic()
+
+    def fields(self, event: Event, **fields: object) -> dict[str, object]:
+        """Return the fields of a log record, with the seconds since the attempt began."""
+        return log_fields(event, self._source, duration=self._clock.monotonic() - self._began, **fields)
 
     def attempt_failed(self, error: BaseException, attempt: int, seconds: float) -> None:
         """Log that an attempt failed, and when the next one follows."""
@@ -362,7 +383,7 @@ class _ReconnectLog:
                 attempt,
                 seconds,
                 error,
-                extra=log_fields("connection_failed", self._name, attempt=attempt, retry_in=round(seconds, 1)),
+                extra=self.fields("connection_failed", attempt=attempt, retry_in=round(seconds, 1)),
             )
         elif not self._logged:
             self._logged = True
@@ -370,12 +391,12 @@ class _ReconnectLog:
 
     def connection_lost(self, error: JMSError) -> None:
         """Log that a stable connection broke."""
-        fields = log_fields("connection_lost", self._name)
+        fields = self.fields("connection_lost")
         logger.warning("%s lost its connection and reconnects: %s", self._name, error, extra=fields)
 
     def failed_while_stopping(self, error: JMSError) -> None:
         """Log an error of a connection that is being stopped."""
-        fields = log_fields("failed_while_stopping", self._name)
+        fields = self.fields("failed_while_stopping")
         logger.warning("%s failed while it was stopping: %s", self._name, error, extra=fields)
 
     def connected(self) -> None:
@@ -384,11 +405,11 @@ class _ReconnectLog:
 
     def _log_once(self, error: BaseException) -> None:
         if self._standby and (self.broker_reached or isinstance(error, InvalidClientIDError)):
-            fields = log_fields("connection_waiting", self._name)
+            fields = self.fields("connection_waiting")
             told = "%s cannot subscribe yet; another node may have the subscription: %s"
             logger.info(told, self._name, error, extra=fields)
         else:
-            fields = log_fields("connection_failed", self._name)
+            fields = self.fields("connection_failed")
             told = "%s cannot connect and retries; further failures are not logged: %s"
             logger.error(told, self._name, error, extra=fields)
 

@@ -62,6 +62,7 @@ class MessageMover:
             ConnectionLostError: The connection is lost; the message is redelivered.
             TransactionInDoubtError: The message may or may not be moved.
         """
+        began = self._endpoint.activity.now()
         unit = self._connection.unit(atomic=self._connection.capabilities.atomic)
         letter = self.add(unit, action, delivery, count)
         self._encounter(message_identity(delivery)).unmovable = letter is None
@@ -69,10 +70,10 @@ class MessageMover:
             return None
         self._endpoint.statistics.record_bypass()
         unit.take([delivery])
-        outcome = self._commit(unit, action, letter)
+        outcome = self._commit(unit, action, letter, began)
         if outcome is Outcome.COMMITTED:
             self._endpoint.statistics.record_bypass_commit()
-            self.report(letter)
+            self.report(letter, began)
         return outcome
 
     def add(self, unit: spi.Unit, action: Delete | Move, delivery: spi.Delivery, count: int) -> DeadLetter | None:
@@ -103,8 +104,13 @@ class MessageMover:
             copy_id=None if copy is None else copy.message_id,
         )
 
-    def report(self, letter: DeadLetter) -> None:
-        """Log that a message was moved or deleted, call the hooks, and forget why."""
+    def report(self, letter: DeadLetter, began: float) -> None:
+        """Log that a message was moved or deleted, call the hooks, and forget why.
+
+        Args:
+            letter: The message.
+            began: The time of the monotonic clock at which its move began.
+        """
         known = self._encounter(letter.message_id)
         rejected, known.rejection = known.rejection is not None, None
         known.reset_move_failures()
@@ -120,11 +126,13 @@ class MessageMover:
             _ADVICE if rejected and letter.target is None else "",
             extra=log_fields(
                 "dead_lettered",
-                self._endpoint.name,
+                self._endpoint.log_source,
                 message_id=letter.message_id,
-                destination=str(letter.source),
                 delivery_count=letter.count + 1,
+                outcome="moved" if letter.target else "deleted",
+                target=letter.target and str(letter.target),
                 reason=letter.reason,
+                duration=self._endpoint.activity.now() - began,
             ),
         )
         self._endpoint.hooks.dead_lettered(self._endpoint.name, letter)
@@ -147,7 +155,7 @@ class MessageMover:
     def _encounter(self, identity: str) -> Encounter:
         return self._endpoint.redelivery.encounter(identity)
 
-    def _commit(self, unit: spi.Unit, action: Delete | Move, letter: DeadLetter) -> Outcome:
+    def _commit(self, unit: spi.Unit, action: Delete | Move, letter: DeadLetter, began: float) -> Outcome:
         encounter = self._encounter(letter.message_id)
         encounter.mark_returned()  # before the commit, as another thread may receive a redelivery at once
         move = encounter.begin_move()
@@ -157,7 +165,13 @@ class MessageMover:
             if _is_interruption(error):
                 encounter.move_interrupted(move)
             name = self._endpoint.name
-            fields = log_fields("move_rolled_back", name, message_id=letter.message_id)
+            fields = log_fields(
+                "move_rolled_back",
+                self._endpoint.log_source,
+                message_id=letter.message_id,
+                outcome=Outcome.ROLLED_BACK.value,
+                duration=self._endpoint.activity.now() - began,
+            )
             logger.warning("%s: %s was rolled back; the message is redelivered: %s", name, action, error, extra=fields)
             return Outcome.ROLLED_BACK
         except JMSError:
@@ -167,7 +181,8 @@ class MessageMover:
 
     def _send_copy(self, unit: spi.Unit, action: Move, delivery: spi.Delivery, count: int) -> Message | None:
         """Add the best copy that can be sent to the unit; return it, or None if none can be sent."""
-        name, identity, failure = self._endpoint.name, message_identity(delivery), ""
+        name, source = self._endpoint.name, self._endpoint.log_source
+        identity, failure = message_identity(delivery), ""
         for make in self._copies(identity):
             try:
                 copy = make(delivery, count)
@@ -178,11 +193,11 @@ class MessageMover:
                 failure = failure or str(error)
                 continue
             if failure:
-                fields = log_fields("copy_changed", name, message_id=identity, destination=str(action.destination))
+                fields = log_fields("copy_changed", source, message_id=identity, target=str(action.destination))
                 told = (name, identity, action.destination, failure)
                 logger.warning("%s could not copy %s as it is to %s: %s", *told, extra=fields)
             return copy
-        fields = log_fields("move_failed", name, message_id=identity, destination=str(action.destination))
+        fields = log_fields("move_failed", source, message_id=identity, target=str(action.destination))
         told = (name, identity, action.destination, failure)
         logger.warning("%s could not move %s to %s: it is delivered. %s", *told, extra=fields)
         return None

@@ -10,11 +10,13 @@ from jmsjca import ActivationSpec, DestinationSettings, Message, Outcome, Queue,
 from jmsjca.errors import NameNotFoundError, NotSupportedError
 from jmsjca.inbound.capability_check import CapabilityCheck
 from jmsjca.inbound.endpoint import EndpointSettings
+from jmsjca.inbound.log_fields import EventSource
 from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE, Inbox, send
 
 DURABLE = {"destination": Topic("t"), "subscription_durability": "Durable", "subscription_name": "s"}
 MOVES = {"redelivery_handling": "3:move(queue:dlq)"}
+SOURCE = EventSource("embedded://it", "it", "queue:q")
 BATCH = {"concurrency_mode": "cc", "batch_size": 5}
 
 
@@ -35,7 +37,7 @@ def link(connected):
 
 
 def check(link, **spec):
-    adjustments, terms = CapabilityCheck("it"), EndpointSettings.of(ActivationSpec(**{"destination": "q"} | spec))
+    adjustments, terms = CapabilityCheck(SOURCE), EndpointSettings.of(ActivationSpec(**{"destination": "q"} | spec))
     adjustments.check(terms, link)
     adjustments.check_max_deliveries(terms, link)
     for thread in threading.enumerate():
@@ -61,9 +63,9 @@ def test_what_has_no_other_way_is_refused(link, lacks, spec):
 
 def test_messages_are_not_forwarded_where_they_might_double(link):
     forwarding = replace(EndpointSettings.of(ActivationSpec(destination="q")), requires_atomic_unit=True)
-    CapabilityCheck("it").check(forwarding, link)
+    CapabilityCheck(SOURCE).check(forwarding, link)
     with pytest.raises(NotSupportedError, match="it lacks the capability atomic"):
-        CapabilityCheck("it").check(forwarding, Weaker(link, atomic=False))
+        CapabilityCheck(SOURCE).check(forwarding, Weaker(link, atomic=False))
 
 
 def test_all_that_is_refused_is_listed(link):
@@ -119,14 +121,14 @@ def test_who_asks_a_broker_for_its_limit_does_not_wait_for_the_answer(link, warn
     link.admin().configure(Queue("q"), DestinationSettings(max_deliveries=3))
     slow, answers = Weaker(link, configurable=False), threading.Event()
     slow.admin = lambda: answers.wait(PATIENCE) and link.admin()
-    CapabilityCheck("it").check_max_deliveries(EndpointSettings.of(ActivationSpec(destination="q", **MOVES)), slow)
+    CapabilityCheck(SOURCE).check_max_deliveries(EndpointSettings.of(ActivationSpec(destination="q", **MOVES)), slow)
     assert not warnings_of()
     answers.set()
     until(warnings_of)
 
 
 def test_each_reason_is_told_once(link, warnings_of):
-    adjustments, weaker = CapabilityCheck("it"), Weaker(link, delivery_count=False)
+    adjustments, weaker = CapabilityCheck(SOURCE), Weaker(link, delivery_count=False)
     for _ in range(3):
         adjustments.check(EndpointSettings.of(ActivationSpec(destination="q")), weaker)
     assert len(warnings_of()) == 1
