@@ -1,10 +1,14 @@
-"""Awkward passwords appear in no metric, in no attribute of a bean, and in no result of an operation."""
+"""Awkward passwords appear in no metric, in no bean, and in nothing that a command writes."""
+
+import sys
+from urllib.parse import quote
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from jmsjca import ActivationSpec, ConnectionFactory, ResourceAdapter
 from jmsjca.management.beans import MBeanServer
+from jmsjca.management.cli import run
 from jmsjca.management.metrics import Metrics
 from tests.unit.awkward_passwords import assert_unseen, every_secret
 from tests.unit.inbound.listeners import Inbox
@@ -43,3 +47,51 @@ def test_metrics_and_beans_hide_the_password(registry, jms_broker_url, secret):
     kept.close()
     assert len(texts) > len(beans)
     assert_unseen(secret, *texts)
+
+
+COMMANDS = {
+    **{name: [name, "orders"] for name in ("browse", "create", "remove", "receive")},
+    **{f"dlq {name}": ["dlq", name, "orders"] for name in ("list", "export", "replay")},
+    **{name: [name, "env:BROKER"] for name in ("capabilities", "doctor", "bench")},
+    "queues": ["queues"],
+    "view": ["view", "orders", "ID:1"],
+    "edit": ["edit", "orders", "ID:1", "--body", "x"],
+    "copy": ["copy", "orders", "audit"],
+    "move": ["move", "orders", "audit"],
+    "purge": ["purge", "orders", "--all"],
+    "send": ["send", "orders", "x"],
+    "dlq show": ["dlq", "show", "orders", "ID:1"],
+    "dlq edit": ["dlq", "edit", "orders", "ID:1", "--body", "x"],
+    "dlq drop": ["dlq", "drop", "orders", "--all"],
+    "dlq import": ["dlq", "import", "orders", "letters"],
+    "relay": ["relay", "--database", "env:DATABASE", "--once"],
+    "check": ["check", "secret_shop:adapter"],
+    "docs": ["docs", "secret_shop:adapter"],
+    "explain": ["explain", "--adapter", "secret_shop:adapter"],
+}
+SHOP = """
+import os
+from jmsjca import ResourceAdapter
+adapter = ResourceAdapter(os.environ["BROKER"], password=os.environ["PASSWORD"], user_name="joe")
+adapter.listener("orders")(print)
+"""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("secret", ["hu%sh-4711", 'hu"sh ${env:X}-4711'])
+def test_no_command_shows_the_password_of_its_url(monkeypatch, tmp_path, capfd, command, secret):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BROKER", f"stomp://joe:{quote(secret, safe='')}@127.0.0.1:1?allow_insecure_login=true")
+    monkeypatch.setenv("DATABASE", f"postgresql+psycopg://joe:{quote(secret, safe='')}@127.0.0.1:1/x")
+    monkeypatch.setenv("JMSJCA_URL", "env:BROKER")
+    monkeypatch.setenv("PASSWORD", secret)
+    (tmp_path / "letters").touch()
+    (tmp_path / "secret_shop.py").write_text(SHOP)
+    try:
+        run(COMMANDS[command])
+    finally:
+        sys.modules.pop("secret_shop", None)
+    written = capfd.readouterr()
+    assert written.out + written.err
+    for form in (secret, quote(secret, safe="")):
+        assert_unseen(form, written.out, written.err)
