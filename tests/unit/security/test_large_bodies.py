@@ -1,6 +1,7 @@
-"""A body of 100 MB is not decoded or copied to show its message: in `repr`, records, dead letters, views and forms."""
+"""A body of 100 MB, or one that would grow, is not decoded or copied to show its message: in texts, views and forms."""
 
 import logging
+import pickle
 import tracemalloc
 
 import pytest
@@ -16,12 +17,31 @@ from tests.unit.security.test_hostile_messages import LIMIT, fields_of, listen
 
 LARGE = 100_000_000
 MEBIBYTE = 1024 * 1024
+
+
+def doubled(times):
+    """Return a list whose text has 2 to the power of ``times`` words."""
+    found = ["word"]
+    for _ in range(times):
+        found = [found, found]
+    return found
+
+
+def cycle():
+    """Return a mapping that holds itself."""
+    found = {}
+    found["itself"] = found
+    return found
+
+
 MAKERS = {
     "text": lambda: TextMessage("x" * LARGE),
     "bytes": lambda: BytesMessage(bytes(LARGE)),
     "map": lambda: MapMessage({"text": "x" * LARGE, "bytes": bytes(LARGE)}),
     "stream": lambda: StreamMessage(["x" * LARGE, bytes(LARGE)]),
     "object": lambda: ObjectMessage.from_pickled(bytes(LARGE)),
+    "bomb": lambda: ObjectMessage.from_pickled(pickle.dumps(doubled(24))),  # 192 bytes
+    "cycle": lambda: ObjectMessage(cycle()),
 }
 SHOWN = {
     "repr": repr,
