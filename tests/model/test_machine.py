@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-STEPS = 50_000
+STEPS = 20_000
 SELDOM = ("commit", "rollback", "crash", "receive", "give_back", "purge")
 
 

@@ -9,7 +9,7 @@ from tests.torture import connector_points
 from tests.torture.connector_points import MODES
 from tests.torture.strace import StraceMissing, find_strace
 
-POINTS_OF_A_MODE = 5
+POINTS_OF_A_MODE = 3
 JOBS = 2
 SHOWN = 10  # of what is wrong
 

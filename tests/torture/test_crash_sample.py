@@ -7,7 +7,7 @@ import pytest
 from tests.torture import crash_points, group_points, power_loss
 from tests.torture.strace import StraceMissing, find_strace
 
-KILLED, FAILED, IMAGES = 160, 80, 200
+KILLED, FAILED, IMAGES = 100, 50, 120
 JOBS = 2
 SHOWN = 10  # of what is wrong
 
