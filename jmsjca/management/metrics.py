@@ -267,6 +267,7 @@ def _activation_families(families: Any, adapters: Sequence["ResourceAdapter"]) -
     limit = gauge("jmsjca_handlers_limit", "Handlers that may be active.", labels=_LISTENER)
     text = "Units with an active handler, or that wait for acknowledgement or the end of a delay."
     in_flight = gauge("jmsjca_units_in_flight", text, labels=_LISTENER)
+    received = counter("jmsjca_messages_received", "Messages that were delivered, moved or deleted.", labels=_LISTENER)
     redelivered = counter("jmsjca_messages_redelivered", "Redeliveries of messages.", labels=_LISTENER)
     settled = counter("jmsjca_messages_settled", "Messages of settled units.", labels=[*_LISTENER, "outcome"])
     for activation in (each for adapter in adapters for each in adapter.activations):
@@ -275,10 +276,11 @@ def _activation_families(families: Any, adapters: Sequence["ResourceAdapter"]) -
         active.add_metric(name, stats.n_active_endpoints)
         limit.add_metric(name, max(stats.n_configured_endpoints, 0))
         in_flight.add_metric(name, activation.units_in_flight)
+        received.add_metric(name, stats.n_delivered_messages + stats.n_bypassed_messages)
         redelivered.add_metric(name, stats.n_redeliveries)
         for outcome, messages in stats.settled_messages.items():
             settled.add_metric([*name, outcome.name.lower()], messages)
-    yield from (up, active, limit, in_flight, redelivered, settled, _pool_gauge(families, adapters))
+    yield from (up, active, limit, in_flight, received, redelivered, settled, _pool_gauge(families, adapters))
 
 
 def _pool_gauge(families: Any, adapters: Sequence["ResourceAdapter"]) -> Any:

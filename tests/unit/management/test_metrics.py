@@ -48,7 +48,7 @@ def test_the_figures_of_a_listener(measured, value, recorder, mode):
     measured.start(wait=PATIENCE)
     send(measured, "a")
     until(lambda: recorder.outcomes.qsize() == 2)  # rolled back, then committed
-    assert value("jmsjca_messages_redelivered_total") == 1
+    assert (value("jmsjca_messages_received_total"), value("jmsjca_messages_redelivered_total")) == (2, 1)
     assert value("jmsjca_handler_failures_total") == 1
     assert value("jmsjca_messages_settled_total", outcome="committed") == 1
     assert value("jmsjca_messages_settled_total", outcome="rolled_back") == 1
@@ -66,6 +66,7 @@ def test_moved_and_deleted_messages(measured, value, recorder):
     measured.start(wait=PATIENCE)
     send(measured, "a", "b")
     until(lambda: value("jmsjca_messages_dead_lettered_total", action="moved") == 2)
+    assert value("jmsjca_messages_received_total") == 2
     assert value("jmsjca_messages_dead_lettered_total", action="deleted") == 0
 
 
