@@ -131,6 +131,23 @@ def test_status_and_operations(adapter, bean):
     until(lambda: found.get_attribute("NConfiguredEndpoints") == 7)
 
 
+def test_a_delivery_that_a_message_stopped_is_resumed_by_the_bean(adapter, bean):
+    seen = []
+
+    def stop(message: Message) -> None:
+        seen.append(message.body)
+        if message.body == "a":
+            message.stop_message_delivery("closed for today")
+
+    found = bean(stop, concurrency_mode="serial")
+    adapter.start(wait=PATIENCE)
+    send(adapter, "a", "b", to="orders")
+    until(lambda: found.invoke("getStatus") == "Down")
+    assert seen == ["a"]
+    found.invoke("start")
+    until(lambda: seen == ["a", "b"])
+
+
 def test_the_specification_and_its_properties(server, adapter, bean):
     found = bean(
         destination_type="topic",
