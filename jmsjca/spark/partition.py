@@ -343,10 +343,9 @@ class PartitionReader:
         except JMSError as error:
             lease.drop()
             logger.warning(
-                "Epoch %d, partition %d: the settlement of %d messages is in doubt. Redelivered ones are recognised by"
-                " their keys: %s",
-                *self._part[:2],
-                len(received),
+                "Epoch %d, partition %d: the settlement of %d messages is in doubt. Redelivered ones %s: %s",
+                *(*self._part[:2], len(received)),
+                "are rows again" if self._staging.at_least_once else "are recognised by their keys",
                 error,
             )
             return  # not confirmed: the messages remain in doubt

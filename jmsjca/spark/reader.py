@@ -229,9 +229,10 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._backoff.record_epoch(sum(part.received for part in counts))
         self._progress.record_epoch(counts)
         if self._available_now is not None:
-            # With at-least-once a message that was not settled is redelivered, and counted then.
-            settled = staging.counts_of(start.epoch, settled=True) if staging.at_least_once else counts
-            self._available_now.record_epoch(settled)
+            if staging.at_least_once and self._available_now.is_counted:
+                # A message that was not settled is redelivered, and counted then.
+                counts = staging.counts_of(start.epoch, settled=True)
+            self._available_now.record_epoch(counts)
 
     def _is_idle(self) -> bool:
         """Return True if no epoch must begin now: the limit is reached, or the last epoch was empty."""
