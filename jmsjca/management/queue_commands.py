@@ -38,7 +38,7 @@ from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.redelivery.policy import RedeliveryPolicy
 from jmsjca.selectors import Selector
 
-__all__ = ["queue_app", "selector_app"]
+__all__ = ["queue_app", "rate_row", "selector_app"]
 
 queue_app = typer.Typer(rich_markup_mode=None)
 selector_app = typer.Typer(rich_markup_mode=None, help="Check selectors.")
@@ -61,7 +61,7 @@ def queues(
     if rates is None:
         print_rows(map(_destination_row, insight.destinations()), as_json=json)
     else:
-        print_rows(map(_rate_row, insight.destination_rates(rates)), as_json=json)
+        print_rows(map(rate_row, insight.destination_rates(rates)), as_json=json)
 
 
 @queue_app.command()
@@ -267,7 +267,8 @@ def _destination_row(info: DestinationInfo) -> dict[str, object]:
     }
 
 
-def _rate_row(info: DestinationInfo) -> dict[str, object]:
+def rate_row(info: DestinationInfo) -> dict[str, object]:
+    """Return the row of a destination with its measured rates."""
     added, settled = info.added_per_second, info.settled_per_second
     return {
         **_destination_row(info),

@@ -10,10 +10,13 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from jmsjca.errors import InvalidArgumentError
 from jmsjca.management.adapter_check import check_rows
 from jmsjca.management.asyncapi import as_yaml, document
 from jmsjca.management.health import Report, read_health_file
-from jmsjca.management.presentation import JsonOption, print_json, print_rows
+from jmsjca.management.insight import Insight
+from jmsjca.management.presentation import JsonOption, broker_url, print_json, print_rows
+from jmsjca.management.queue_commands import rate_row
 from jmsjca.management.worker import Supervisor, WorkerSettings, account_of, load_adapter, serve_adapter
 
 __all__ = ["activity_rows", "worker_app"]
@@ -77,16 +80,19 @@ def _tell(event: str, fields: Mapping[str, object]) -> None:
 @worker_app.command()
 def top(
     files: Annotated[
-        list[Path], typer.Option("--file", "-f", help="A health file that a worker writes; may be repeated.")
-    ],
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two lines of a listener.")] = 2.0,
+        list[Path] | None, typer.Option("--file", "-f", help="A health file that a worker writes; may be repeated.")
+    ] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", help="The connection URL of a broker, or env:NAME: shows its queues instead.")
+    ] = None,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two tables.")] = 2.0,
     count: Annotated[int | None, typer.Option(min=1, help="The number of tables; without it, until Ctrl+C.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the listeners of workers again and again: their status, active handlers, and messages per second."""
-    before: dict[tuple[object, str], tuple[float, float]] = {}
-    for number in itertools.count(1):
-        rows = list(activity_rows([read_health_file(path) for path in files], before))
+    """Show listeners of workers, or queues of a broker, again and again, with their messages per second."""
+    if bool(files) is bool(url):
+        raise InvalidArgumentError("Name health files of workers (--file), or a broker (--url).")
+    for number, rows in enumerate(_queue_tables(url, interval) if url else _listener_tables(files or [], interval), 1):
         if json:
             print_json(rows, lines=True)
         else:
@@ -95,7 +101,22 @@ def top(
             print_rows(rows, as_json=False)
         if number == count:
             return
-        time.sleep(interval)
+
+
+def _listener_tables(files: Sequence[Path], interval: float) -> Iterator[list[dict[str, object]]]:
+    before: dict[tuple[object, str], tuple[float, float]] = {}
+    for pause in itertools.chain([0.0], itertools.repeat(interval)):
+        time.sleep(pause)
+        yield list(activity_rows([read_health_file(path) for path in files], before))
+
+
+def _queue_tables(url: str, interval: float) -> Iterator[list[dict[str, object]]]:
+    """Yield the queues of a broker, those with the most messages per second first."""
+    insight = Insight(broker_url(url))
+    while True:
+        queues = [each for each in insight.destination_rates(interval) if each.depth is not None]
+        queues.sort(key=lambda each: -(each.added_per_second or 0) - (each.settled_per_second or 0))
+        yield list(map(rate_row, queues))
 
 
 def activity_rows(

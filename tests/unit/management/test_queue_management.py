@@ -72,6 +72,24 @@ def test_the_command_line_shows_rates(url, read):  # noqa: F811
     assert (found["name"], found["added_per_second"], found["settled_per_second"]) == ("orders", 0.0, 0.0)
 
 
+def test_top_shows_the_busiest_queue_first(url, call, monkeypatch):  # noqa: F811
+    send(url, TextMessage("x"), to="a.quiet.one")
+    measure = Insight.destination_rates
+
+    def work(_):
+        send(url, *(TextMessage("x") for _ in range(5)), to="orders")
+        assert len(drain(url, "orders")) == 5
+
+    monkeypatch.setattr(Insight, "destination_rates", lambda self, interval: measure(self, interval, pause=work))
+    send(url, TextMessage("x"), to="orders")
+    assert len(drain(url, "orders")) == 1
+    status, output, _ = call("top", "--url", url, "--count", "2", "--json")
+    rows = [row for line in output.splitlines() for row in json.loads(line)]
+    assert (status, [row["name"] for row in rows]) == (0, ["orders", "a.quiet.one"] * 2)
+    assert all(row["added_per_second"] == row["settled_per_second"] > 0 for row in rows[::2])
+    assert call("top", "--url", url, "--file", "health.json")[0] == call("top")[0] == 2
+
+
 def test_rates_need_a_broker_that_counts(url, monkeypatch):  # noqa: F811
     make = EmbeddedConnection.__init__
 
@@ -243,7 +261,7 @@ def test_a_wrong_line_stops_the_import_before_it_begins(url, call, tmp_path, lin
     file = tmp_path / "letters.jsonl"
     file.write_text(f"{GOOD}\n\n{line}\n")
     status, output, errors = call("dlq", "import", "orders", str(file))
-    assert (status, output) == (1, "")
+    assert (status, output) == (2, "")
     assert "Line 3 holds no message" in errors
     assert errors.count("\n") == 1
     assert bodies(url, "orders") == []

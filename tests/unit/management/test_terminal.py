@@ -146,6 +146,7 @@ SHOWN = {
     "check": ["check", "terminal_shop:adapter"],
     "status": ["status", "--file", "health.json"],
     "top": ["top", "--file", "health.json", "--count", "1"],
+    "top of queues": ["top", "--url", "env:JMSJCA_URL", "--count", "1", "--interval", "0.1"],
     "letters": ["dlq", "list", "dlq.orders"],
     "letter": ["dlq", "show", "dlq.orders", "$letter"],
     "replay": ["dlq", "replay", "dlq.orders"],
