@@ -272,7 +272,7 @@ class _Child:
         command += ["--interval", str(settings.interval)]
         command += [] if settings.timeout is None else ["--timeout", str(settings.timeout)]
         # In a session of its own: a Ctrl+C at the terminal reaches the supervisor only, which passes it on once.
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603  # ourselves
         self.pid = self._process.pid
         self._started_at = monotonic()
         self._ended_at: float | None = None

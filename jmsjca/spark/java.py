@@ -47,7 +47,7 @@ def _release(home: Path) -> int:
     # Spark starts Java with this module, which a reduced runtime lacks.
     command = [str(home / "bin" / "java"), "--add-modules", "jdk.incubator.vector", "-version"]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603  # of JAVA_HOME
     except (OSError, subprocess.SubprocessError):
         return 0
     version = re.search(r'version "(\d+)', result.stderr)

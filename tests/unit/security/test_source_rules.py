@@ -1,6 +1,8 @@
 """Rules of the source that a linter does not have: code that would decide about security, or could run foreign code."""
 
 import ast
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,19 @@ def calls(*names):
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", None)
         if name in names:
             yield file, node
+
+
+def test_the_rules_of_bandit_hold_with_few_exceptions():
+    """They are the rules S of ruff, which `make lint` checks; each exception has its reason beside it."""
+    lint = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["lint"]
+    assert "ALL" in lint["select"]
+    assert not [rule for rule in lint["ignore"] if re.fullmatch(r"S\d*", rule)]
+    ignored = {path: rules for path, rules in lint["per-file-ignores"].items() if path.startswith("jmsjca")}
+    assert {rule for rules in ignored.values() for rule in rules if re.fullmatch(r"S\d*", rule)} == {"S101"}
+    for path in ROOT.rglob("*.py"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if found := re.search(r"# noqa: [A-Z\d, ]*\bS\d{3}\b[A-Z\d, ]*(.*)$", line):
+                assert found[1].strip().startswith("# "), f"{path}: {line.strip()}"
 
 
 def test_only_one_module_loads_pickles():
