@@ -9,7 +9,16 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidArgumentError, NotSupportedError
 from jmsjca.outbound.connection import Connection
 
-__all__ = ["DestinationInfo", "check_interval", "describe", "in_order", "measure_rates", "require_admin"]
+__all__ = [
+    "DestinationInfo",
+    "check_interval",
+    "describe",
+    "destination_row",
+    "in_order",
+    "measure_rates",
+    "rate_row",
+    "require_admin",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +107,26 @@ def require_admin(connection: Connection, capability: str) -> spi.Admin:
     if admin is None:
         raise NotSupportedError(f"This broker lacks the capability {capability} over this protocol; name the queue.")
     return admin
+
+
+def destination_row(info: DestinationInfo) -> dict[str, object]:
+    """Return the row of a destination in a table."""
+    depth = info.depth
+    return {
+        "kind": info.destination.kind,
+        "name": info.destination.name,
+        "ready": depth and depth.ready,
+        "held": depth and depth.held,
+        "scheduled": depth and depth.scheduled,
+        "consumers": info.activity and info.activity.consumers,
+    }
+
+
+def rate_row(info: DestinationInfo) -> dict[str, object]:
+    """Return the row of a destination with its measured rates, too."""
+    added, settled = info.added_per_second, info.settled_per_second
+    return {
+        **destination_row(info),
+        "added_per_second": None if added is None else round(added, 1),
+        "settled_per_second": None if settled is None else round(settled, 1),
+    }

@@ -14,8 +14,9 @@ from jmsjca.management.dead_letter_commands import (
     find_message,
     print_changes,
 )
+from jmsjca.management.destination_info import destination_row, rate_row
 from jmsjca.management.doctor import diagnose
-from jmsjca.management.insight import DestinationInfo, Insight
+from jmsjca.management.insight import Insight
 from jmsjca.management.message_changes import parse_property
 from jmsjca.management.message_view import MessageView
 from jmsjca.management.prefetch_memory import prefetch_rows
@@ -38,7 +39,7 @@ from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.redelivery.policy import RedeliveryPolicy
 from jmsjca.selectors import Selector
 
-__all__ = ["queue_app", "rate_row", "selector_app"]
+__all__ = ["queue_app", "selector_app"]
 
 queue_app = typer.Typer(rich_markup_mode=None)
 selector_app = typer.Typer(rich_markup_mode=None, help="Check selectors.")
@@ -59,7 +60,7 @@ def queues(
     """List queues with their depths and consumers, and topics."""
     insight = Insight(broker_url(url))
     if rates is None:
-        print_rows(map(_destination_row, insight.destinations()), as_json=json)
+        print_rows(map(destination_row, insight.destinations()), as_json=json)
     else:
         print_rows(map(rate_row, insight.destination_rates(rates)), as_json=json)
 
@@ -253,28 +254,6 @@ def check_selector(
     matches = Selector.parse(selector).matches(TextMessage("", properties=dict(map(_typed_pair, properties or []))))
     print_rows([{"selector": selector, "matches": matches}], as_json=json)
     return int(not matches)
-
-
-def _destination_row(info: DestinationInfo) -> dict[str, object]:
-    depth = info.depth
-    return {
-        "kind": info.destination.kind,
-        "name": info.destination.name,
-        "ready": depth and depth.ready,
-        "held": depth and depth.held,
-        "scheduled": depth and depth.scheduled,
-        "consumers": info.activity and info.activity.consumers,
-    }
-
-
-def rate_row(info: DestinationInfo) -> dict[str, object]:
-    """Return the row of a destination with its measured rates."""
-    added, settled = info.added_per_second, info.settled_per_second
-    return {
-        **_destination_row(info),
-        "added_per_second": None if added is None else round(added, 1),
-        "settled_per_second": None if settled is None else round(settled, 1),
-    }
 
 
 def _typed_pair(text: str) -> tuple[str, object]:

@@ -13,10 +13,10 @@ import typer
 from jmsjca.errors import InvalidArgumentError
 from jmsjca.management.adapter_check import check_rows
 from jmsjca.management.asyncapi import as_yaml, document
+from jmsjca.management.destination_info import rate_row
 from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.insight import Insight
 from jmsjca.management.presentation import JsonOption, broker_url, print_json, print_rows
-from jmsjca.management.queue_commands import rate_row
 from jmsjca.management.worker import Supervisor, WorkerSettings, account_of, load_adapter, serve_adapter
 
 __all__ = ["activity_rows", "worker_app"]

@@ -79,8 +79,8 @@ GAPS = (
     ),
     CapabilityGap(
         "counts_traffic",
-        "GET /queues/NAME -> message_count and consumer_count, and no counter of what came and went. Over HTTP, message_stats "
-        "counts nothing that AMQP 1.0 clients send or receive.",
+        "GET /queues/NAME -> message_count and consumer_count, and no counter of what came and went. Over HTTP, "
+        "message_stats counts nothing that AMQP 1.0 clients send or receive.",
         "rabbit_amqp_management, encode_queue (4.0)",
     ),
     *protocol_gaps(
