@@ -1,7 +1,9 @@
 """The command line: ``jmsjca`` and ``python -m jmsjca``. Each error is one line with a remedy."""
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from jmsjca.errors import (
@@ -41,10 +43,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _call(typer, list(sys.argv[1:] if arguments is None else arguments) or ["--help"])
     except usage_error as error:
         return _complain(_explain(error), _USAGE)
-    except _USAGE_ERRORS as error:
-        return _complain(str(error), _USAGE)
     except JMSError as error:
-        return _complain(str(error), _FAILURE)
+        return _complain(str(error), _USAGE if isinstance(error, _USAGE_ERRORS) else _FAILURE)
+    except OSError as error:
+        _discard_output()
+        return _complain(f"{error}: check the file or the disk that the output goes to.", _FAILURE)
     except (KeyboardInterrupt, typer.Abort):
         return _complain("stopped", _FAILURE)
 
@@ -64,6 +67,12 @@ def _explain(error: Any) -> str:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "jmsjca"
     return f"{' '.join(error.format_message().split())} Try '{path} --help'."
+
+
+def _discard_output() -> None:
+    """Let the end of the process write nothing more, which would fail again."""
+    with suppress(OSError, ValueError):  # the output is no file, or closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(text: str, status: int) -> int:

@@ -1,6 +1,9 @@
 """The commands for queues and dead letters, as a person on call calls them."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -156,6 +159,18 @@ def test_a_mistake_is_one_line_with_a_remedy(call, arguments, status, text):
     assert (found, output) == (status, "")
     assert text in errors
     assert errors.count("\n") == 1
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has a disk that is always full")
+def test_an_output_that_cannot_be_written_is_one_line():
+    with FULL.open("w") as full:
+        command = [sys.executable, "-m", "jmsjca", "explain", "3:25"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "No space left on device" in done.stderr
 
 
 def test_the_url_is_read_from_a_variable(url, monkeypatch, read):
