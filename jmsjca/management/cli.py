@@ -70,7 +70,7 @@ def _explain(error: Any) -> str:
 
 
 def _discard_output() -> None:
-    """Let the end of the process write nothing more, which would fail again."""
+    """Write to the null device from now on: the end of the process writes what is left, and would fail again."""
     with suppress(OSError, ValueError):  # the output is no file, or closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

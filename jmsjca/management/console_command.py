@@ -62,6 +62,8 @@ def _listening(port: int) -> socket.socket:
 def _server(application: object) -> "uvicorn.Server":
     try:
         import uvicorn  # noqa: PLC0415  # an extra
+
+        from jmsjca.management.console.connections import PunctualProtocol  # noqa: PLC0415
     except ImportError as error:
         raise ProviderNotInstalledError('The console needs uvicorn: pip install "jmsjca[console]"') from error
     config = uvicorn.Config(
@@ -72,7 +74,7 @@ def _server(application: object) -> "uvicorn.Server":
         proxy_headers=False,
         lifespan="off",
         ws="none",
-        http="h11",
+        http=PunctualProtocol,
         h11_max_incomplete_event_size=_MAX_HEAD,
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=5,

@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
-from jmsjca.management.console import Console, access
+from jmsjca.management.console import Console, access, connections
 from jmsjca.management.console_command import _MAX_HEAD, _server
+from tests.unit.inbound.deliveries import until
 from tests.unit.management.test_dead_letters import drain, letter, send
 
 PATIENCE = 60
@@ -22,19 +23,25 @@ END = b"Connection: close\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
-def port(tmp_path_factory):
+def server(tmp_path_factory):
     url = f"embedded://{tmp_path_factory.mktemp('wire')}/broker.db"
     send(url, letter(SECRET), to="dlq.orders")
     server = _server(Console(url, token=TOKEN, writable=True))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
+        server.port = listener.getsockname()[1]
         try:
-            yield listener.getsockname()[1]
+            yield server
         finally:
             server.should_exit = True
             thread.join()
     assert [each.body for each in drain(url, "dlq.orders")] == [SECRET]
+
+
+@pytest.fixture
+def port(server):
+    return server.port
 
 
 def exchange(port, *sent):
@@ -99,6 +106,26 @@ def test_a_form_that_does_not_end_is_refused(port, monkeypatch, body):
     monkeypatch.setattr(access, "_FORM_SECONDS", 0.05)
     answer = exchange(port, DROP + LOGIN + FORM + b"Transfer-Encoding: chunked\r\n" + END + body)
     assert answer.startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("sent", [b"", PAGE + LOGIN + b"X: "], ids=["silent", "slow"])
+def test_a_connection_without_a_whole_request_is_closed(port, monkeypatch, sent):
+    monkeypatch.setattr(connections, "_REQUEST_SECONDS", 0.05)
+    assert exchange(port, sent) == b""
+
+
+def test_a_connection_is_closed_in_the_middle_of_its_second_request_only(server):
+    with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as client:
+        client.sendall(PAGE + LOGIN + b"\r\n")
+        received = b""
+        while SHOWN not in received:
+            received += client.recv(65_536)
+        [protocol] = server.server_state.connections
+        until(lambda: protocol.cycle.response_complete)
+        client.sendall(PAGE)
+        for before in (None, protocol.cycle):  # a first look sees that there was a request, a second one no other
+            protocol.loop.call_soon_threadsafe(protocol._look, before)
+        assert read(client) == b""
 
 
 def test_an_answer_is_not_divided_by_a_name(port):

@@ -71,6 +71,7 @@ def test_requests_to_the_console():
         ("messages.json_text", ["_MAX_DEPTH"]),
         ("management.health", ["_MAX_CONNECTIONS", "_MAX_SECONDS"]),
         ("management.console_command", ["_MAX_CONNECTIONS", "_MAX_HEAD"]),
+        ("management.console.connections", ["_REQUEST_SECONDS"]),
         ("management.mcp_server", ["_MAX_PAGE_SIZE", "_MAX_PLAN", "_MAX_TEXT"]),
     ],
 )
