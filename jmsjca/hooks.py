@@ -113,16 +113,16 @@ class Hooks:
         """
         self.around_send(message, destination, call_next)
 
-    def around_commit(self, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
+    def around_commit(self, sends: Sequence[tuple[Message, Destination]], call_next: Callable[[], None]) -> None:
         """Run code around a commit that sends messages: of a transacted session, or of a listener's unit.
 
         An exception that the hook raises itself is logged, and changes nothing: the unit is committed in any case.
 
         Args:
-            messages: The messages that the application has sent in the transaction, each with its destination.
+            sends: The messages that the application has sent in the transaction, with their destinations.
             call_next: Commits (or calls the next hook), and raises its error.
         """
-        del messages
+        del sends
         call_next()
 
     def received(
@@ -292,9 +292,9 @@ class HookChain:
         arounds = [partial(hook.around_settlement, endpoint, messages) for hook in self._settling]
         _run_once(arounds, act, f"the settlement of {endpoint}")
 
-    def commit(self, messages: Sequence[Message], act: Callable[[], None]) -> None:
+    def commit(self, sends: Sequence[tuple[Message, Destination]], act: Callable[[], None]) -> None:
         """Commit what was sent, inside all hooks that have code around commits. The commit is made exactly once."""
-        _run_once([partial(hook.around_commit, messages) for hook in self._committing], act, "a commit")
+        _run_once([partial(hook.around_commit, sends) for hook in self._committing], act, "a commit")
 
     def wrap_send(self, send: Send, transaction: "_Transaction | None" = None) -> Send:
         """Wrap ``send`` in all hooks. Returns ``send`` itself without hooks: no overhead.
@@ -314,7 +314,7 @@ class HookChain:
         def send_and_note(message: Message, to: Destination) -> None:
             """Add the message to the transaction, and record it for its commit."""
             send(message, to)
-            transaction.note(message, self.commit)
+            transaction.note(message, to, self.commit)
 
         deferred: Send = send_and_note
         for hook in reversed(self._hooks):
@@ -388,6 +388,9 @@ def _decoded(deliveries: Sequence[_Decodable]) -> list[Message]:
     return found
 
 
+_AroundCommit = Callable[[Sequence[tuple[Message, Destination]], Callable[[], None]], None]
+
+
 class _Transaction(Protocol):
     """The transaction of a session, as this module uses it."""
 
@@ -396,8 +399,8 @@ class _Transaction(Protocol):
         """True if a send now only adds the message to a unit."""
         ...
 
-    def note(self, message: Message, around: Callable[[Sequence[Message], Callable[[], None]], None]) -> None:
-        """Record a sent message; ``around`` is called with all of them, and with the commit that sends them."""
+    def note(self, message: Message, to: Destination, around: "_AroundCommit") -> None:
+        """Record a send; ``around`` is called with all of them, and with the commit that carries them out."""
         ...
 
 

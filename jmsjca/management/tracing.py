@@ -76,9 +76,9 @@ class Tracing(Hooks):
             self._inject(message)
             call_next()
 
-    def around_commit(self, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
+    def around_commit(self, sends: Sequence[tuple[Message, Destination]], call_next: Callable[[], None]) -> None:
         """Create a span "send" for the messages of a transaction, linked to the contexts that they carry."""
-        destinations = Counter(map(_destination_of, messages))
+        messages, destinations = [message for message, _ in sends], Counter(to for _, to in sends)
         attributes = self._attributes("send", next(iter(destinations)) if len(destinations) == 1 else None)
         details = _of_messages(attributes, messages)
         links = self._links([self._extract(message) for message in messages])

@@ -39,13 +39,13 @@ class ManagedMode(SessionMode):
         """True in the caller's transaction, which the session joins, and for a transacted session outside of one."""
         return self._unit() is not None or self._outside.defers_sends
 
-    def note(self, message: Message, around: AroundCommit) -> None:
+    def note(self, message: Message, to: Destination, around: AroundCommit) -> None:
         """Record a sent message for hooks, in the caller's transaction or in that of the other mode."""
         unit = self._unit()
         if unit is None:
-            self._outside.note(message, around)
+            self._outside.note(message, to, around)
         else:
-            unit.get_or_begin().note(message, around)
+            unit.get_or_begin().note(message, to, around)
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Return the message of a delivery, which belongs to the caller's transaction, if any."""

@@ -60,7 +60,7 @@ class SessionMode(ABC):
         """True if a send now only adds the message to a unit: its commit sends it."""
         return self.transacted
 
-    def note(self, message: Message, around: AroundCommit) -> None:  # noqa: B027  # others send at once
+    def note(self, message: Message, to: Destination, around: AroundCommit) -> None:  # noqa: B027  # others send at once
         """Record a sent message for hooks, where sends are deferred; see `UnitOfWork.note`."""
 
     def send(self, message: Message, to: Destination) -> None:
@@ -146,9 +146,9 @@ class SessionTransacted(SessionMode):
         self._current = CurrentUnit(partial(UnitOfWork.begin, connection, self.lock))
         self._uncommitted_sends = 0
 
-    def note(self, message: Message, around: AroundCommit) -> None:
+    def note(self, message: Message, to: Destination, around: AroundCommit) -> None:
         """Record a sent message of the transaction for hooks."""
-        self._current.get_or_begin().note(message, around)
+        self._current.get_or_begin().note(message, to, around)
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
         """Return the message; its delivery belongs to the transaction."""
@@ -227,9 +227,9 @@ class ListenerTransaction(SessionMode):
         super().__init__(connection)
         self._unit = unit
 
-    def note(self, message: Message, around: AroundCommit) -> None:
+    def note(self, message: Message, to: Destination, around: AroundCommit) -> None:
         """Record a message that the handler has sent for hooks."""
-        self._unit.note(message, around)
+        self._unit.note(message, to, around)
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> NoReturn:
         """Raise an error: only the listener receives."""

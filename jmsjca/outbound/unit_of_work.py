@@ -15,8 +15,8 @@ from jmsjca.outbound.session_lock import SessionLock
 
 __all__ = ["AroundCommit", "CurrentUnit", "Enlistment", "JoinedUnit", "PrefetchOwner", "TransactionBlock", "UnitOfWork"]
 
-AroundCommit = Callable[[Sequence[Message], Callable[[], None]], None]
-"""Runs code around a commit: it is called with the messages that the commit sends, and with the commit."""
+AroundCommit = Callable[[Sequence[tuple[Message, Destination]], Callable[[], None]], None]
+"""Runs code around a commit: it is called with what the commit sends, with the destinations, and with the commit."""
 
 
 class UnitOfWork:
@@ -43,7 +43,7 @@ class UnitOfWork:
         self._lock = lock
         self._ending = Lock()  # a settlement created while the unit ends must not miss the outcome
         self._settlement: Settlement | None = None
-        self._noted: tuple[AroundCommit, list[Message]] | None = None  # few units note anything
+        self._noted: tuple[AroundCommit, list[tuple[Message, Destination]]] | None = None  # few units note anything
         self.unit = unit
         self.outcome: Outcome | None = None
         self.sends = 0
@@ -84,16 +84,17 @@ class UnitOfWork:
             )
         self.unit.send(message, to)
 
-    def note(self, message: Message, around: AroundCommit) -> None:
+    def note(self, message: Message, to: Destination, around: AroundCommit) -> None:
         """Record a message that the commit sends, for hooks.
 
         Args:
             message: The message.
+            to: Its destination.
             around: Called by `commit`, with all recorded messages and a function that commits.
         """
         if self._noted is None:
             self._noted = around, []
-        self._noted[1].append(message)
+        self._noted[1].append((message, to))
 
     def take(self, delivery: spi.Delivery, bound_to: DeliveryContext | None = None) -> Message:
         """Add a delivery to this unit, bind its message to the unit and return the message.
@@ -122,8 +123,8 @@ class UnitOfWork:
             ConnectionLostError: The connection was lost before; nothing was committed.
         """
         if self._noted is not None:
-            (around, messages), self._noted = self._noted, None
-            around(messages, partial(self.commit, confirmed=confirmed))
+            (around, sends), self._noted = self._noted, None
+            around(sends, partial(self.commit, confirmed=confirmed))
             return
         try:
             self.unit.commit(confirmed=confirmed)

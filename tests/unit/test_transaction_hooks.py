@@ -41,8 +41,8 @@ class Noting(Hooks):
         self.notes.append(f"send {message.body} to {destination}")
         call_next()
 
-    def around_commit(self, messages, call_next):
-        sent = " ".join(f"{message.body} to {message.destination}" for message in messages)
+    def around_commit(self, sends, call_next):
+        sent = " ".join(f"{message.body} to {to}" for message, to in sends)
         self.notes.append(f"commit {sent}")
         call_next()
         self.notes.append("committed")
@@ -79,6 +79,15 @@ def test_messages_of_a_transaction_are_created_and_sent_by_its_commit(connection
         session.commit()
     assert noting.notes[4:] == ["create c to queue:q", "commit c to queue:q", "committed"]
     assert shown(connection) == ["a", "b", "c"]
+
+
+def test_a_message_that_is_sent_twice_has_both_destinations(connection, noting):
+    with connection.create_session(transacted=True) as session:
+        message = TextMessage("a")
+        for name in ("q", "p"):
+            session.create_producer(Queue(name)).send(message)
+        session.commit()
+    assert noting.notes[2:] == ["commit a to queue:q a to queue:p", "committed"]
 
 
 def test_a_rollback_commits_nothing(connection, noting):
@@ -155,7 +164,7 @@ class Wrong(Hooks):
     def __init__(self, before=None, after=None, calls=1):
         self.before, self.after, self.calls = before, after, calls
 
-    def around_commit(self, messages, call_next):
+    def around_commit(self, sends, call_next):
         if self.before:
             raise self.before
         for _ in range(self.calls):
@@ -176,7 +185,7 @@ def test_a_hook_around_a_commit_changes_no_commit(jms_broker_url, fault, caplog)
 
 def test_the_error_of_a_commit_stays_the_error():
     class Hides(Hooks):
-        def around_commit(self, messages, call_next):
+        def around_commit(self, sends, call_next):
             with suppress(JMSError):
                 call_next()
 
