@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from jmsjca.management.insight import Insight
 from jmsjca.management.worker import load_adapter
 from jmsjca.transactions import Outbox
 from tests.unit.inbound.deliveries import until
-from tests.unit.management.terminals import Terminal
+from tests.unit.management.terminals import ROOT, Terminal
 from tests.unit.management.test_dead_letters import fail, letter, listen, send
 
 COLUMNS = [80, 200]
@@ -317,14 +318,27 @@ def test_a_pipe_gets_no_bar(capsys, work):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shell_completes_commands(monkeypatch, capsys, shell):
+@pytest.mark.parametrize(("typed", "completed"), [("dlq re", "replay"), ("queues --ra", "--rates")])
+def test_the_shell_completes_commands_and_options(monkeypatch, capsys, shell, typed, completed):
     monkeypatch.setenv("_JMSJCA_COMPLETE", f"complete_{shell}")
-    monkeypatch.setenv("COMP_WORDS", "jmsjca dlq re")
+    monkeypatch.setenv("COMP_WORDS", f"jmsjca {typed}")
     monkeypatch.setenv("COMP_CWORD", "2")
-    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "jmsjca dlq re")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", f"jmsjca {typed}")
     monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
     assert run([]) == 0
-    assert "replay" in capsys.readouterr().out
+    assert completed in capsys.readouterr().out
+
+
+def test_completion_is_installed(monkeypatch, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "jmsjca", "--install-completion", "bash"],
+        env={**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "jmsjca" in (tmp_path / ".bash_completions" / "jmsjca.sh").read_text()
 
 
 def test_the_memory_of_a_listener_is_that_of_its_prefetch(place, capsys):
