@@ -270,6 +270,7 @@ def read_health_file(path: str | Path, now: float | None = None) -> Report:
     try:
         report = cast("dict[str, Any]", json.loads(Path(path).read_bytes()))
         age, interval = (time.time() if now is None else now) - report["written"], report["interval"]
+        report |= {name: report[name] for name in ("status", "ready", "alive")}  # a KeyError without one of them
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
             f"{path} is no health file ({type(error).__name__}): is the worker running with --health-file {path}?"

@@ -153,7 +153,9 @@ def test_one_red_worker_of_several_is_enough(written, capsys):
     assert [each["status"] for each in json.loads(capsys.readouterr().out)] == ["idle", "stuck"]
 
 
-@pytest.mark.parametrize("content", [None, "", "{}", "[]", '{"written": "x", "interval": 1}'])
+@pytest.mark.parametrize(
+    "content", [None, "", "{}", "[]", '{"written": "x", "interval": 1}', '{"written": 9e99, "interval": 1}']
+)
 def test_no_health_file_is_a_mistake(tmp_path, capsys, content):
     path = tmp_path / "none.json"
     if content is not None:
