@@ -34,7 +34,8 @@ def relay(  # noqa: PLR0917  # typer calls it by name
     json: JsonOption = False,
 ) -> None:
     """Send the messages of an outbox until SIGINT or SIGTERM; several relays may share a table."""
-    sender = _relay(broker_url(url), broker_url(database, "--database"), table, batch_size, poll_interval)
+    outbox = _outbox(broker_url(database, "--database"), table)
+    sender = _relay(outbox, broker_url(url), batch_size, poll_interval)
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # an extra, which is installed by now
 
     try:
@@ -49,6 +50,7 @@ def relay(  # noqa: PLR0917  # typer calls it by name
         raise ResourceAllocationError(f"The table {table!r} of the database cannot be used: {reason}") from None
     finally:
         sender.close()
+        outbox.engine.dispose()
     print_rows(
         [{"waiting_before": before, "waiting": stats.depth, "refused": stats.failing, "oldest": stats.oldest}],
         as_json=json,
@@ -71,15 +73,16 @@ def _serve(sender: Any) -> None:
     sender.run()
 
 
-def _relay(url: str, database: str, table: str, batch_size: int, poll_interval: float) -> Any:
-    from jmsjca.transactions import Outbox, Relay  # noqa: PLC0415  # names the extra if it is missing
+def _outbox(database: str, table: str) -> Any:
+    from jmsjca.transactions import Outbox  # noqa: PLC0415  # names the extra if it is missing
 
-    return Relay(
-        Outbox(_metadata(), name=table, engine=_engine(database)),
-        ConnectionFactory(url),
-        batch_size=batch_size,
-        poll_interval=poll_interval,
-    )
+    return Outbox(_metadata(), name=table, engine=_engine(database))
+
+
+def _relay(outbox: Any, url: str, batch_size: int, poll_interval: float) -> Any:
+    from jmsjca.transactions import Relay  # noqa: PLC0415  # an extra
+
+    return Relay(outbox, ConnectionFactory(url), batch_size=batch_size, poll_interval=poll_interval)
 
 
 def _metadata() -> Any:

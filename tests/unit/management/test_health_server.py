@@ -3,6 +3,8 @@
 import http.client
 import math
 import socket
+import time
+from contextlib import closing, suppress
 
 import pytest
 
@@ -32,11 +34,14 @@ def read(client):
 
 
 def is_answered(server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
-    connection.request("GET", "/ready")
-    status = connection.getresponse().status
-    connection.close()
-    return status == 200
+    """Ask until there is a place: the thread of a connection that has ended may not have left its own yet."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+        with suppress(ConnectionError), closing(connection):
+            connection.request("GET", "/ready")
+            return connection.getresponse().status == 200
+    return False
 
 
 def test_slow_clients_are_ended_and_hold_no_place(monkeypatch, capsys, server):

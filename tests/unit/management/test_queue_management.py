@@ -140,7 +140,7 @@ def test_an_edit_of_nothing_is_a_mistake(url, call):  # noqa: F811
     [found] = Insight(url).messages("dlq.orders")
     for command in (["edit"], ["dlq", "edit"]):
         status, _, errors = call(*command, "dlq.orders", found.message_id)
-        assert (status, "nothing to edit: add --body" in errors) == (1, True)
+        assert (status, "nothing to edit: add --body" in errors) == (2, True)
 
 
 def test_messages_are_copied_and_stay(url, read):  # noqa: F811

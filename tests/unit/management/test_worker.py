@@ -177,7 +177,10 @@ def test_the_health_of_all_processes_is_served(url, worker, unused_tcp_port):
         try:
             with urlopen(f"http://127.0.0.1:{unused_tcp_port}/ready") as answer:
                 return json.load(answer)
-        except (HTTPError, OSError):
+        except HTTPError as refused:
+            refused.close()
+            return None
+        except OSError:
             return None
 
     until(ready)

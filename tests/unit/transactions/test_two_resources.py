@@ -69,5 +69,7 @@ def test_a_key_without_the_endpoint_loses_the_row_of_the_second_listener(tmp_pat
         prepare(place)
     for place in places:
         steps_of(place)
-    with places[0].engine().connect() as connection:
+    engine = places[0].engine()
+    with engine.connect() as connection:
         assert connection.scalars(sa.select(ROWS.c.text)).all() == ["a"] * count
+    engine.dispose()
