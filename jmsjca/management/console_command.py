@@ -39,15 +39,14 @@ def console(
     from jmsjca.management.console.application import Console  # noqa: PLC0415  # an extra
 
     application = Console(broker_url(url), token=os.environ.get(_TOKEN_VARIABLE) or None, writable=write)
-    with _listening(port) as listener:
+    with suppress(KeyboardInterrupt), _listening(port) as listener:
         server = _server(application)
         address = f"http://{_HOST}:{listener.getsockname()[1]}/"
         if json:
             print_json({"address": address, "token": application.token, "writable": write}, lines=True)
         else:
             typer.echo(f"{address}?token={application.token}")
-        with suppress(KeyboardInterrupt):
-            server.run(sockets=[listener])
+        server.run(sockets=[listener])
 
 
 def _listening(port: int) -> socket.socket:

@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import sqlalchemy as sa
@@ -231,12 +233,20 @@ def test_the_account_of_a_worker_fits(terminal, options):
     keep("run " + " ".join(options), columns, lines)
 
 
+def await_response(address):
+    connection = HTTPConnection(address, timeout=60)
+    connection.request("GET", "/")
+    connection.getresponse()
+    connection.close()
+
+
 @pytest.mark.usefixtures("place")
 def test_the_address_of_the_console_fits(terminal):
     shell, columns = terminal
     process, shown = shell.start("console", "--port", "0")
     try:
         until(lambda: b"\n" in shown.bytes)
+        await_response(urlsplit(shown.bytes.decode()).netloc)  # it serves, so it handles signals
     finally:
         process.send_signal(signal.SIGINT)
     [line] = shown.lines()
