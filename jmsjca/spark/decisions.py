@@ -15,7 +15,7 @@ left it.
 
 from jmsjca.spark.staging import EpochPartition, Staging
 
-__all__ = ["resolve_duplicates"]
+__all__ = ["count_kept_by_others", "resolve_duplicates"]
 
 
 def resolve_duplicates(staging: Staging, part: EpochPartition, keys: set[str] | None = None) -> set[str]:
@@ -33,6 +33,19 @@ def resolve_duplicates(staging: Staging, part: EpochPartition, keys: set[str] | 
         return set()
     decision = staging.decision(part)
     return staging.record_decision(part, _find_foreign(staging, part, keys)) if decision is None else decision
+
+
+def count_kept_by_others(staging: Staging, epoch: int) -> int:
+    """Return how many messages the partitions of an epoch received that other partitions keep.
+
+    Args:
+        staging: The staged files.
+        epoch: The number of the epoch.
+    """
+    published = staging.published(epoch)
+    if staging.at_least_once or all(published.values()):  # the messages of a confirmed partition are settled
+        return 0
+    return sum(len(staging.decision(part) or ()) for part in published)
 
 
 def _find_foreign(staging: Staging, part: EpochPartition, keys: set[str] | None) -> set[str]:

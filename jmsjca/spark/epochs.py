@@ -134,18 +134,23 @@ class AvailableNowLimit:
         """Return the maximum number of messages of the next epoch."""
         return limit if self._remaining is None else min(limit, max(self._remaining, 1))
 
-    def left_after(self, counts: Sequence[Counts]) -> int:
+    def left_after(self, counts: Sequence[Counts], kept_by_others: int = 0) -> int:
         """Return how many messages are left after an epoch that is not recorded yet; 0 if that is unknown."""
-        return 0 if self._remaining is None else self._remaining - _taken(counts)
+        return 0 if self._remaining is None else self._remaining - _taken(counts) + kept_by_others
 
-    def record_epoch(self, counts: Sequence[Counts]) -> None:
-        """Record the messages of an epoch."""
+    def record_epoch(self, counts: Sequence[Counts], kept_by_others: int = 0) -> None:
+        """Record the messages of an epoch.
+
+        Args:
+            counts: The counts of its partitions.
+            kept_by_others: How many of their messages another partition received, too, and keeps.
+        """
         received = sum(part.received for part in counts)
         self._empty = 0 if received else self._empty + 1
         if self._remaining is None:
             self.reached = self._empty >= _EMPTY_EPOCHS or any(self._is_late(part) for part in counts)
         else:
-            self._remaining -= _taken(counts)
+            self._remaining -= _taken(counts) - kept_by_others
             self.reached = self._remaining <= 0
 
     def _is_late(self, counts: Counts) -> bool:

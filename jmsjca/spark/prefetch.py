@@ -10,6 +10,7 @@ import threading
 
 from jmsjca.log_records import get_logger
 from jmsjca.spark.body_columns import BodyColumns
+from jmsjca.spark.decisions import count_kept_by_others
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.epochs import AvailableNowLimit, Offset, plan_shares
 from jmsjca.spark.options import SparkOptions
@@ -107,7 +108,8 @@ class Prefetch:
         rows = self._options.maxMessagesPerBatch
         if self._available_now is None:
             return rows
-        return min(rows, self._available_now.left_after(self._staging.counts_of(self._current.epoch)))
+        kept_by_others = count_kept_by_others(self._staging, self._current.epoch)
+        return min(rows, self._available_now.left_after(self._staging.counts_of(self._current.epoch), kept_by_others))
 
     def _full_plan(self, rows: int) -> Offset | None:
         depths = self._monitor.depths_or_none() or {}

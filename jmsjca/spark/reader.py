@@ -12,6 +12,7 @@ from jmsjca import spi
 from jmsjca.errors import InvalidOptionError, StoreError
 from jmsjca.log_records import get_logger
 from jmsjca.spark.body_columns import BodyColumns
+from jmsjca.spark.decisions import count_kept_by_others
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, Offset, Progress, plan_shares
 from jmsjca.spark.options import SparkOptions
@@ -232,7 +233,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if staging.at_least_once and self._available_now.is_counted:
                 # A message that was not settled is redelivered, and counted then.
                 counts = staging.counts_of(start.epoch, settled=True)
-            self._available_now.record_epoch(counts)
+            self._available_now.record_epoch(counts, count_kept_by_others(staging, start.epoch))
 
     def _is_idle(self) -> bool:
         """Return True if no epoch must begin now: the limit is reached, or the last epoch was empty."""

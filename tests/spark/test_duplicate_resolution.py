@@ -17,6 +17,7 @@ from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spi import Capabilities
+from tests.spark.driving import Driver
 from tests.spark.step_orders import See, explore
 
 
@@ -175,3 +176,31 @@ def test_every_order_hands_each_message_over_once(held, turns, owners, tmp_path,
     assert visited.ends
     with capsys.disabled():
         print(f"\n{held}, settled by {owners or 'nobody'}: {visited}", end="")
+
+
+def test_available_now_leaves_no_message_for_one_that_two_partitions_received(broker) -> None:
+    """The broker drops the consumer of the first partition, and redelivers its messages to the second one."""
+    broker.send(*"abcdef")
+    made = Driver(broker, maxMessagesPerBatch=4, partitions=2)
+    made.reader.prepareForTriggerAvailableNow()
+    end = made.next()
+    first, second = made.reader.partitions(made.offset, end)
+    made.offset = end
+    rows: list[str] = []
+
+    class Dropped(PartitionReader):
+        def _stage_and_settle(self, lease, consumer, received):
+            consumer.close()
+            rows.extend(texts(made.reader.read(second)))
+            return super()._stage_and_settle(lease, consumer, received)
+
+    rows += texts(Dropped(made.reader._options, first).read())
+    assert sorted(rows) == ["a", "b"]
+    while (batch := made.batch()) is not None:
+        rows += batch
+    assert sorted(rows) == [*"abcdef"]
+    assert broker.depth().total == 0
+
+
+def texts(batches: Iterable[Any]) -> list[str]:
+    return [text for batch in batches for text in batch["text"].to_pylist()]
