@@ -5,18 +5,25 @@ import uuid
 
 import pytest
 from browsing import BrowserMissingError, chromium, running, served
+from console_pages import check_every_page, tab_through_every_page
 from console_walk import (
     Shop,
+    act_on_chosen_letters,
     drop_with_the_keyboard,
     edit_and_replay,
     edit_in_the_queue,
+    edit_with_the_keyboard,
+    measure_rates,
     mend_and_replay,
+    replay_elsewhere_and_drop,
     search_messages,
-    visit_every_page,
+    turn_pages,
 )
 from console_walk import watch_live_numbers as watch
 
 from jmsjca import TextMessage
+
+SIZES = ("narrow", "wide")
 
 
 @pytest.fixture(scope="module")
@@ -45,28 +52,55 @@ def address(shop):
         yield found
 
 
-def test_every_page_is_shown(browser, address):
-    visit_every_page(browser, address, "wide")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_at_each_width_and_is_readable(browser, address, shop, scheme):
+    check_every_page(browser, address, shop, scheme)
+
+
+def test_every_page_is_used_with_the_keyboard(browser, address, shop):
+    tab_through_every_page(browser, address, shop)
 
 
 def test_numbers_and_plots_are_live(browser, address, shop):
     watch(browser, address, shop)
 
 
-def test_a_poison_message_is_found_mended_and_replayed(browser, address, shop):
-    mend_and_replay(browser, address, shop, "narrow")
+@pytest.mark.parametrize("size", SIZES)
+def test_a_poison_message_is_found_mended_and_replayed(browser, address, shop, size):
+    mend_and_replay(browser, address, shop, size)
 
 
-def test_a_poison_message_is_corrected_and_replayed(browser, address, shop):
-    edit_and_replay(browser, address, shop, "wide")
+@pytest.mark.parametrize("size", SIZES)
+def test_a_poison_message_is_corrected_and_replayed(browser, address, shop, size):
+    edit_and_replay(browser, address, shop, size)
 
 
-def test_a_dead_letter_is_dropped_with_the_keyboard_alone(browser, address, shop):
+def test_a_dead_letter_is_dropped_and_one_corrected_with_the_keyboard_alone(browser, address, shop):
     drop_with_the_keyboard(browser, address, shop)
+    edit_with_the_keyboard(browser, address, shop)
 
 
-def test_messages_are_searched_and_looked_at(browser, address, shop):
-    queue = f"{shop.name}.waiting"
+@pytest.mark.parametrize("size", SIZES)
+def test_chosen_letters_are_replayed_and_dropped(browser, address, shop, size):
+    act_on_chosen_letters(browser, address, shop, size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_letter_is_replayed_to_another_queue_and_dropped_there(browser, address, shop, size):
+    replay_elsewhere_and_drop(browser, address, shop, size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_messages_are_searched_and_looked_at(browser, address, shop, size):
+    queue = f"searched.{shop.name}"
     shop.adapter.send_many(queue, [TextMessage(f"a pear {n}", properties={"number": n}) for n in range(5)])
-    search_messages(browser, address, queue, "narrow")
-    edit_in_the_queue(browser, address, queue, "narrow")
+    search_messages(browser, address, queue, size)
+    edit_in_the_queue(browser, address, queue, size)
+
+
+def test_a_long_list_has_pages(browser, address, shop):
+    turn_pages(browser, address, shop)
+
+
+def test_rates_are_measured(browser, address, shop):
+    measure_rates(browser, address, shop)

@@ -10,7 +10,8 @@ from playwright.sync_api import sync_playwright
 from jmsjca.management.console import Console
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SIZES = {"narrow": (360, 740), "wide": (1400, 900)}
+SIZES = {"narrow": (360, 740), "wide": (1600, 1000), "picture": (1280, 400)}
+WIDTHS = (360, 412, 600, 768, 960, 1024, 1280, 1400, 1600)  # at which each page must fit
 PATIENCE = 60_000  # milliseconds
 
 
@@ -76,6 +77,12 @@ def served(source, **options):
     finally:
         server.should_exit = True
         thread.join()
+
+
+def follow(page, locator):
+    """Click on something, and wait until the page that it leads to is there."""
+    with page.expect_navigation():
+        locator.click()
 
 
 def overflow(page):

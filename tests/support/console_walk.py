@@ -1,14 +1,14 @@
 """From a broken listener to its mended message with the console alone, as a person does it in a browser."""
 
 import re
+import uuid
 
-from browsing import PATIENCE, overflow, tab
+from browsing import PATIENCE, follow, overflow, tab
+from console_pages import open_dead_letters
 from playwright.sync_api import expect
 
-from jmsjca import ResourceAdapter
+from jmsjca import ResourceAdapter, TextMessage
 from jmsjca.testing.call_recorder import CallRecorder
-
-PAGES = ("Activations", "Destinations", "Messages", "Dead letters", "Capabilities")
 
 
 class Shop:
@@ -20,7 +20,7 @@ class Shop:
     """
 
     def __init__(self, url, name):
-        self.name = name
+        self.name, self.waiting = name, f"waiting.{name}"
         self.calls = CallRecorder()
         self.mended = False
         self.adapter = ResourceAdapter(url, hooks=[self.calls])
@@ -34,22 +34,27 @@ class Shop:
     def send(self, *bodies):
         self.adapter.send_many(self.name, bodies)
 
+    def prepare(self):
+        """Send a message that fails, and some that wait."""
+        self.mended = False
+        self.calls.reset()
+        self.send("a stone")
+        self.wait_with(*map("a pear {}".format, range(3)))
+
+    def wait_with(self, *bodies):
+        """Send messages to a queue without a listener, numbered in a property."""
+        messages = [TextMessage(body, properties={"number": n}) for n, body in enumerate(bodies)]
+        self.adapter.send_many(self.waiting, messages)
+
+    def wait_for(self, result):
+        """Wait until the listener has returned a result."""
+        while result not in (results := [call.result for call in self.calls.of(self.name)]):
+            self.calls.wait_for(self.name, len(results) + 1, timeout=60)
+
 
 def fits(page):
     """Check that nothing of a page is beside the window."""
     assert overflow(page) <= 0, page.url
-
-
-def visit_every_page(browser, address, size):
-    """Look at each page of the navigation; each has one heading, and fits into the window."""
-    with tab(browser, size) as (page, complaints):
-        page.goto(address)
-        assert "token" not in page.url
-        for name in PAGES:
-            page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
-            assert page.get_by_role("heading", level=1).inner_text().startswith(name)
-            fits(page)
-        assert complaints == []
 
 
 def watch_live_numbers(browser, address, shop):
@@ -80,7 +85,7 @@ def mend_and_replay(browser, address, shop, size):
     shop.send("a stone")
     with tab(browser, size) as (page, complaints):
         page.goto(address)
-        _open_dead_letters(page, shop)
+        open_dead_letters(page, shop)
         page.get_by_role("row").nth(1).get_by_role("link").click()
         page.get_by_text("no price for a stone").first.wait_for()
         assert "in handle" in page.get_by_role("region", name="Stack trace").inner_text()
@@ -94,8 +99,7 @@ def mend_and_replay(browser, address, shop, size):
         page.get_by_role("link", name="Back to the dead letters").click()
         page.get_by_text("No messages found").wait_for()
         assert complaints == []
-    while "shipped a stone" not in (results := [call.result for call in shop.calls.of(shop.name)]):
-        shop.calls.wait_for(shop.name, len(results) + 1)
+    shop.wait_for("shipped a stone")
 
 
 def edit_and_replay(browser, address, shop, size):
@@ -105,7 +109,7 @@ def edit_and_replay(browser, address, shop, size):
     shop.send("a stone")
     with tab(browser, size) as (page, complaints):
         page.goto(address)
-        _open_dead_letters(page, shop)
+        open_dead_letters(page, shop)
         page.get_by_role("row").nth(1).get_by_role("link").click()
         body = page.get_by_label("New body")
         assert body.input_value() == "a stone"
@@ -118,8 +122,7 @@ def edit_and_replay(browser, address, shop, size):
         page.get_by_role("button", name="Edit and replay 1 message").click()
         page.get_by_text("1 message, 1 done").wait_for()
         assert complaints == []
-    while "shipped a plum\nand a fig" not in (results := [call.result for call in shop.calls.of(shop.name)]):
-        shop.calls.wait_for(shop.name, len(results) + 1)
+    shop.wait_for("shipped a plum\nand a fig")
 
 
 def edit_in_the_queue(browser, address, queue, size):
@@ -132,11 +135,14 @@ def edit_in_the_queue(browser, address, queue, size):
         page.keyboard.press("Enter")
         page.get_by_role("row").nth(1).get_by_role("link").click()
         page.get_by_label("New body").fill(f"a quince {size}")
-        page.get_by_role("button", name="Replace in the queue…").click()
+        page.get_by_label("Text properties to set").fill(f"mended={size}")
+        page.get_by_label("Properties to remove").fill("number")
+        follow(page, page.get_by_role("button", name="Replace in the queue…"))
+        fits(page)
         page.get_by_role("button", name="Replace 1 message").click()
         page.get_by_text("1 message, 1 done").wait_for()
         page.get_by_role("link", name="Back to the messages").click()
-        page.get_by_label("Selector").fill("number = 4")
+        page.get_by_label("Selector").fill(f"mended = '{size}' AND number IS NULL")
         page.keyboard.press("Enter")
         page.get_by_role("row").last.get_by_role("link").click()
         assert f"a quince {size}" in page.get_by_role("region", name="Content of the body").inner_text()
@@ -153,7 +159,7 @@ def drop_with_the_keyboard(browser, address, shop):
         assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
         page.keyboard.press("Enter")
         assert page.evaluate("document.activeElement.id") == "content"
-        _open_dead_letters(page, shop)
+        open_dead_letters(page, shop)
         _tab_to(page, "Choose ")
         page.keyboard.press("Space")
         _tab_to(page, "Drop…")
@@ -163,6 +169,134 @@ def drop_with_the_keyboard(browser, address, shop):
         page.keyboard.press("Enter")
         page.get_by_text("1 message, 1 done").wait_for()
         assert complaints == []
+
+
+def edit_with_the_keyboard(browser, address, shop):
+    """Correct a dead letter and replay it without a mouse."""
+    shop.mended = False
+    shop.calls.reset()
+    shop.send("a stone")
+    with tab(browser) as (page, complaints):
+        page.goto(address)
+        open_dead_letters(page, shop)
+        page.get_by_role("heading", level=1).wait_for()
+        _tab_to(page, "ID:")
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="Failure").wait_for()
+        _tab_to(page, "New body")
+        page.keyboard.press("Control+A")
+        page.keyboard.type("a medlar")
+        _tab_to(page, "Edit and replay…")
+        page.keyboard.press("Enter")
+        page.get_by_text("Plan; nothing is changed yet").wait_for()
+        _tab_to(page, "Edit and replay 1 message")
+        page.keyboard.press("Enter")
+        page.get_by_text("1 message, 1 done").wait_for()
+        assert complaints == []
+    shop.wait_for("shipped a medlar")
+
+
+def act_on_chosen_letters(browser, address, shop, size):
+    """Replay one dead letter that is chosen in the list, and drop the others that a selector matches."""
+    selector = _fail_as_batch(shop, 3)
+    with tab(browser, size) as (page, complaints):
+        page.goto(address)
+        _search_letters(page, shop, selector, 3)
+        page.get_by_role("checkbox", name=re.compile("^Choose ")).first.check()
+        shop.mended = True
+        follow(page, page.get_by_role("button", name="Replay…"))
+        page.get_by_text("1 message, 1 planned").wait_for()
+        follow(page, page.get_by_role("button", name="Replay 1 message"))
+        page.get_by_text("1 message, 1 done").wait_for()
+        follow(page, page.get_by_role("link", name="Back to the dead letters"))
+        _search_letters(page, shop, selector, 2)
+        page.get_by_label("All that the selector matches").check()
+        fits(page)
+        follow(page, page.get_by_role("button", name="Drop…"))
+        page.get_by_text("2 messages, 2 planned").wait_for()
+        fits(page)
+        follow(page, page.get_by_role("button", name="Drop 2 messages"))
+        page.get_by_text("2 messages, 2 done").wait_for()
+        _search_letters(page, shop, selector, 0)
+        assert complaints == []
+    shop.wait_for("shipped a stone")
+
+
+def replay_elsewhere_and_drop(browser, address, shop, size):
+    """Send a dead letter to another queue than its own, and drop it there, on the page of the message."""
+    selector = _fail_as_batch(shop, 1)
+    with tab(browser, size) as (page, complaints):
+        page.goto(address)
+        _search_letters(page, shop, selector, 1)
+        follow(page, page.get_by_role("row").nth(1).get_by_role("link"))
+        page.get_by_label("Replay to").fill(shop.waiting)
+        follow(page, page.get_by_role("button", name="Replay…", exact=True))
+        page.get_by_text(f"queue:{shop.waiting}").wait_for()
+        follow(page, page.get_by_role("button", name="Replay 1 message", exact=True))
+        page.get_by_text("1 message, 1 done").wait_for()
+        follow(page, page.get_by_role("link", name="Messages"))
+        page.get_by_label("Queue").fill(shop.waiting)
+        page.get_by_label("Selector").fill(selector)
+        page.keyboard.press("Enter")
+        follow(page, page.get_by_role("row").nth(1).get_by_role("link"))
+        assert "a stone" in page.get_by_role("region", name="Content of the body").inner_text()
+        follow(page, page.get_by_role("button", name="Drop…"))
+        follow(page, page.get_by_role("button", name="Drop 1 message"))
+        page.get_by_text("1 message, 1 done").wait_for()
+        assert complaints == []
+
+
+def turn_pages(browser, address, shop):
+    """Go to the second page of the messages of a queue, and back."""
+    shop.wait_with(*["a pear"] * 60)
+    with tab(browser, "narrow") as (page, complaints):
+        page.goto(address)
+        follow(page, page.get_by_role("link", name="Messages"))
+        page.get_by_label("Queue").fill(shop.waiting)
+        page.keyboard.press("Enter")
+        for name, number in (("Next page", 2), ("Previous page", 1)):
+            follow(page, page.get_by_role("link", name=name))
+            page.get_by_role("navigation", name="Pages of this list").get_by_text(f"Page {number}").wait_for()
+            assert page.get_by_role("row").count() > 1
+            fits(page)
+        assert complaints == []
+
+
+def measure_rates(browser, address, shop):
+    """Measure the messages per second of queues."""
+    shop.wait_with("a pear")
+    with tab(browser, "narrow") as (page, complaints):
+        page.goto(address)
+        follow(page, page.get_by_role("link", name="Destinations"))
+        page.get_by_label("Name contains").fill(shop.waiting)
+        follow(page, page.get_by_role("button", name="Show"))
+        page.get_by_text("1 found").wait_for()
+        page.get_by_label("Messages per second, measured for a second").check()
+        follow(page, page.get_by_role("button", name="Show"))
+        page.get_by_role("columnheader", name="Came per second").wait_for()
+        assert re.fullmatch(r"\d+\.\d", page.get_by_role("row").nth(1).get_by_role("cell").nth(5).inner_text())
+        fits(page)
+        assert complaints == []
+
+
+def _fail_as_batch(shop, count):
+    """Send messages that fail; return a selector of them."""
+    shop.mended = False
+    shop.calls.reset()
+    batch = uuid.uuid4().hex
+    shop.send(*(TextMessage("a stone", properties={"batch": batch}) for _ in range(count)))
+    return f"batch = '{batch}'"
+
+
+def _search_letters(page, shop, selector, count):
+    """Show the dead letters that a selector matches, until there are so many."""
+    follow(page, page.get_by_role("navigation", name="Pages").get_by_role("link", name="Dead letters"))
+    while True:
+        page.get_by_label("Queue").fill(f"dlq.{shop.name}")
+        page.get_by_label("Selector").fill(selector)
+        follow(page, page.get_by_role("button", name="Show"))
+        if page.get_by_role("checkbox", name=re.compile("^Choose ")).count() == count:
+            return
 
 
 def search_messages(browser, address, queue, size):
@@ -185,24 +319,13 @@ def search_messages(browser, address, queue, size):
         assert [each for each in complaints if "400" not in each] == []
 
 
-def _open_dead_letters(page, shop):
-    """Search the dead-letter queue until the broker has moved the message."""
-    page.get_by_role("link", name="Destinations").click()
-    link = page.get_by_role("link", name=f"Dead letters of dlq.{shop.name}", exact=True)
-    while True:
-        page.get_by_label("Name contains").fill(f"dlq.{shop.name}")
-        page.get_by_role("button", name="Show").click()
-        page.get_by_role("status").wait_for()
-        if link.count() and page.locator("tbody td").nth(1).inner_text() not in {"0", "–"}:  # noqa: RUF001
-            break
-    link.click()
-
-
 def _tab_to(page, label):
     """Press Tab until an element has the focus whose text or label begins so."""
     for _ in range(60):
         page.keyboard.press("Tab")
-        text = page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.textContent")
+        text = page.evaluate(
+            "(({activeElement: at}) => at.ariaLabel || at.labels?.[0]?.textContent || at.textContent)(document)"
+        )
         if text.startswith(label):
             return
     raise AssertionError(f"{label!r} is not reached with the Tab key on {page.url}")

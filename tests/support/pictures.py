@@ -10,18 +10,27 @@ import sys
 import tempfile
 from pathlib import Path
 
-from jmsjca import ResourceAdapter
+from jmsjca import ResourceAdapter, TextMessage
 from jmsjca.testing.call_recorder import CallRecorder
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
-PICTURES = ("console-activations.png", "console-dead-letter.png", "console-narrow.png", "demo-delays.png")
+CONSOLE = (  # the pages, as `console_pages` names them
+    *("activations", "activation", "destinations", "messages", "message", "dead-letters", "dead-letter"),
+    *("plan", "done", "capabilities", "error"),
+)
+PICTURES = (
+    *(f"console-{name}.png" for name in (*CONSOLE, "narrow", "dark")),
+    "demo-delays.png",
+)
+HIGHEST = 2400  # pixels of a picture
 EVENTS = 5000  # of the demo
 
 
 class Shop:
-    """A shop that works, and that has no price for stones."""
+    """A shop that works, and that has no price for stones until it is mended."""
 
     def __init__(self, url):
+        self.name, self.waiting, self.mended = "orders", "orders.archive", False
         self.calls = CallRecorder()
         self.adapter = ResourceAdapter(url, hooks=[self.calls])
         self.adapter.listener("orders", redelivery_handling="3:25; 5:move(queue:dlq.$)", concurrency_mode="cc")(
@@ -30,37 +39,59 @@ class Shop:
         self.adapter.listener("invoices", batch_size=10, concurrency_mode="sync")(self.file)
 
     def ship(self, body: str) -> None:
-        if "stone" in body:
+        if "stone" in body and not self.mended:
             raise ValueError(f"no price for {body}")
         self.adapter.send("invoices", f"invoice for {body}")
 
     def file(self, body: str) -> None:
         """Do nothing."""
 
+    def prepare(self):
+        """Send what the pages show."""
+        self.mended = False
+        self.adapter.send("orders", json.dumps({"fruit": "stone", "count": 2}), correlation_id="order 4711")
+        for number in range(4712, 4716):
+            body = {"fruit": "pear", "count": number % 7}
+            properties = {"shop": "Bern", "express": number % 2 == 0}
+            message = TextMessage(json.dumps(body), correlation_id=f"order {number}", properties=properties)
+            self.adapter.send(self.waiting, message)
+
+    def work(self, page, seconds):
+        """Receive orders while a page is looked at: the plots grow by a sample in a second."""
+        for number in range(seconds):
+            self.adapter.send_many("orders", [f"pear {number}"] * (20 + 30 * (number % 5)))
+            page.wait_for_timeout(1000)
+
 
 def console(folder):
-    """Take pictures of the console."""
+    """Take pictures of each page of the console."""
     from browsing import running, served, tab  # needs Playwright, which readers of the names need not have
+    from console_pages import visit_every_page
 
     del folder
     shop = Shop("embedded://shop")
     with shop.adapter as adapter, running() as browser, served(adapter, writable=True) as address:
         adapter.start(wait=60)
-        adapter.send("orders", json.dumps({"fruit": "stone", "count": 2}), correlation_id="order 4711")
-        with tab(browser) as (page, _):
-            page.goto(address)
-            for number in range(20):  # the plots grow by a sample in a second
-                adapter.send_many("orders", [f"pear {number}"] * (20 + 30 * (number % 5)))
-                page.wait_for_timeout(1000)
-            page.screenshot(path=FIGURES / "console-activations.png")
-            page.get_by_role("link", name="Dead letters").click()
-            page.get_by_label("Queue").fill("dlq.orders")
-            page.get_by_role("button", name="Show").click()
-            page.get_by_role("row").nth(1).get_by_role("link").click()
-            page.screenshot(path=FIGURES / "console-dead-letter.png")
-        with tab(browser, "narrow") as (page, _):
-            page.goto(address)
-            page.screenshot(path=FIGURES / "console-narrow.png")
+        with tab(browser, "picture") as (page, _):
+
+            def look(name):
+                if name == "activations":
+                    shop.work(page, 20)
+                take(page, name)
+
+            visit_every_page(page, address, shop, look)
+        for name, size, scheme in (("narrow", "narrow", "light"), ("dark", "picture", "dark")):
+            with tab(browser, size, scheme) as (page, _):
+                page.goto(address)
+                shop.work(page, 3)
+                take(page, name)
+
+
+def take(page, name):
+    """Take a picture of a page, down to its end if it is not too high."""
+    width, height = page.evaluate("[window.innerWidth, document.documentElement.scrollHeight]")
+    clip = {"x": 0, "y": 0, "width": width, "height": min(height, HIGHEST)}
+    page.screenshot(path=FIGURES / f"console-{name}.png", full_page=True, clip=clip)
 
 
 def demo(folder):
