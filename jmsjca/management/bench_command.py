@@ -43,14 +43,20 @@ def bench(
 
 @contextmanager
 def _own_queue(connection: Connection) -> Generator[Destination]:
-    """Provide a queue, which is removed afterwards: a temporary one, or one with a name that no other has."""
+    """Provide a queue, which is removed afterwards: a temporary one, or one with a name that no other has.
+
+    Without an administration over this protocol, the empty queue stays on brokers without temporary ones.
+    """
     with connection.create_session() as session:
         if connection.capabilities.temporary:
             queue = session.create_temporary_queue()
             yield queue
             queue.delete()
             return
-        yield Queue(f"jmsjca.bench.{uuid.uuid4().hex}")
+    named = Queue(f"jmsjca.bench.{uuid.uuid4().hex}")
+    yield named
+    if connection.admin is not None:
+        connection.admin.remove(named)
 
 
 def _rows(

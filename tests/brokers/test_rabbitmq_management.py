@@ -1,5 +1,6 @@
 """RabbitMQ with its management over HTTP keeps the contract of administration, both releases over both protocols."""
 
+import json
 import uuid
 
 import pytest
@@ -9,6 +10,7 @@ from brokers.rabbitmq_managed import ManagedRabbitMQ, ManagedRabbitMQ4
 from jmsjca import ConnectionFactory, TextMessage
 from jmsjca.destinations import Queue
 from jmsjca.errors import InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
+from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Depth
@@ -141,6 +143,12 @@ def test_destinations_are_listed_with_depths_and_found_by_name(jms_broker_url):
     assert insight.purge(name) == 3
     insight.remove(Queue(name))
     assert insight.find_destinations(name) == ([], 0)
+
+
+def test_a_measurement_leaves_no_queue(jms_broker_url, capsys):
+    assert run(["bench", jms_broker_url, "--messages", "5", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) >= 2
+    assert Insight(jms_broker_url).find_destinations("jmsjca.bench.") == ([], 0)
 
 
 @pytest.mark.parametrize("pair", COUNTING_PAIRS)
