@@ -4,10 +4,10 @@ The central concept is the unit: a record of the deliveries that it takes and th
 reaches the broker before `Unit.commit`, which writes everything at once; `Unit.rollback` releases the deliveries.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.settings import Clock, Credentials, DestinationSettings, Limits
@@ -25,6 +25,7 @@ __all__ = [
     "Depth",
     "Order",
     "Provider",
+    "RecordsOrigins",
     "Subscription",
     "Unit",
 ]
@@ -233,6 +234,18 @@ class Admin(Protocol):
 
     def settings(self, address: Destination | None) -> DestinationSettings:
         """Return the settings in force for a destination, or the defaults (None)."""
+        ...
+
+
+@runtime_checkable
+class RecordsOrigins(Protocol):
+    """The administration of a broker that records the origins of its dead letters apart from the messages. Optional."""
+
+    def origins(self, queue: Destination, message_ids: Sequence[str]) -> Mapping[str, Destination]:
+        """Return the destinations from which the broker moved messages into a queue, by message id, if it knows them.
+
+        ``message_ids`` are the messages in question; a broker may know only some of them.
+        """
         ...
 
 

@@ -1,18 +1,24 @@
 """A dead letter: the copy of a message that a listener moved, with its origin and its failure, and the way back."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from jmsjca.destinations import JAVA_TYPES, Destination, destination
+from jmsjca.destinations import JAVA_TYPES, Destination, Queue, destination
+from jmsjca.errors import JMSError
+from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import GROUP_ID
 from jmsjca.messages.value_types import Int
 from jmsjca.messages.vendor_properties import PREFIX, rollback_key, vendor_names
+from jmsjca.outbound.connection import Connection
 from jmsjca.redelivery.moved_copy import plain_copy
+from jmsjca.spi import RecordsOrigins
 
-__all__ = ["REPLAY_COUNT", "DeadLetterRecord", "replay_copy"]
+__all__ = ["REPLAY_COUNT", "DeadLetterRecord", "replay_copy", "with_origins"]
+
+logger = get_logger("jmsjca.management")
 
 REPLAY_COUNT = f"{PREFIX}ReplayCount"
 """The property that counts the replays of a message; a copy that is moved again keeps it."""
@@ -26,7 +32,7 @@ _FACTS = (
 _FACT_NAMES = frozenset(name for fact in _FACTS for name in vendor_names(fact))
 # What brokers record when they dead-letter a message themselves: the embedded broker and Artemis, and ActiveMQ.
 _BROKER_ADDRESS, _BROKER_ROUTING, _BROKER_EXPIRY = "_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_ROUTING_TYPE", "_AMQ_ACTUAL_EXPIRY"
-_BROKER_CAUSE = "dlqDeliveryFailureCause"
+_BROKER_CAUSE, _EXPIRED = "dlqDeliveryFailureCause", "Message Expired"  # the second is a part of the first's value
 _BROKER_FACTS = frozenset(
     {
         *(_BROKER_ADDRESS, _BROKER_ROUTING, _BROKER_EXPIRY, _BROKER_CAUSE),
@@ -45,8 +51,8 @@ class DeadLetterRecord:
     Attributes:
         message_id: The id of the copy in the dead-letter queue.
         origin: The destination that the message came from; None if the copy has no record of it.
-        reason: The class of the last exception; "expired" or "delivered too often" if the broker itself dead-lettered
-            the message; None if neither is recorded.
+        reason: The class of the last exception; "expired", "delivered too often" or "moved by the broker" if the broker
+            itself dead-lettered the message; None if neither is recorded.
         error: The text of the last exception.
         stack_trace: The stack trace of the last exception.
         redeliveries: The number of redeliveries before the move; None if the copy has no record of it.
@@ -68,16 +74,21 @@ class DeadLetterRecord:
     user_data: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
-    def of(cls, message: Message) -> "DeadLetterRecord":
+    def of(cls, message: Message, queue: str | None = None) -> "DeadLetterRecord":
         """Return the record of a message from a dead-letter queue.
+
+        Args:
+            message: The message.
+            queue: The name of the queue; None if it is not known. A message that names another destination as its own
+                came from there: Broker-J, and ActiveMQ if the sender used AMQP, dead-letter a message as it is.
 
         Raises:
             MessageFormatError: The message cannot be decoded.
         """
         return cls(
             message_id=message.message_id,
-            origin=_origin(message),
-            reason=_fact(message, "ExceptionClass") or _broker_reason(message),
+            origin=_origin(message) or _other_destination(message, queue),
+            reason=_fact(message, "ExceptionClass") or _broker_reason(message, queue),
             error=_fact(message, "ExceptionMessage") or _broker_cause(message),
             stack_trace=_fact(message, "ExceptionStackTrace"),
             redeliveries=_fact(message, "RedeliveryCount"),
@@ -86,6 +97,27 @@ class DeadLetterRecord:
             original_id=_fact(message, "OriginalJMSMessageID"),
             user_data=_user_data(message),
         )
+
+
+def with_origins(records: Sequence[DeadLetterRecord], queue: str, connection: Connection) -> Sequence[DeadLetterRecord]:
+    """Return records of one queue, completed with the origins that only the management of the broker knows.
+
+    Args:
+        records: The records.
+        queue: The name of the queue.
+        connection: A connection to the broker.
+    """
+    unknown = [each.message_id for each in records if each.origin is None and each.message_id]
+    if not (unknown and connection.capabilities.admin):
+        return records
+    origins: Mapping[str, Destination] = {}
+    try:
+        admin: object = connection.admin
+        if isinstance(admin, RecordsOrigins):
+            origins = admin.origins(Queue(queue), unknown)
+    except JMSError as error:
+        logger.warning("The management of the broker does not show where messages in %s came from: %s", queue, error)
+    return [replace(each, origin=each.origin or origins.get(each.message_id or "")) for each in records]
 
 
 def replay_copy(message: Message) -> Message:
@@ -123,12 +155,20 @@ def _origin(message: Message) -> Destination | None:
     return None
 
 
-def _broker_reason(message: Message) -> str | None:
+def _other_destination(message: Message, queue: str | None) -> Destination | None:
+    """Return the destination to which a message was sent, if that is not the queue that it waits in."""
+    sent_to = message.destination
+    elsewhere = queue is not None and sent_to is not None and not sent_to.temporary and sent_to != Queue(queue)
+    return sent_to if elsewhere else None
+
+
+def _broker_reason(message: Message, queue: str | None) -> str | None:
     """Return why the broker itself dead-lettered a message; None if it has no record of that."""
-    if message.properties.get(_BROKER_EXPIRY) is not None:
+    if message.properties.get(_BROKER_EXPIRY) is not None or _EXPIRED in (_broker_cause(message) or ""):
         return "expired"
-    recorded = any(message.properties.get(each) is not None for each in (_BROKER_ADDRESS, _BROKER_CAUSE))
-    return "delivered too often" if recorded else None
+    if any(message.properties.get(each) is not None for each in (_BROKER_ADDRESS, _BROKER_CAUSE)):
+        return "delivered too often"
+    return "moved by the broker" if _other_destination(message, queue) and not _origin(message) else None
 
 
 def _broker_cause(message: Message) -> str | None:

@@ -60,8 +60,9 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show a dead letter with its body and its failure, the stack trace included."""
-    message = find_message(Insight(broker_url(url)), queue, message_id, "dlq list")
-    record = DeadLetterRecord.of(message)
+    insight = Insight(broker_url(url))
+    message = find_message(insight, queue, message_id, "dlq list")
+    [record] = insight.records(queue, [message])
     details = {
         **_row(record),
         "original_id": record.original_id,

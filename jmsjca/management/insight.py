@@ -15,7 +15,7 @@ from jmsjca import spi
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import InvalidArgumentError, InvalidDestinationError, MessageFormatError, NotSupportedError
 from jmsjca.log_records import get_logger
-from jmsjca.management.dead_letter import DeadLetterRecord
+from jmsjca.management.dead_letter import DeadLetterRecord, with_origins
 from jmsjca.management.destination_info import (
     DestinationInfo,
     check_interval,
@@ -219,7 +219,22 @@ class Insight:
             NotSupportedError: The broker cannot browse.
         """
         with self._session() as session:
-            return sorted(map(DeadLetterRecord.of, _browse(session, queue, selector)), key=_order)
+            return sorted(self.records(queue, _browse(session, queue, selector)), key=_order)
+
+    def records(self, queue: str, messages: Iterable[Message]) -> Sequence[DeadLetterRecord]:
+        """Return the records of messages in a dead-letter queue, in their order.
+
+        An origin that is not in the message is asked of the broker's management, where it knows that.
+
+        Args:
+            queue: The name of the queue.
+            messages: The messages, as `messages` returns them.
+        """
+        found = [DeadLetterRecord.of(message, queue) for message in messages]
+        if all(record.origin for record in found):
+            return found
+        with self._factory.create_connection() as connection:
+            return with_origins(found, queue, connection)
 
     def replay(
         self,

@@ -106,12 +106,12 @@ class _Tools:
         """Return one page of the dead letters of a queue: origin, reason, error, redeliveries and earlier replays."""
         _check_page_size(page_size)
         found = self._insight.messages(queue, selector, page=page, page_size=page_size)
-        return [_record_row(DeadLetterRecord.of(each)) for each in found]
+        return list(map(_record_row, self._insight.records(queue, found)))
 
     def dead_letter(self, queue: str, message_id: str) -> _Row:
         """Return one dead letter: its message, its failure with the stack trace, and the data that the handler set."""
         message = self._insight.message(queue, message_id)
-        record = DeadLetterRecord.of(message)
+        [record] = self._insight.records(queue, [message])
         return {
             **_record_row(record),
             "original_id": record.original_id,

@@ -13,7 +13,6 @@ from jmsjca.inbound.health import Health
 from jmsjca.management.console.editing import editable_text
 from jmsjca.management.console.live import LiveNumbers, LiveRow
 from jmsjca.management.console.rendering import Renderer
-from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.insight import Insight
 from jmsjca.management.message_view import MessageView
 from jmsjca.management.redelivery_ladder import redelivery_ladder
@@ -118,7 +117,7 @@ class ReadPages:
         """Show one message: its headers, its properties, its body, and its failure if it is a dead letter."""
         queue, _, _ = _place(request)
         message = self._insight.message(queue, request.query_params.get("id", ""))
-        record = DeadLetterRecord.of(message)
+        [record] = self._insight.records(queue, [message])
         return self._renderer.page(
             request,
             "message",
@@ -133,7 +132,7 @@ class ReadPages:
         """Show one page of the dead letters of a queue, in the order of the queue."""
         queue, selector, page = _place(request)
         found = self._insight.messages(queue, selector, page=page, page_size=_PAGE_SIZE) if queue else ()
-        rows = [DeadLetterRecord.of(each) for each in found]
+        rows = self._insight.records(queue, found)
         more = len(rows) == _PAGE_SIZE
         return self._renderer.page(
             request, "dead_letters", queue=queue, selector=selector or "", rows=rows, page=page, more=more

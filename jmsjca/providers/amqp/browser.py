@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from jmsjca.config import Limits
+from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, MessageFormatError
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.delivery import ReceivedMessage
@@ -81,7 +82,7 @@ def browse(
             may_have_more = may_have_more or bool(chunk)
             budget.on_messages([len(encoded) for encoded in chunk])
             found = [ReceivedMessage(encoded, origin) for encoded in chunk]
-            yield [message for message in found if not _is_expired(message)]
+            yield [message for message in found if not _is_expired(message, origin.source)]
             limit = None if limit is None else limit - len(chunk)
     except GeneratorExit:  # raised by the garbage collector, too, perhaps on the engine thread: do not wait
         end = link.close_nowait
@@ -90,13 +91,17 @@ def browse(
         end()
 
 
-def _is_expired(found: ReceivedMessage) -> bool:
-    """Return True for an expired message. Browsers see those until the broker removes them."""
+def _is_expired(found: ReceivedMessage, source: Destination | None) -> bool:
+    """Return True for an expired message. Browsers see those until the broker removes them.
+
+    A message that was sent to another destination is shown: ActiveMQ moves expired ones to its dead-letter queue, as
+    they are, where consumers get them.
+    """
     try:
-        expiration = found.message.expiration
+        expiration, sent_to = found.message.expiration, found.message.destination
     except MessageFormatError:
         return False
-    return expiration is not None and expiration <= datetime.now(UTC)
+    return expiration is not None and expiration <= datetime.now(UTC) and sent_to == source
 
 
 def _receive_chunk(engine: Engine, link: ReceiverLink, listener: _ChunkListener, size: int) -> list[bytes] | None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from jmsjca.config import DestinationSettings
-from jmsjca.destinations import Destination, Queue, Subscription, Topic
+from jmsjca.destinations import Destination, Queue, Subscription, Topic, destination
 from jmsjca.errors import (
     IllegalStateError,
     InvalidDestinationError,
@@ -34,6 +34,7 @@ _FORBIDDEN = re.compile(r"[,*>?]|\A\s|\s\Z")  # lists, wildcards, options, and b
 _NOT_FOUND = 404
 _OK = 200
 _NOTHING: Mapping[str, Any] = {}
+_CHUNK = 20  # messages of one response, which has their bodies
 _PATIENCE = 2.0  # seconds to wait for a message that is to be deleted; then another consumer has it
 
 # The escapes of ActiveMQ's names of beans.
@@ -132,6 +133,21 @@ class ActiveMQAdmin:
         if consumer is not None:
             consumer.close()
         return ready - left
+
+    def origins(self, queue: Destination, message_ids: Sequence[str]) -> Mapping[str, Destination]:
+        """Return where dead letters came from, by message id: what the broker moves, it names in its management only.
+
+        The management shows the first messages of a queue, 400 as a rule (``maxBrowsePageSize`` of the broker).
+        """
+        bean, found = self._bean("Queue", queue.name.translate(_ESCAPES)), dict[str, Destination]()
+        for start in range(0, len(message_ids), _CHUNK):
+            ids = ", ".join("'" + each.replace("'", "''") + "'" for each in message_ids[start : start + _CHUNK])
+            rows = self._call(bean, "browse(java.lang.String)", f"JMSMessageID IN ({ids})")
+            for row in cast("list[Mapping[str, Any]]", rows if isinstance(rows, list) else []):
+                kind, _, name = str(row.get("OriginalDestination")).partition("://")
+                if kind in {"queue", "topic"} and name:
+                    found[str(row.get("JMSMessageID"))] = destination(name, kind)
+        return found
 
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
         """Raise `NotSupportedError`: settings are policies of the broker's own configuration."""

@@ -11,8 +11,11 @@ import pytest
 
 from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage, Topic
 from jmsjca.config import DestinationSettings
-from jmsjca.errors import InvalidArgumentError, InvalidDestinationError
+from jmsjca.destinations import TemporaryQueue
+from jmsjca.errors import InvalidArgumentError, InvalidDestinationError, JMSError
+from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.insight import Insight
+from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.redelivery import MoveFacts, moved_copy
 from tests.unit.clocks import HandClock
@@ -255,3 +258,93 @@ def test_an_expired_letter_of_the_broker_tells_so(url):
         assert later.consumer(Queue("orders")).receive(1, 0) == []
     [found] = Insight(url).dead_letters("expired")
     assert (found.origin, found.reason) == (Queue("orders"), "expired")
+
+
+@pytest.mark.parametrize("source", [Queue("orders"), Topic("news")])
+def test_a_message_that_names_another_destination_came_from_there(source):
+    """As Broker-J dead-letters, and ActiveMQ if the sender used AMQP: they change nothing in a message."""
+    message = TextMessage("a pear")
+    message.destination = source
+    found = DeadLetterRecord.of(message, "dlq.orders")
+    assert (found.origin, found.reason) == (source, "moved by the broker")
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason"),
+    [
+        ("java.lang.Throwable: Message Expired. Expiration:1795744673235", "expired"),
+        ("java.lang.Throwable: Exceeded redelivery policy limit: RedeliveryPolicy {…}", "delivered too often"),
+    ],
+)
+def test_the_cause_that_activemq_records_is_shown(cause, reason):
+    message = TextMessage("a pear", properties={"dlqDeliveryFailureCause": cause})
+    found = DeadLetterRecord.of(message, "ActiveMQ.DLQ")
+    assert (found.reason, found.error) == (reason, cause)
+
+
+def test_a_message_in_its_own_queue_was_not_moved():
+    message = TextMessage("a pear")
+    message.destination = Queue("orders")
+    for queue in ("orders", None):
+        found = DeadLetterRecord.of(message, queue)
+        assert (found.origin, found.reason) == (None, None)
+
+
+def test_a_recorded_origin_is_preferred():
+    letter = moved_copy(TextMessage("a pear"), MoveFacts(Queue("orders"), 3))
+    letter.destination = Queue("elsewhere")
+    found = DeadLetterRecord.of(letter, "dlq.orders")
+    assert (found.origin, found.reason, found.redeliveries) == (Queue("orders"), None, 3)
+
+
+def test_a_temporary_queue_is_no_origin():
+    message = TextMessage("a reply")
+    message.destination = TemporaryQueue("gone")
+    assert DeadLetterRecord.of(message, "dlq").origin is None
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """The origins that the management of the broker knows, and of which messages it was asked."""
+    known, asked = {}, []
+
+    def origins(self, queue, message_ids):
+        asked.append((queue, list(message_ids)))
+        if "error" in known:
+            raise JMSError("no answer")
+        return known
+
+    monkeypatch.setattr(EmbeddedAdmin, "origins", origins, raising=False)
+    return known, asked
+
+
+def test_an_origin_that_only_the_management_knows_is_used(url, recorded):
+    known, asked = recorded
+    first, second, moved = TextMessage("a"), TextMessage("b"), letter("x")
+    send(url, first, second, moved, to="dead")
+    known[first.message_id] = Queue("orders")
+    found = Insight(url).dead_letters("dead")
+    assert {each.message_id: each.origin for each in found} == {
+        first.message_id: Queue("orders"),
+        second.message_id: None,
+        moved.message_id: Queue("orders"),
+    }
+    assert asked == [(Queue("dead"), [first.message_id, second.message_id])]
+    [shown] = Insight(url).records("dead", Insight(url).messages("dead", f"JMSMessageID = '{first.message_id}'"))
+    assert shown.origin == Queue("orders")
+    [change] = Insight(url).replay("dead", f"JMSMessageID = '{first.message_id}'")
+    assert (change.outcome, change.target) == ("done", Queue("orders"))
+
+
+def test_a_management_that_does_not_answer_leaves_the_origin_open(url, recorded, caplog):
+    recorded[0]["error"] = True
+    send(url, TextMessage("a"), to="dead")
+    [found] = Insight(url).dead_letters("dead")
+    assert found.origin is None
+    assert "does not show where messages in dead came from: no answer" in caplog.text
+
+
+def test_letters_with_their_origins_ask_no_management(url, recorded):
+    send(url, letter("x"), to="dead")
+    assert Insight(url).dead_letters("dead")[0].origin == Queue("orders")
+    assert recorded[1] == []

@@ -31,6 +31,12 @@ def test_what_has_expired_is_not_shown(stage):
     assert [found.message.body for found in shown(stage, *messages)] == ["b", "c", "e"]
 
 
+def test_what_has_expired_in_another_queue_is_shown(stage):
+    """ActiveMQ moves it to its dead-letter queue as it is, and consumers get it there."""
+    messages = [Message(body=to, address=to, expiry_time=LONG_AGO).encode() for to in ("p", "q")]
+    assert [(found.message.body, found.message.destination) for found in shown(stage, *messages)] == [("p", Queue("p"))]
+
+
 def test_a_chunk_that_has_expired_is_not_the_end(stage):
     messages = [expiring("a", LONG_AGO)] * 150 + [encoded("b")]
     assert [found.message.body for found in shown(stage, *messages)] == ["b"]
