@@ -256,8 +256,9 @@ def test_the_address_of_the_console_fits(terminal):
     keep("console", columns, [line])
 
 
-def test_the_account_of_the_demo_fits(terminal):
+def test_the_account_of_the_demo_fits(terminal, monkeypatch):
     shell, columns = terminal
+    monkeypatch.setenv("COLUMNS", f"{columns}")  # rich asks the terminal of the process
 
     def show():
         with Display() as display:
@@ -267,7 +268,7 @@ def test_the_account_of_the_demo_fits(terminal):
 
     _, lines = shell.show(show)
     shown = [re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", line) for line in lines]
-    assert max(map(len, shown)) <= columns
+    assert 80 <= max(map(len, shown)) <= columns
     assert any("1,000,000,000" in line for line in shown)
     keep("demo", columns, shown)
 
