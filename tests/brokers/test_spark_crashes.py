@@ -75,10 +75,10 @@ class Stream:
         checkpoint = str(self.folder / f"checkpoint-{name}")
         return sink.option("checkpointLocation", checkpoint).trigger(processingTime="0 seconds").start()
 
-    def run_apart(self, step: str, victim: str, master: str = LOCAL) -> subprocess.CompletedProcess[str]:
-        """Run the query in processes of its own."""
-        options = json.dumps(self.options(crashStep=step, victim=victim))
-        command = [sys.executable, "-W", "ignore", "-m", "crashing_query", str(self.folder), master, options]
+    def run_apart(self, step: str, victim: str, master: str = LOCAL, *names: str, **changes: object):
+        """Run the query in processes of its own; or, if there are names, as many queries at the same time."""
+        options = json.dumps(self.options(crashStep=step, victim=victim, **changes))
+        command = [sys.executable, "-W", "ignore", "-m", "crashing_query", str(self.folder), master, options, *names]
         return subprocess.run(command, cwd=SUPPORT, capture_output=True, text=True, timeout=500, check=False)
 
     def texts(self, spark, out: str = "out") -> list[str]:
@@ -96,6 +96,12 @@ class Stream:
             return admin and admin.depth(self.queue)
         finally:
             connection.close()
+
+
+def printed(done: subprocess.CompletedProcess[str]) -> list[list[str]]:
+    """Return the texts that each query has read."""
+    read: list[list[str]] = json.loads(done.stdout.splitlines()[-1])
+    return read
 
 
 @pytest.fixture
@@ -136,7 +142,7 @@ def test_a_driver_that_dies_with_all_workers_loses_and_doubles_nothing(make_stre
     assert killed.returncode < 0
     again = stream.run_apart(step, "everything")
     assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout.splitlines()[-1]) == TEXTS
+    assert printed(again) == [TEXTS]
     assert stream.left() in {None, Depth(0, 0, 0)}
 
 
@@ -222,7 +228,7 @@ def test_speculation_leaves_nothing_behind(make_stream, cluster, pair):
     done = stream.run_apart("received", "nobody", cluster)
     assert done.returncode == 0, done.stderr
     assert stream.crashed
-    assert json.loads(done.stdout.splitlines()[-1]) == TEXTS
+    assert printed(done) == [TEXTS]
     assert stream.left() in {None, Depth(0, 0, 0)}
 
 
@@ -234,5 +240,24 @@ def test_an_executor_that_dies_loses_and_doubles_nothing(make_stream, cluster, s
     done = stream.run_apart(step, "executor", cluster)
     assert done.returncode == 0, done.stderr
     assert stream.crashed
-    assert json.loads(done.stdout.splitlines()[-1]) == TEXTS
+    assert printed(done) == [TEXTS]
     assert stream.left() in {None, Depth(0, 0, 0)}
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("step", ["published", "received"])
+@pytest.mark.parametrize("pair", ["embedded", "artemis-amqp"])
+def test_a_machine_that_dies_loses_and_doubles_nothing_of_two_queries_of_a_queue(make_stream, cluster, pair, step):
+    """It dies with a partition of the first query when the second one has a batch; the other machine does the rest."""
+    stream = make_stream(pair)
+    stream.send(TEXTS)
+    after = "second/out/_spark_metadata/0"  # its first batch is committed
+    done = stream.run_apart(step, "machine", cluster, "first", "second", crashAfter=after)
+    assert done.returncode == 0, done.stderr
+    assert stream.crashed
+    first, second = printed(done)
+    assert first
+    assert second
+    assert sorted(first + second) == TEXTS
+    assert stream.left() in {None, Depth(0, 0, 0)}
+    assert "Removing worker" in (stream.folder / "cluster" / "master.log").read_text()

@@ -1,27 +1,29 @@
 """A query over "crashing" into Parquet, in a process of its own: ``python -m crashing_query FOLDER MASTER OPTIONS``.
 
-``OPTIONS`` are those of the source, as JSON. The query has the trigger AvailableNow.
+``OPTIONS`` are those of the source, as JSON. The query has the trigger AvailableNow. Further arguments are names: then
+there is a query for each of them at the same time, in a folder of its own. Only the first one may crash.
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from crashing_source import DRIVER, CrashingSource
+from crashing_source import CRASH_OPTIONS, DRIVER, CrashingSource
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from spark_session import spark_session
 
+EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
 # Of two attempts at a partition, on two machines, the second begins soon.
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
     "spark.speculation.quantile": "0.5",
     "spark.speculation.multiplier": "1",
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": "1",
 }
 
 
@@ -72,19 +74,31 @@ def _check(error: StreamingQueryException) -> None:
         raise error
 
 
-def main(folder: Path, master: str, options: dict[str, str]) -> None:
-    """Run the query to its end, unless it is killed."""
+def _run(spark: SparkSession, folder: Path, kind: str, options: dict[str, str]) -> list[str]:
+    """Run a query to its end, and return its texts."""
+    out = str(folder / "out")
+    sink = spark.readStream.format(kind).options(**options).load().writeStream.format("parquet").option("path", out)
+    sink = sink.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+    run_to_end(sink.start)
+    return sorted(row.text for row in spark.read.parquet(out).select("text").collect())
+
+
+def main(folder: Path, master: str, options: dict[str, str], names: Sequence[str]) -> None:
+    """Run the queries to their ends, unless they are killed, and print the texts of each."""
     (folder / DRIVER).write_text(str(os.getpid()))
-    settings = {} if master.startswith("local") else SPECULATION
-    with spark_session(folder, master, settings) as spark:
+    settings = {} if master.startswith("local") else EXECUTORS
+    if settings and options["victim"] != "machine":  # whose attempt waits, and must not be ended by a second one
+        settings |= SPECULATION
+    quiet = {name: text for name, text in options.items() if name not in CRASH_OPTIONS}
+
+    with spark_session(folder, master, settings) as spark, ThreadPoolExecutor() as pool:
         spark.dataSource.register(CrashingSource)
-        stream = spark.readStream.format("crashing").options(**options).load()
-        sink = stream.writeStream.format("parquet").option("path", str(folder / "out"))
-        sink = sink.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
-        run_to_end(sink.start)
-        rows = spark.read.parquet(str(folder / "out")).select("text").collect()
-        print(json.dumps(sorted(row.text for row in rows)))
+        queries = []
+        for name in names:
+            kind, given = ("jms", quiet) if queries else ("crashing", options)
+            queries.append(pool.submit(_run, spark, folder / name, kind, given | {"stagingName": name}))
+        print(json.dumps([query.result() for query in queries]))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]), sys.argv[4:] or [""])

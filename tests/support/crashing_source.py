@@ -1,12 +1,15 @@
 """The data source "crashing": "jms", and once, at a step of an epoch, a process is killed or a task stands still.
 
-Options beside those of "jms": ``crashStep``, one of `STEPS`, and ``victim``, one of `VICTIMS`. The steps of a task are
-taken in the second epoch, when a batch is committed already.
+Options beside those of "jms": ``crashStep``, one of `STEPS`, ``victim``, one of `VICTIMS`, and ``crashAfter``, a path
+relative to the folder of the query: the crash waits until it exists. The steps of a task are taken in the second epoch,
+when a batch is committed already.
 """
 
 import os
 import signal
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -21,7 +24,8 @@ DRIVER = "driver.pid"
 TASK_STEPS = ("receiving", "received", "linking", "published", "settled", "confirmed", "decided", "yielded")
 DRIVER_STEPS = ("epoch created", "offset logged", "cleaned up")
 STEPS = (*TASK_STEPS, *DRIVER_STEPS)
-VICTIMS = ("worker", "executor", "everything", "nobody")
+VICTIMS = ("worker", "executor", "machine", "everything", "nobody")
+CRASH_OPTIONS = ("crashStep", "victim", "crashAfter")
 _EPOCH = 2
 
 
@@ -30,20 +34,26 @@ class Crash:
 
     Args:
         step: The step.
-        victim: The worker alone, the executor with its workers, or everything: the driver, its JVM and all workers.
+        victim: The worker alone; the executor with its workers; the machine, which is a worker of the cluster with its
+            executors; or everything: the driver, its JVM and all workers.
         folder: Where it is recorded that it happened.
+        after: The crash waits until this exists in the folder.
     """
 
-    def __init__(self, step: str, victim: str, folder: Path) -> None:
+    def __init__(self, step: str, victim: str, folder: Path, after: str = "") -> None:
         self._step = step
         self._victim = victim
         self._folder = folder
+        self._after = after
 
     def pass_step(self, step: str) -> None:
         """End the victim if this is the step, and it did not happen before."""
         if step == self._step and self._is_first():
+            while not (self._folder / self._after).exists():
+                time.sleep(0.05)
             for process in self._victims():
-                process.send_signal(signal.SIGKILL)
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(signal.SIGKILL)
             threading.Event().wait()  # until the signal, or for ever
 
     def _is_first(self) -> bool:
@@ -62,7 +72,20 @@ class Crash:
             return [*above[: at + 1], me]
         if self._victim == "executor":
             return [next(process for process in above if process.name() == "java"), me]
+        if self._victim == "machine":
+            return _machine([*reversed(above), me])
         return [me] if self._victim == "worker" else []
+
+
+def _machine(line: list[psutil.Process]) -> list[psutil.Process]:
+    """Return a worker of the cluster and all processes below it, those that lead to this one last.
+
+    Args:
+        line: This process and all above it, the last one.
+    """
+    first = next(place for place, process in enumerate(line) if process.name() == "java")
+    below = line[first].children(recursive=True)
+    return [*(process for process in below if process not in line), *line[first:]]
 
 
 class CrashingPartition(PartitionReader):
@@ -156,8 +179,8 @@ class CrashingSource(JmsDataSource):
 
     def __init__(self, options) -> None:
         given = {name.lower(): text for name, text in options.items()}
-        step, self._victim = given.pop("crashstep"), given.pop("victim")
-        self._crash = Crash(step, self._victim, Path(given["staginglocation"]).parent)
+        step, self._victim, after = given.pop("crashstep"), given.pop("victim"), given.pop("crashafter", "")
+        self._crash = Crash(step, self._victim, Path(given["staginglocation"]).parent, after)
         super().__init__(given)
 
     @classmethod

@@ -76,6 +76,7 @@ def _start(folder: Path, name: str, kind: str, *options: str) -> psutil.Popen:
         "JAVA_HOME": java_home(),
         "SPARK_DAEMON_MEMORY": "1g" if name == "connect" else "256m",
         "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.environ.get("PYTHONPATH", "") if name == "connect" else "",  # executors have that of their job
         "SPARK_LOCAL_DIRS": str(folder),
     }
     with (folder / f"{name}.log").open("wb") as log:
