@@ -55,28 +55,27 @@ class Authority:
         _openssl("rehash", folder)
         return folder
 
-    def certify(self, name, extensions, *, signed=True, days=2, begins=None):
+    def certify(self, name, extensions, *, signed=True, begins=None):
         """Make a certificate; gives its file and that of its key.
 
         Args:
             name: What the subject is called.
             extensions: What else it says.
             signed: False if it certifies itself.
-            days: How long that is valid.
-            begins: The year from which on it is valid; None for now.
+            begins: The year in which it is valid; None for two days from now on.
         """
         stem = f"{name}-{next(self._numbers)}"
         certificate, key, request, wanted = (self._folder / f"{stem}{end}" for end in (".pem", ".key", ".csr", ""))
         wanted.write_text(LEAF + extensions)
         _openssl("req", "-new", *KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
         if begins is not None:
-            self._sign_for_later(request, certificate, wanted, begins)
+            self._sign_for_a_year(request, certificate, wanted, begins)
             return certificate, key
         by = ["-CA", self.file, "-CAkey", self._key, "-CAcreateserial"] if signed else ["-signkey", key]
-        _openssl("x509", "-req", "-in", request, "-out", certificate, "-days", days, "-extfile", wanted, *by)
+        _openssl("x509", "-req", "-in", request, "-out", certificate, "-days", 2, "-extfile", wanted, *by)
         return certificate, key
 
-    def _sign_for_later(self, request, certificate, wanted, year):
+    def _sign_for_a_year(self, request, certificate, wanted, year):
         (self._folder / "index").write_text("")
         configuration = self._folder / "configuration"
         configuration.write_text(

@@ -4,6 +4,7 @@ The console is shown as Chromium shows it, with a listener whose messages fail; 
 """
 
 import json
+import logging
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,7 @@ def demo(folder):
 
 
 if __name__ == "__main__":
+    logging.disable()  # the failures of the shop are shown in the console
     for act in (console, demo):
         with tempfile.TemporaryDirectory() as temporary:
             act(temporary)

@@ -28,7 +28,7 @@ SPECS = [{"concurrency_mode": mode} for mode in MODES] + [{"concurrency_mode": "
 
 @pytest.fixture
 def engine(tmp_path):
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 'rows.db'}")
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'rows.db'}", poolclass=sa.NullPool)
     sa.event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA foreign_keys = ON"))
     METADATA.create_all(engine)
     yield engine
@@ -606,7 +606,7 @@ class TestUnitsApart:
 def test_asynchronous_sessions_commit_with_the_receipt(adapter, recorder, engine):
     """The delivering thread commits them on the loop of their handler."""
     path = engine.url.database
-    asynchronous = create_async_engine(f"sqlite+aiosqlite:///{path}")
+    asynchronous = create_async_engine(f"sqlite+aiosqlite:///{path}", poolclass=sa.NullPool)
     send(adapter, "a", "b")
     failures = [KeyError("once")]
 

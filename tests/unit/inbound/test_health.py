@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 import threading
 from concurrent.futures import Executor, Future
+from contextlib import closing
 
 import pytest
 
@@ -232,7 +233,7 @@ def test_death_10_the_lease_is_lost(tmp_path, released):
         recorder.await_status("Connecting", "Up")
         send(adapter, "a")
         assert gate.entered.wait(PATIENCE)
-        with sqlite3.connect(tmp_path / "broker.db") as database:
+        with closing(sqlite3.connect(tmp_path / "broker.db")) as database, database:
             database.execute("DELETE FROM owner")
         released.set()
         recorder.await_status("Connecting")

@@ -35,7 +35,8 @@ MODES = [
 
 @pytest.fixture
 def engine(tmp_path):
-    engine = sa.create_engine(f"sqlite:///{tmp_path / 'rows.db'}", connect_args={"timeout": PATIENCE})
+    waits = {"timeout": PATIENCE}
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'rows.db'}", connect_args=waits, poolclass=sa.NullPool)
     METADATA.create_all(engine)
     yield engine
     engine.dispose()

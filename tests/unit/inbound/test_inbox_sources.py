@@ -35,7 +35,8 @@ def forwarding(inbox, calls):
 
 @pytest.fixture
 def source(engine):
-    source = create_async_engine(f"sqlite+aiosqlite:///{engine.url.database}", connect_args={"timeout": PATIENCE})
+    url, waits = f"sqlite+aiosqlite:///{engine.url.database}", {"timeout": PATIENCE}
+    source = create_async_engine(url, connect_args=waits, poolclass=sa.NullPool)
     yield source
     asyncio.run(source.dispose())
 

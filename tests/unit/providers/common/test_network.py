@@ -136,13 +136,16 @@ SERVERS = {
 }
 
 
+LEAF = "basicConstraints=critical,CA:FALSE"
+
+
 def _openssl(folder, *words):
     subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
 
 
 def _certificate(folder, name, extension, authority=None):
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", f"{name}.key")
-    signed = ("-CA", f"{authority}.pem", "-CAkey", f"{authority}.key") if authority else ()
+    signed = ("-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-addext", LEAF) if authority else ()
     subject = ("-subj", f"/CN={name}", "-addext", extension, "-days", "2", "-out", f"{name}.pem")
     _openssl(folder, "req", "-x509", *key, *signed, *subject)
     return folder / f"{name}.pem"

@@ -3,6 +3,7 @@
 import json
 import math
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -89,7 +90,7 @@ def test_properties(values):
 @given(st.dictionaries(NAMES, st.floats() | st.floats(width=32).map(Float), min_size=1))
 def test_numbers_that_json_does_not_know_are_as_sqlite_reads_them(values):
     headers = encode(Message(properties=values), Queue("q")).headers
-    with sqlite3.connect(":memory:") as db:
+    with closing(sqlite3.connect(":memory:")) as db:
         read = {
             name: db.execute("SELECT json_extract(?, ?)", (headers, f'$.p."{name}"')).fetchone()[0] for name in values
         }

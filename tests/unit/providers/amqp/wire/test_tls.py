@@ -65,7 +65,7 @@ def old(context):
 
 
 REFUSED = {
-    "expired": (lambda a, _: a.server("DNS:localhost", days=-1), "expired"),
+    "expired": (lambda a, _: a.server("DNS:localhost", begins=2020), "expired"),
     "not valid yet": (lambda a, _: a.server("DNS:localhost", begins=2199), "not yet valid"),
     "of itself": (lambda a, _: a.server("DNS:localhost", signed=False), "self-signed"),
     "of another authority": (lambda _, other: other.server("DNS:localhost"), "unable to get local issuer"),
