@@ -17,13 +17,28 @@ from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage, may_contain_property
 from jmsjca.redelivery.encounter import encodable
 
-__all__ = ["FEEDBACK", "MESSAGE_TYPE", "ReportRequest", "Reports", "report_request"]
+__all__ = [
+    "DATAGRAM",
+    "FEEDBACK",
+    "MESSAGE_TYPE",
+    "NAN",
+    "PAN",
+    "PASS_ID",
+    "REPORT",
+    "ReportRequest",
+    "Reports",
+    "report_request",
+]
 
 MESSAGE_TYPE, FEEDBACK = "JMS_IBM_MsgType", "JMS_IBM_Feedback"
 """The properties of reports that are integers."""
 
-_PAN, _NAN, _PASS_ID = "JMS_IBM_Report_PAN", "JMS_IBM_Report_NAN", "JMS_IBM_Report_Pass_Correl_ID"
-_DATAGRAM, _REPORT = 8, 4
+PAN, NAN, PASS_ID = "JMS_IBM_Report_PAN", "JMS_IBM_Report_NAN", "JMS_IBM_Report_Pass_Correl_ID"
+"""The properties of a request: reports of success, reports of failure, and whether they carry its correlation id."""
+
+DATAGRAM, REPORT = 8, 4
+"""The values of `MESSAGE_TYPE` for a request and a report."""
+
 _UNSET = (None, 0, "0", "false")
 _URI = "queue://"
 
@@ -52,14 +67,14 @@ def report_request(event: Event) -> ReportRequest | None:
     The correlation id of the report is the message id, or, with ``JMS_IBM_Report_Pass_Correl_ID``, the correlation id.
     """
     message = event.message
-    if not (may_contain_property(message, _PAN) or may_contain_property(message, _NAN)):
+    if not (may_contain_property(message, PAN) or may_contain_property(message, NAN)):
         return None  # most messages: their properties are not decoded
     of_success, of_failure, passes_id = (
-        message.get_object_property(name) not in _UNSET for name in (_PAN, _NAN, _PASS_ID)
+        message.get_object_property(name) not in _UNSET for name in (PAN, NAN, PASS_ID)
     )
     # Some senders, those over STOMP for instance, have texts only.
     kind = message.get_object_property(MESSAGE_TYPE)
-    if not (of_success or of_failure) or kind not in {None, _DATAGRAM, str(_DATAGRAM)}:
+    if not (of_success or of_failure) or kind not in {None, DATAGRAM, str(DATAGRAM)}:
         return None
     correlation_id = message.correlation_id if passes_id else event.event_id or message.message_id
     return ReportRequest(of_success, of_failure, correlation_id, _usable(message.reply_to))
@@ -125,7 +140,7 @@ class Reports:
             return None
         made = self._of_success(event, business_object) if succeeded else TextMessage(encodable(str(error)))
         made.correlation_id = request.correlation_id
-        made.set_int_property(MESSAGE_TYPE, _REPORT)
+        made.set_int_property(MESSAGE_TYPE, REPORT)
         made.set_int_property(FEEDBACK, MQFB_PAN if succeeded else MQFB_NAN)
         name = self._config.message_response_result_property
         if name is not None and name != FEEDBACK:  # which has the result already, as its code

@@ -16,11 +16,11 @@ try:
     from jmsjca.spark.data_source import JmsDataSource, register
     from jmsjca.spark.foreach_writer import ForeachWriter
     from jmsjca.spark.rejections import dead_letter
-    from jmsjca.spark.replies import replies
+    from jmsjca.spark.replies import replies, reports
     from jmsjca.spark.schema import SCHEMA
 except ImportError as error:
     if (error.name or "").partition(".")[0] not in ("pyspark", "pyarrow"):
         raise
     raise ProviderNotInstalledError(f'jmsjca.spark needs {error.name}: pip install "jmsjca[spark]"') from error
 
-__all__ = ["SCHEMA", "ForeachWriter", "JmsDataSource", "dead_letter", "register", "replies"]
+__all__ = ["SCHEMA", "ForeachWriter", "JmsDataSource", "dead_letter", "register", "replies", "reports"]

@@ -1,4 +1,4 @@
-"""What a job sends beside its results, through a real Spark: rejected rows, replies, and rows of a foreach writer."""
+"""What a job sends beside its results, through a real Spark: rejected rows, replies, reports, and rows of foreach."""
 
 import pytest
 from pyspark.sql import functions as f
@@ -6,7 +6,7 @@ from pyspark.sql import functions as f
 from jmsjca import Queue, TextMessage
 from jmsjca.errors import InvalidOptionError, InvalidRedeliveryHandlingError
 from jmsjca.management import Insight
-from jmsjca.spark import ForeachWriter, dead_letter, replies
+from jmsjca.spark import ForeachWriter, dead_letter, replies, reports
 from jmsjca.spark.rejections import RETRY_COUNT
 
 pytestmark = pytest.mark.spark
@@ -118,6 +118,49 @@ def test_replies_go_where_each_request_wants_them(spark, broker):
         replies(rows.drop("reply_to"), "text")
     with pytest.raises(InvalidOptionError, match="one body"):
         replies(rows)
+
+
+PAN, NAN, PASS_ID, KIND = (
+    f"JMS_IBM_{name}" for name in ("Report_PAN", "Report_NAN", "Report_Pass_Correl_ID", "MsgType")
+)
+
+
+def test_reports_go_to_the_requests_that_ask_for_them(spark, broker):
+    asked = {
+        "both": {PAN: 1, NAN: 1, KIND: 8},
+        "success": {PAN: True},
+        "failure": {NAN: 2},
+        "by correlation": {NAN: 1, PASS_ID: 1},
+        "retry": {PAN: 1, RETRY_COUNT: 1, "_JMSJCA_OriginalJMSMessageID": "ID:first"},
+        "a reply": {PAN: 1, KIND: 2},
+        "nothing": {PAN: 0, NAN: False},
+        "nowhere": {PAN: 1, NAN: 1},
+    }
+    ids = {}
+    with broker.factory.create_connection() as connection, connection.create_session() as session:
+        for text, properties in asked.items():
+            message = TextMessage(text, correlation_id="4711")
+            message.properties.update(properties)
+            message.reply_to = None if text == "nowhere" else Queue("queue://manager/the%20reports?priority=1")
+            session.create_producer(broker.queue).send(message)
+            ids[text] = message.message_id
+    rows = spark.read.format("jms").options(**broker.sink()).load()
+
+    def reported(**given):
+        target = f"reports.{len(given)}"
+        table = reports(rows, **given).withColumn("destination", f.concat("destination", f.lit(f".{target}")))
+        table.write.format("jms").options(url=broker.url).mode("append").save()
+        found = Insight(broker.url).messages(f"the reports.{target}")
+        return sorted((m.correlation_id, m.body, m.properties[KIND], m.properties["JMS_IBM_Feedback"]) for m in found)
+
+    succeeded = {(ids["both"], "", 4, 275), (ids["success"], "", 4, 275), ("ID:first", "", 4, 275)}
+    assert reported() == sorted(succeeded)
+    failed = {(ids["both"], "NO: both", 4, 276), (ids["failure"], "NO: failure", 4, 276)}
+    error = f.when(f.col("text") != "retry", f.concat(f.lit("NO: "), "text"))
+    expected = failed | {("4711", "NO: by correlation", 4, 276), ("ID:first", "RETRY", 4, 275)}
+    assert reported(error=error, text=f.upper("text")) == sorted(expected)
+    with pytest.raises(InvalidOptionError, match="Reports need the column properties"):
+        reports(rows.drop("properties"))
 
 
 def test_a_task_of_a_foreach_writer_that_fails_leaves_nothing(spark, broker):

@@ -16,7 +16,7 @@ ROOMS = {
     "jmsjca.outbound": ["ConnectionPool"],
     "jmsjca.redelivery": ["Delay", "Delete", "Deliver", "Move", "RedeliveryPolicy"],
     "jmsjca.selectors": ["Selector", "substitute", "substitute_indexed"],
-    "jmsjca.spark": ["SCHEMA", "ForeachWriter", "dead_letter", "register", "replies"],
+    "jmsjca.spark": ["SCHEMA", "ForeachWriter", "dead_letter", "register", "replies", "reports"],
     "jmsjca.transactions": ["Outbox", "Relay", "SqlInbox"],
 }
 
