@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -27,6 +26,7 @@ from jmsjca.spark.exactly_once import StateQueue, Token
 from jmsjca.spark.options import SparkOptions
 from jmsjca.spark.rejections import encoder_of_sink
 from jmsjca.spark.schema import ipc, pa
+from jmsjca.spark.writer import current_batch, table_batch
 
 __all__ = ["AtomicBatchWriter", "AtomicStreamWriter", "BatchSender", "Rows"]
 
@@ -55,10 +55,7 @@ class Rows(WriterCommitMessage):
     @classmethod
     def collect(cls, batches: Iterator[Any]) -> "Rows":
         """Return the rows of a task. Called on an executor."""
-        context = TaskContext.get()
-        query = context and context.getLocalProperty("sql.streaming.queryId")
-        batch = context and context.getLocalProperty("streaming.sql.batchId")
-        return cls(*_packed(batches), query or "", int(batch) if batch else None)
+        return cls(*_packed(batches), *current_batch())
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         """Return each row by the names of its columns."""
@@ -168,12 +165,11 @@ class AtomicBatchWriter(DataSourceArrowWriter):
     Args:
         options: The options of the sink.
         schema: The columns of the table.
-        number: The option ``batchId``.
     """
 
-    def __init__(self, options: SparkOptions, schema: StructType, number: int) -> None:
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
         self._sender = BatchSender(options, schema)
-        self._number = number
+        self._options = options
 
     def write(self, iterator: Iterator[Any]) -> Rows:
         """Return the rows of a partition, on an executor."""
@@ -183,17 +179,19 @@ class AtomicBatchWriter(DataSourceArrowWriter):
         """Send the table, on the driver.
 
         Raises:
-            InvalidOptionError: The option ``batchId`` is not the number of the batch of the streaming query.
+            InvalidOptionError: The option ``batchId`` is not the number of the batch of the streaming query, or is
+                missing, see `table_batch`.
         """
         parts = _all_rows(messages)
         for part in parts:
-            if part.batch not in (None, self._number):
+            number = table_batch(self._options, part.batch)
+            if part.batch not in (None, number):
                 raise InvalidOptionError(
-                    f"The option 'batchId' is {self._number}, and the streaming query processes batch {part.batch}:"
-                    " pass the number that foreachBatch is called with."
+                    f"The option 'batchId' is {number}, and the streaming query processes batch {part.batch}:"
+                    " leave it out, or pass the number that foreachBatch is called with."
                 )
         if parts:
-            self._sender.send(parts, self._number)
+            self._sender.send(parts, table_batch(self._options, parts[0].batch))
 
 
 def _all_rows(messages: Sequence[WriterCommitMessage | None]) -> list[Rows]:

@@ -88,8 +88,8 @@ class JmsDataSource(DataSource):
             raise InvalidOptionError('Messages are added, not overwritten: use .mode("append").')
         check_role(self._given, sink=True)
         self._parsed.check_sink(streaming=False)
-        if self._parsed.guarantee == "exactly-once" and self._parsed.batchId is not None:
-            return AtomicBatchWriter(self._parsed, schema, self._parsed.batchId)
+        if self._parsed.guarantee == "exactly-once":
+            return AtomicBatchWriter(self._parsed, schema)
         return JmsBatchWriter(self._parsed, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:

@@ -82,8 +82,8 @@ class SparkOptions:
         orphans: "fail" or "ignore": the reaction to staged messages of another checkpoint that may be unprocessed.
         timeToLive: The time to live of written messages; 0 means unlimited.
         guarantee: "at-least-once" or "exactly-once". Empty means exactly once for a source, at least once for a sink.
-        queryName: The name of a sink, which is also that of Spark's query.
-        batchId: The number of the batch that a table is, within ``foreachBatch``; None for any other table.
+        queryName: The name of a sink, which is also that of Spark's query; of a table within ``foreachBatch``.
+        batchId: The number of the batch that a table is; None for that of the streaming query.
     """
 
     url: str = field(repr=False)  # may hold a password
@@ -232,17 +232,16 @@ class SparkOptions:
         """
         if streaming and self.batchId is not None:
             raise InvalidOptionError("Spark numbers the batches of a streaming query: leave out the option 'batchId'.")
-        if not streaming and (self.batchId is None) != (not self.queryName):
+        if self.batchId is not None and not self.queryName:
             raise InvalidOptionError(
-                "A table is recognised when it is written again by both options 'queryName' and 'batchId', the number"
-                " that foreachBatch is called with: set both or none."
+                "The option 'batchId' has no effect without 'queryName': a table is recognised by its name and number."
             )
         if self.guarantee != "exactly-once":
             return
         if not self.queryName:
             raise InvalidOptionError(
                 "guarantee=exactly-once needs a name, under which the broker keeps the number of the last batch: "
-                + ('.queryName("…").' if streaming else "set the options 'queryName' and 'batchId'.")
+                + ('.queryName("…").' if streaming else "set the option 'queryName'.")
             )
         if not _SINK_NAME.match(self.queryName):
             raise InvalidOptionError(

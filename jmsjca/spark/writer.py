@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from jmsjca.errors import InvalidOptionError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.options import SparkOptions
@@ -25,7 +26,7 @@ from jmsjca.spark.rows import RowIds
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["JmsBatchWriter", "JmsStreamWriter"]
+__all__ = ["JmsBatchWriter", "JmsStreamWriter", "current_batch", "table_batch"]
 
 _MAX_UNIT = 1000
 
@@ -112,12 +113,21 @@ class JmsBatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SparkOptions, schema: StructType) -> None:
         self._writer = PartitionWriter(options, schema)
         self._job = uuid.uuid4().hex
-        self._named = options.batchId is not None and f"{options.queryName}/{options.batchId}"
+        self._options = options
 
     def write(self, iterator: Iterator[Any]) -> Sent:
-        """Send a partition, on an executor."""
+        """Send a partition, on an executor.
+
+        Raises:
+            InvalidOptionError: The option ``batchId`` is missing, see `table_batch`.
+        """
+        return self._writer.write(iterator, self._named() if self._options.queryName else self._job)
+
+    def _named(self) -> str:
+        """Return the name and the number of the table. Both are the same if the batch is repeated."""
+        query, batch = current_batch()
         # A query with a new checkpoint numbers its batches from 0 again, so the id of the query is needed as well.
-        return self._writer.write(iterator, f"{_query_id()}/{self._named}" if self._named else self._job)
+        return f"{query}/{self._options.queryName}/{table_batch(self._options, batch)}"
 
 
 class JmsStreamWriter(DataSourceStreamArrowWriter):
@@ -136,15 +146,34 @@ class JmsStreamWriter(DataSourceStreamArrowWriter):
         return self._writer.write(iterator, _batch_id())
 
 
-def _query_id() -> str:
-    """Return the id of the streaming query of the current task; empty outside of one."""
+def current_batch() -> tuple[str, int | None]:
+    """Return the id of the streaming query of the current task and the number of its batch; empty and None outside."""
     context = TaskContext.get()
-    return (context and context.getLocalProperty("sql.streaming.queryId")) or ""
+    query = context and context.getLocalProperty("sql.streaming.queryId")
+    batch = context and context.getLocalProperty("streaming.sql.batchId")
+    return query or "", int(batch) if batch else None
+
+
+def table_batch(options: SparkOptions, found: int | None) -> int:
+    """Return the number of the batch that a table with a name is.
+
+    Args:
+        options: The options of the sink.
+        found: The number of the batch of the streaming query; None outside of one.
+
+    Raises:
+        InvalidOptionError: Neither the option ``batchId`` nor Spark gives a number.
+    """
+    number = found if options.batchId is None else options.batchId
+    if number is None:
+        raise InvalidOptionError(
+            f"The table {options.queryName} has no number, because Spark writes it outside of foreachBatch, in another"
+            " thread, or over Spark Connect: set the option 'batchId' to the number that foreachBatch is called with."
+        )
+    return number
 
 
 def _batch_id() -> str:
     """Return an id of the query and the batch of the current task; the same if Spark repeats the batch."""
-    context = TaskContext.get()
-    if context is None:
-        return uuid.uuid4().hex
-    return f"{_query_id()}/{context.getLocalProperty('streaming.sql.batchId')}"
+    query, batch = current_batch()
+    return uuid.uuid4().hex if batch is None else f"{query}/{batch}"

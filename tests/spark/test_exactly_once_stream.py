@@ -62,16 +62,17 @@ def test_a_row_that_cannot_be_sent_leaves_nothing_of_its_batch(spark, broker):
 class Fails:
     """Writes each batch as a table and then fails once, so that Spark repeats the batch."""
 
-    def __init__(self, target, *names):
+    def __init__(self, target, *names, numbered=False):
         self.target = target
         self.names = names
+        self.numbered = numbered
         self.numbers = []
         self.failures = 1
 
     def __call__(self, frame, number):
         for name in self.names:
-            named = frame.select("text").write.format("jms").options(**self.target)
-            named.option("queryName", name).option("batchId", number).mode("append").save()
+            options = {"queryName": name, "batchId": number} if self.numbered else {"queryName": name}
+            frame.select("text").write.format("jms").options(**self.target, **options).mode("append").save()
         self.numbers.append(number)
         if self.failures:
             self.failures -= 1
@@ -82,10 +83,12 @@ class Fails:
         run(query.option("checkpointLocation", checkpoint(broker)))
 
 
-@pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
-def test_a_table_of_a_repeated_batch_is_written_once(spark, broker, guarantee):
+@pytest.mark.parametrize(
+    ("guarantee", "numbered"), [("at-least-once", False), ("exactly-once", False), ("exactly-once", True)]
+)
+def test_a_table_of_a_repeated_batch_is_written_once(spark, broker, guarantee, numbered):
     broker.send(*TEXTS)
-    batches = Fails(broker.sink(destination="results", guarantee=guarantee), "results")
+    batches = Fails(broker.sink(destination="results", guarantee=guarantee), "results", numbered=numbered)
     with pytest.raises(Exception, match="what follows failed"):
         batches.run(spark, broker)
     batches.run(spark, broker)
@@ -119,8 +122,9 @@ def test_the_number_is_that_of_the_batch(spark, broker):
     ("changes", "problem"),
     [
         ({"guarantee": "exactly-once"}, "needs a name"),
-        ({"queryName": "results"}, "both options 'queryName' and 'batchId'"),
-        ({"batchId": 1}, "both options 'queryName' and 'batchId'"),
+        ({"queryName": "results"}, "The table results has no number"),
+        ({"queryName": "results", "guarantee": "exactly-once"}, "The table results has no number"),
+        ({"batchId": 1}, "no effect without 'queryName'"),
         ({"batchId": "x", "queryName": "results"}, "'batchId' must be a number"),
         ({"guarantee": "exactly-once", "batchId": 1, "queryName": "a b"}, "cannot be part of the name of a queue"),
         ({"guarantee": "exactly once"}, "'at-least-once' or 'exactly-once'"),
