@@ -2,8 +2,8 @@
 
 ``python -m tests.spark.crashing FOLDER`` prints what was handed over after a crash at each point, as JSON lines. Each
 attempt is a process of its own, forked here, so that a crash is a real one. Messages are staged in the folder, or with
-``--bucket URL --endpoint URL`` in a bucket. In a bucket it is a sample of the points, unless ``JMSJCA_ALL_STEPS`` is
-set. With ``--at-least-once`` the folder has no hard links.
+``--bucket URL --endpoint URL`` in a bucket. With ``--at-least-once`` the folder has no hard links. Both are
+a sample of the points, unless ``JMSJCA_ALL_STEPS`` is set.
 """
 
 import argparse
@@ -196,7 +196,9 @@ def _refuse_link(*_: object) -> None:
 
 
 def main(folder: Path) -> None:
-    if GIVEN.bucket and not os.environ.get("JMSJCA_ALL_STEPS"):  # a server for S3 takes its time
+    if (GIVEN.bucket or GIVEN.at_least_once) and not os.environ.get(
+        "JMSJCA_ALL_STEPS"
+    ):  # a server for S3 takes its time
         crash_everywhere(folder, step=SAMPLE)
         return
     once = crash_everywhere(folder)

@@ -1,5 +1,6 @@
 """A power cut in any state of several partitions: a decision that was not flushed may be lost, and no message is."""
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ __all__ = ["unplugged"]
 
 Files = frozenset[tuple[str, bytes]]
 Disk = tuple[Files, frozenset[str]]
-CASES = [(held, owners) for held in (["Ma", "Mb"], ["M", "MN"]) for owners in ((), (0,), (1,))]
+HELD = [["Ma", "Mb"], ["M", "MN"], ["MN", "M"]] if os.environ.get("JMSJCA_ALL_ORDERS") else [["Ma", "Mb"]]
+CASES = [(held, owners) for held in HELD for owners in ((), (0,), (1,))]
 
 
 class SteppedDecisions(SteppedStaging):

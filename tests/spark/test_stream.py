@@ -16,6 +16,7 @@ from jmsjca import DeliveryMode, Queue
 from jmsjca.errors import InvalidOptionError
 from jmsjca.spark import SCHEMA, JmsDataSource
 from jmsjca.spark.repair import repair
+from tests.support.s3_server import CREDENTIALS, s3_server
 
 pytestmark = pytest.mark.spark
 
@@ -185,6 +186,27 @@ def test_a_sink_that_fails_once_gets_the_same_rows_again(spark, broker):
     batches.run(spark)
     assert len(batches.seen[0]) == 2
     assert batches.seen[0][0] == batches.seen[0][1]
+    assert broker.depth().total == 0
+
+
+def test_a_store_without_conditional_creation_needs_the_weaker_guarantee(spark, broker):
+    broker.send("a", "b", "c")
+    with s3_server("plain") as server:
+        broker.bucket = {
+            "stagingLocation": server.new_bucket(),
+            "stagingEndpoint": server.endpoint,
+            "stagingCredentials": CREDENTIALS,
+        }
+        with pytest.raises(Exception, match="or set guarantee=at-least-once"):
+            Batches(broker).run(spark)
+        broker.bucket["guarantee"] = "at-least-once"
+        shutil.rmtree(broker.folder / "checkpoint")
+        batches = Batches(broker, failures=1)
+        with pytest.raises(Exception, match="the sink failed"):
+            batches.run(spark)
+        batches.run(spark)
+    place = SCHEMA.names.index("text")
+    assert [[row[place] for row in rows] for rows in batches.seen[0]] == [["a", "b", "c"]] * 2
     assert broker.depth().total == 0
 
 
