@@ -196,9 +196,7 @@ def _refuse_link(*_: object) -> None:
 
 
 def main(folder: Path) -> None:
-    if (GIVEN.bucket or GIVEN.at_least_once) and not os.environ.get(
-        "JMSJCA_ALL_STEPS"
-    ):  # a server for S3 takes its time
+    if (GIVEN.bucket or GIVEN.at_least_once) and not os.environ.get("JMSJCA_ALL_STEPS"):  # takes its time
         crash_everywhere(folder, step=SAMPLE)
         return
     once = crash_everywhere(folder)
