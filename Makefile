@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format torture bench interop brokers brokers-stop docs release audit clean
+.PHONY: demo test lint format torture bench interop brokers brokers-stop docs release audit lock clean
 
 demo: $(VENV)/.demo      ## events through a durable queue and Spark, with a crash in the middle
 	$(BIN)/jmsjca demo --poison 0.01 --crash
@@ -98,15 +98,25 @@ release: $(VENV)/.dev    ## wheel, sdist and bill of materials in dist; asks for
 	$(BIN)/python -m pytest -q tests/release
 	$(BIN)/python -m hatchling build
 	$(PYTHON) -m venv dist/.environment
-	dist/.environment/bin/pip install --quiet "$$(ls dist/*.whl)[all]"
+	dist/.environment/bin/pip install --quiet --require-hashes -r .ci/locked.txt
+	dist/.environment/bin/pip install --quiet --no-deps dist/*.whl
 	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file dist/jmsjca.cdx.json dist/.environment
 	$(BIN)/python -m tests.support.audit dist/.environment
 
 audit: $(VENV)/.dev      ## known vulnerabilities of everything that the extras install; needs a network with https://pypi.org
 	$(BIN)/pip install --quiet --group release
 	$(PYTHON) -m venv --clear $(VENV)/audited
-	$(VENV)/audited/bin/pip install --quiet '.[all]'
+	$(VENV)/audited/bin/pip install --quiet --require-hashes -r .ci/locked.txt
+	$(VENV)/audited/bin/pip install --quiet --no-deps .
 	$(BIN)/python -m tests.support.audit $(VENV)/audited
+
+lock: $(VENV)/.dev       ## the releases of what the extras install, with hashes, in .ci/locked.txt
+	$(PYTHON) -m venv --clear $(VENV)/locking
+	$(VENV)/locking/bin/pip install --quiet pip-tools
+	sed -n '/^#/p' .ci/locked.txt >$(VENV)/locked.txt && echo >>$(VENV)/locked.txt
+	$(VENV)/locking/bin/pip-compile --quiet --extra all --unsafe-package jmsjca --generate-hashes --strip-extras --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file $(VENV)/locking/locked.txt pyproject.toml
+	sed '/^#/d' $(VENV)/locking/locked.txt >>$(VENV)/locked.txt && mv $(VENV)/locked.txt .ci/locked.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache jmsjca-demo
