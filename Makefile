@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format torture bench interop brokers brokers-stop docs release audit lock clean
+.PHONY: demo test lint format torture bench interop earlier-spark brokers brokers-stop docs release audit lock clean
 
 demo: $(VENV)/.demo      ## events through a durable queue and Spark, with a crash in the middle
 	$(BIN)/jmsjca demo --poison 0.01 --crash
@@ -75,6 +75,10 @@ bench: $(VENV)/.dev      ## how fast, beside what is possible
 
 interop: $(VENV)/.dev    ## every installed client against every other; SHIMS=… names the shims of Apache's interop suite
 	PYTHONPATH=tests/support $(BIN)/python -m tests.interop $(if $(SHIMS),--shims $(SHIMS))
+
+earlier-spark: $(VENV)/.dev ## the tests of Spark with pyspark 4.2, the earliest that jmsjca supports
+	$(BIN)/pip install --quiet --no-deps --upgrade --target $(VENV)/spark-4.2 "pyspark==4.2.*"
+	PYTHONPATH=$(CURDIR)/$(VENV)/spark-4.2 $(BIN)/python -m pytest -q -m "not torture" tests/spark
 
 brokers: $(VENV)/.dev    ## real brokers to work with: downloads and starts them, prints their URLs
 	PYTHONPATH=tests/support $(BIN)/python -m brokers start

@@ -8,18 +8,14 @@ from pathlib import Path
 
 import pytest
 from spark_session import java_home
-
-ROOT = Path(__file__).parents[2]
+from wheels import build_wheel
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of the wheel, as pip would install them."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    (wheel,) = folder.glob("jmsjca-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(build_wheel(folder)) as archive:
         archive.extractall(folder / "site")
     return folder / "site"
 
