@@ -120,7 +120,7 @@ lock: $(VENV)/.dev       ## the releases of what the extras install, with hashes
 	sed -n '/^#/p' .ci/locked.txt >$(VENV)/locked.txt && echo >>$(VENV)/locked.txt
 	$(VENV)/locking/bin/pip-compile --quiet --extra all --unsafe-package jmsjca --generate-hashes --strip-extras --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file $(VENV)/locking/locked.txt pyproject.toml
-	sed '/^#/d' $(VENV)/locking/locked.txt >>$(VENV)/locked.txt && mv $(VENV)/locked.txt .ci/locked.txt
+	sed '/^#/d;/^$$/d' $(VENV)/locking/locked.txt >>$(VENV)/locked.txt && mv $(VENV)/locked.txt .ci/locked.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache jmsjca-demo
