@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -340,9 +341,10 @@ def test_the_shell_completes_commands_and_options(monkeypatch, capsys, shell, ty
     assert completed in capsys.readouterr().out
 
 
-def test_completion_is_installed(monkeypatch, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "jmsjca", "--install-completion", "bash"],
+def test_completion_is_installed(tmp_path):
+    program = shlex.quote(sys.executable)
+    done = subprocess.run(  # typer looks for a shell among the parents of the process
+        ["bash", "-c", f"{program} -m jmsjca --install-completion bash; exit $?"],
         env={**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
