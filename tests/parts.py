@@ -19,6 +19,7 @@ WITH_CLIENTS = [  # of other languages, kills of brokers, and Spark
         "test_broker_processes.py",
         "test_spark.py",
         "test_spark_crashes.py",
+        "test_spark_failures.py",
     )
 ]
 WITH_DATABASES = [  # and what else rather waits than works

@@ -1,7 +1,8 @@
 """A query over "crashing" into Parquet, in a process of its own: ``python -m crashing_query FOLDER MASTER OPTIONS``.
 
-``OPTIONS`` are those of the source, as JSON. The query has the trigger AvailableNow. Further arguments are names: then
-there is a query for each of them at the same time, in a folder of its own. Only the first one may crash.
+``OPTIONS`` are those of the source, as JSON. The query has the trigger AvailableNow. With ``"sink": "batches"`` a
+function of the driver writes each batch under its number, and then passes the step "sink written". Further arguments
+are names: then there is a query for each of them at the same time, in a folder of its own; only the first may crash.
 """
 
 import json
@@ -11,9 +12,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from crashing_source import CRASH_OPTIONS, DRIVER, CrashingSource
+from crash import DRIVER, Crash
+from crashing_source import CRASH_OPTIONS, SINK_STEP, CrashingSource
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from spark_session import spark_session
 
@@ -65,6 +67,16 @@ class RunningQuery:
             else:
                 return
 
+    def await_end(self) -> None:
+        """Wait for the end of a query that ends by itself, and raise the error with which it failed."""
+        while True:
+            try:
+                self._query.awaitTermination()
+            except StreamingQueryException:
+                self.check()
+            else:
+                return
+
     def stop(self) -> None:
         self._query.stop()
 
@@ -74,21 +86,15 @@ def _check(error: StreamingQueryException) -> None:
         raise error
 
 
-def _run(spark: SparkSession, folder: Path, kind: str, options: dict[str, str]) -> list[str]:
-    """Run a query to its end, and return its texts."""
-    out = str(folder / "out")
-    sink = spark.readStream.format(kind).options(**options).load().writeStream.format("parquet").option("path", out)
-    sink = sink.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
-    run_to_end(sink.start)
-    return sorted(row.text for row in spark.read.parquet(out).select("text").collect())
-
-
 def main(folder: Path, master: str, options: dict[str, str], names: Sequence[str]) -> None:
     """Run the queries to their ends, unless they are killed, and print the texts of each."""
     (folder / DRIVER).write_text(str(os.getpid()))
     settings = {} if master.startswith("local") else EXECUTORS
     if settings and options["victim"] != "machine":  # whose attempt waits, and must not be ended by a second one
         settings |= SPECULATION
+    sink = None
+    if options.pop("sink", "parquet") == "batches":
+        sink = write_batches(folder / "out", Crash(options["crashStep"], options["victim"], folder))
     quiet = {name: text for name, text in options.items() if name not in CRASH_OPTIONS}
 
     with spark_session(folder, master, settings) as spark, ThreadPoolExecutor() as pool:
@@ -96,8 +102,30 @@ def main(folder: Path, master: str, options: dict[str, str], names: Sequence[str
         queries = []
         for name in names:
             kind, given = ("jms", quiet) if queries else ("crashing", options)
-            queries.append(pool.submit(_run, spark, folder / name, kind, given | {"stagingName": name}))
+            queries.append(pool.submit(_run, spark, folder / name, kind, given | {"stagingName": name}, sink))
         print(json.dumps([query.result() for query in queries]))
+
+
+def _run(
+    spark: SparkSession, folder: Path, kind: str, options: dict[str, str], sink: Callable[[DataFrame, int], None] | None
+) -> list[str]:
+    """Run a query to its end, and return its texts."""
+    out = str(folder / "out")
+    query = spark.readStream.format(kind).options(**options).load().writeStream
+    query = query.foreachBatch(sink) if sink else query.format("parquet").option("path", out)
+    run_to_end(query.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start)
+    return sorted(row.text for row in spark.read.parquet(out).select("text").collect())
+
+
+def write_batches(out: Path, crash: Crash) -> Callable[[DataFrame, int], None]:
+    """Return a sink that writes each batch under its number, and may crash before Spark notes the second batch."""
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.select("text").write.mode("overwrite").parquet(str(out / f"batch={number}"))
+        if number == 1:
+            crash.pass_step(SINK_STEP)
+
+    return write
 
 
 if __name__ == "__main__":

@@ -1,91 +1,30 @@
-"""The data source "crashing": "jms", and once, at a step of an epoch, a process is killed or a task stands still.
+"""The data source "crashing": "jms", and at a step of an epoch something happens, see `Crash`.
 
-Options beside those of "jms": ``crashStep``, one of `STEPS`, ``victim``, one of `VICTIMS`, and ``crashAfter``, a path
-relative to the folder of the query: the crash waits until it exists. The steps of a task are taken in the second epoch,
-when a batch is committed already.
+Options beside those of "jms": ``crashStep``, one of `STEPS`; ``victim``; ``crashes``, how often it happens;
+``crashAfter``, a path below the folder of the query, which must exist before; ``tasks``, one of `TASKS`. The steps of a
+task are taken in the second epoch, when a batch is committed already.
 """
 
 import os
-import signal
-import threading
-import time
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-import psutil
+from crash import Crash
+from meeting_tasks import MeetingPartition
 from pyspark import TaskContext
 
-from jmsjca.spark import JmsDataSource
+from jmsjca.spark import JmsDataSource, prefetch
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.reader import JmsStreamReader
 
-MARK = "crashed"
-DRIVER = "driver.pid"
 TASK_STEPS = ("receiving", "received", "linking", "published", "settled", "confirmed", "decided", "yielded")
 DRIVER_STEPS = ("epoch created", "offset logged", "cleaned up")
-STEPS = (*TASK_STEPS, *DRIVER_STEPS)
-VICTIMS = ("worker", "executor", "machine", "everything", "nobody")
-CRASH_OPTIONS = ("crashStep", "victim", "crashAfter")
-_EPOCH = 2
-
-
-class Crash:
-    """Ends a process at one step, once.
-
-    Args:
-        step: The step.
-        victim: The worker alone; the executor with its workers; the machine, which is a worker of the cluster with its
-            executors; or everything: the driver, its JVM and all workers.
-        folder: Where it is recorded that it happened.
-        after: The crash waits until this exists in the folder.
-    """
-
-    def __init__(self, step: str, victim: str, folder: Path, after: str = "") -> None:
-        self._step = step
-        self._victim = victim
-        self._folder = folder
-        self._after = after
-
-    def pass_step(self, step: str) -> None:
-        """End the victim if this is the step, and it did not happen before."""
-        if step == self._step and self._is_first():
-            while not (self._folder / self._after).exists():
-                time.sleep(0.05)
-            for process in self._victims():
-                with suppress(psutil.NoSuchProcess):
-                    process.send_signal(signal.SIGKILL)
-            threading.Event().wait()  # until the signal, or for ever
-
-    def _is_first(self) -> bool:
-        try:
-            os.close(os.open(self._folder / MARK, os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return False
-        return True
-
-    def _victims(self) -> list[psutil.Process]:
-        me = psutil.Process()
-        above = me.parents()
-        if self._victim == "everything":
-            driver = int((self._folder / DRIVER).read_text())
-            at = [process.pid for process in above].index(driver)
-            return [*above[: at + 1], me]
-        if self._victim == "executor":
-            return [next(process for process in above if process.name() == "java"), me]
-        if self._victim == "machine":
-            return _machine([*reversed(above), me])
-        return [me] if self._victim == "worker" else []
-
-
-def _machine(line: list[psutil.Process]) -> list[psutil.Process]:
-    """Return a worker of the cluster and all processes below it, those that lead to this one last.
-
-    Args:
-        line: This process and all above it, the last one.
-    """
-    first = next(place for place, process in enumerate(line) if process.name() == "java")
-    below = line[first].children(recursive=True)
-    return [*(process for process in below if process not in line), *line[first:]]
+SINK_STEP = "sink written"
+PREFETCH_STEPS = ("planned ahead", "partly staged ahead", "staged ahead")
+STEPS = (*TASK_STEPS, *DRIVER_STEPS, SINK_STEP, *PREFETCH_STEPS)
+CRASH_OPTIONS = ("crashStep", "victim", "crashes", "crashAfter", "tasks")
+EPOCH = 2
+PATIENCE = 60.0
 
 
 class CrashingPartition(PartitionReader):
@@ -94,12 +33,17 @@ class CrashingPartition(PartitionReader):
     def __init__(self, options, partition, crash) -> None:
         super().__init__(options, partition)
         self._crash = crash
-        if partition.part.epoch == _EPOCH:
+        crash.watch()
+        if partition.part.epoch == EPOCH:
             self._arm()
 
     def _arm(self) -> None:
-        confirm, link = self._staging.confirm, os.link
+        confirm, link, publish = self._staging.confirm, os.link, self._staging.publish
         decided = self._staging.record_decision
+
+        def publishing(part, staged):
+            with self._crash.no_space():
+                return publish(part, staged)
 
         def confirming(part):
             self._crash.pass_step("settled")
@@ -117,10 +61,11 @@ class CrashingPartition(PartitionReader):
             link(source, target)
 
         self._staging.confirm, self._staging.record_decision = confirming, deciding
+        self._staging.publish = publishing
         os.link = linking
 
     def _pass(self, step: str) -> None:
-        if self._part.epoch == _EPOCH:
+        if self._part.epoch == EPOCH:
             self._crash.pass_step(step)
 
     def _receive(self, lease, consumer):
@@ -149,6 +94,23 @@ class HoldingPartition(CrashingPartition):
         return received
 
 
+TASKS = {"crashing": CrashingPartition, "holding": HoldingPartition, "meeting": MeetingPartition}
+
+
+class EarlyPartition(PartitionReader):
+    """Passes the steps of a prefetch."""
+
+    def __init__(self, options, partition, *, body, crash) -> None:
+        super().__init__(options, partition, body=body)
+        self._crash = crash
+
+    def stage(self) -> None:
+        if not self._part.number:
+            self._crash.pass_step(PREFETCH_STEPS[0])
+        super().stage()
+        self._crash.pass_step(PREFETCH_STEPS[1 + self._part.number])
+
+
 class CrashingReader(JmsStreamReader):
     """Passes the steps of the driver."""
 
@@ -161,17 +123,29 @@ class CrashingReader(JmsStreamReader):
         return self._partition(self._options, partition, self._crash).read()
 
     def latestOffset(self, start, limit):  # noqa: N802
+        self._crash.watch()
         end = super().latestOffset(start, limit)
-        if end["epoch"] == _EPOCH:
+        if end["epoch"] == EPOCH:
             self._crash.pass_step("epoch created")
         return end
 
     def commit(self, end) -> None:
-        if end["epoch"] == _EPOCH:
+        if end["epoch"] == EPOCH:
             self._crash.pass_step("offset logged")
         super().commit(end)
-        if end["epoch"] == _EPOCH:
+        if end["epoch"] == EPOCH:
             self._crash.pass_step("cleaned up")
+
+    def _start_prefetch(self, current) -> None:
+        if current.epoch == EPOCH and not self._crash.is_over:
+            prefetch.PartitionReader = partial(EarlyPartition, crash=self._crash)
+        super()._start_prefetch(current)
+
+    def _end_prefetch(self):
+        """End the prefetch of the next epoch when it has passed the step: a short batch would end it earlier."""
+        if self._prefetch is not None and self._prefetch._current.epoch == EPOCH and not self._crash.is_over:
+            self._prefetch._thread.join(PATIENCE)
+        return super()._end_prefetch()
 
 
 class CrashingSource(JmsDataSource):
@@ -179,8 +153,10 @@ class CrashingSource(JmsDataSource):
 
     def __init__(self, options) -> None:
         given = {name.lower(): text for name, text in options.items()}
-        step, self._victim, after = given.pop("crashstep"), given.pop("victim"), given.pop("crashafter", "")
-        self._crash = Crash(step, self._victim, Path(given["staginglocation"]).parent, after)
+        self._tasks = TASKS[given.pop("tasks", "crashing")]
+        folder = Path(given["staginglocation"]).parent
+        times, after = int(given.pop("crashes", 1)), given.pop("crashafter", "")
+        self._crash = Crash(given.pop("crashstep"), given.pop("victim"), folder, times, after)
         super().__init__(given)
 
     @classmethod
@@ -189,6 +165,4 @@ class CrashingSource(JmsDataSource):
 
     def streamReader(self, schema):  # noqa: N802
         del schema
-        return CrashingReader(
-            self._parsed, self._crash, HoldingPartition if self._victim == "nobody" else CrashingPartition
-        )
+        return CrashingReader(self._parsed, self._crash, self._tasks)

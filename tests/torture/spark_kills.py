@@ -4,11 +4,13 @@
 
 Spark runs in processes of its own. While messages come, one of its Python processes is killed at random: a worker of a
 task, the one that plans the epochs, or the daemon that forks them. Every tenth time it is everything: driver, JVM and
-workers. At the end the query runs until the queue is empty.
+workers. At the end the query runs until the queue is empty. ``--minutes 30`` kills nothing later, and reports the kills
+that there were.
 """
 
 import argparse
 import json
+import math
 import random
 import shutil
 import subprocess
@@ -128,7 +130,9 @@ def _kind(process: psutil.Process) -> str | None:
     return None
 
 
-def run(name: str, url: str, folder: Path, *, messages: int, kills: int, seed: int) -> Report:
+def run(
+    name: str, url: str, folder: Path, *, messages: int, kills: int, seed: int, seconds: float = math.inf
+) -> Report:
     """Send messages and kill processes meanwhile.
 
     Args:
@@ -138,12 +142,15 @@ def run(name: str, url: str, folder: Path, *, messages: int, kills: int, seed: i
         messages: How many messages are sent.
         kills: How many kills.
         seed: Which processes are killed; not when the scheduler runs them.
+        seconds: The time after which nothing is killed any more.
     """
     began, dice, killed = time.monotonic(), random.Random(seed), Counter[str]()
     spark, insight = Spark(folder, url), Insight(url)
     sent = 0
     try:
         for number in range(1, kills + 1):
+            if time.monotonic() - began > seconds:
+                break
             spark.start()
             until = messages * number // kills
             _send(url, range(sent, until))
@@ -152,13 +159,14 @@ def run(name: str, url: str, folder: Path, *, messages: int, kills: int, seed: i
             threading.Event().wait(dice.uniform(0, 0.3))  # at any moment of a batch
             killed[_kill(spark, dice, everything=number % EVERYTHING == 0)] += 1
         killed[spark.kill_everything()] += 1
+        _send(url, range(sent, messages))
         figures = spark.finish()
     finally:
         spark.kill_everything()
     failed = (folder / FAILED).read_text().count("\n") if (folder / FAILED).exists() else 0
     left = insight.queue_info(QUEUE).depth.total
     return Report(
-        name, sent, **figures, left=left, kills=killed, failed=failed, seconds=time.monotonic() - began, seed=seed
+        name, messages, **figures, left=left, kills=killed, failed=failed, seconds=time.monotonic() - began, seed=seed
     )
 
 
@@ -213,6 +221,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", default=["embedded"], help="embedded, or a pair of a broker and a protocol")
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
     given = parser.parse_args()
     good = True
@@ -226,6 +235,7 @@ def main() -> int:
                 messages=given.messages,
                 kills=given.kills,
                 seed=given.seed,
+                seconds=60 * given.minutes,
             )
         print(report, flush=True)
         good = good and report.good
