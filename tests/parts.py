@@ -27,6 +27,7 @@ WITH_DATABASES = [  # and what else rather waits than works
     for name in (
         "test_console_browser.py",
         "test_exactly_once.py",
+        "test_inbound.py",
         "test_outbox.py",
         "test_postgresql.py",
         "test_pytest_kit.py",
