@@ -38,7 +38,15 @@ WITH_DATABASES = [  # and what else rather waits than works
 ]
 SOME_UNITS = ["tests/unit/inbound"]
 SOME_SPARK = [
-    f"tests/spark/{name}" for name in ("test_crashes.py", "test_crashing_sink.py", "test_exactly_once_stream.py")
+    f"tests/spark/{name}"
+    for name in (
+        "test_crashes.py",
+        "test_crashing_sink.py",
+        "test_event_pipeline.py",
+        "test_exactly_once_stream.py",
+        "test_flights_through_connector.py",
+        "test_wheel.py",
+    )
 ]
 ONE_DEMO = "tests/demo/test_demo.py"
 LONGEST = 1000  # characters of what is repeated of a failure
