@@ -20,7 +20,7 @@ class SettleFirst(PartitionReader):
         unit.take(received)
         unit.commit()
         self._wait_for_the_kill()
-        self._staging.publish(self._part, self._columns.staged(*self._part, set()))
+        self._staging.publish(self._part, self._columns.staged(*self._part[:2], set()))
 
     def _wait_for_the_kill(self):
         mark = Path(self._options.stagingLocation).parent / MARK
