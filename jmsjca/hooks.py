@@ -22,12 +22,15 @@ from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome
 
-__all__ = ["DeadLetter", "HookChain", "Hooks", "Send", "hooks_of", "use_hooks"]
+__all__ = ["AroundCommit", "DeadLetter", "HookChain", "Hooks", "Send", "hooks_of", "use_hooks"]
 
 H = TypeVar("H", bound=Callable[..., object])
 
 Send = Callable[[Message, Destination], None]
 """Sends a message to a destination."""
+
+AroundCommit = Callable[[Sequence[tuple[Message, Destination]], Callable[[], None]], None]
+"""Runs code around a commit: it is called with what the commit sends, with the destinations, and with the commit."""
 
 logger = get_logger("jmsjca.hooks")
 
@@ -388,9 +391,6 @@ def _decoded(deliveries: Sequence[_Decodable]) -> list[Message]:
     return found
 
 
-_AroundCommit = Callable[[Sequence[tuple[Message, Destination]], Callable[[], None]], None]
-
-
 class _Transaction(Protocol):
     """The transaction of a session, as this module uses it."""
 
@@ -399,7 +399,7 @@ class _Transaction(Protocol):
         """True if a send now only adds the message to a unit."""
         ...
 
-    def note(self, message: Message, to: Destination, around: "_AroundCommit") -> None:
+    def note(self, message: Message, to: Destination, around: AroundCommit) -> None:
         """Record a send; ``around`` is called with all of them, and with the commit that carries them out."""
         ...
 

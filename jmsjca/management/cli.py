@@ -20,7 +20,11 @@ __all__ = ["run"]
 
 _FAILURE, _USAGE = 1, 2
 _USAGE_ERRORS = (
-    *(ConfigurationError, InvalidArgumentError, InvalidSelectorError, NotSupportedError, ProviderNotInstalledError),
+    ConfigurationError,
+    InvalidArgumentError,
+    InvalidSelectorError,
+    NotSupportedError,
+    ProviderNotInstalledError,
 )
 _LONGEST = 4096  # characters of an error
 

@@ -6,9 +6,10 @@ from contextlib import suppress
 from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.hooks import AroundCommit
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
-from jmsjca.outbound.unit_of_work import AroundCommit, CurrentUnit, Enlistment, JoinedUnit, PrefetchOwner
+from jmsjca.outbound.unit_of_work import CurrentUnit, Enlistment, JoinedUnit, PrefetchOwner
 
 __all__ = ["ManagedMode"]
 

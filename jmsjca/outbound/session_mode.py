@@ -8,10 +8,11 @@ from typing import ClassVar, NoReturn
 from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolledBackError
+from jmsjca.hooks import AroundCommit
 from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session_lock import SessionLock
-from jmsjca.outbound.unit_of_work import AroundCommit, CurrentUnit, PrefetchOwner, UnitOfWork
+from jmsjca.outbound.unit_of_work import CurrentUnit, PrefetchOwner, UnitOfWork
 
 __all__ = ["ListenerTransaction", "MessageListener", "SessionMode", "SessionTransacted"]
 

@@ -1,6 +1,6 @@
 """A provider's unit together with its settlement, and the current unit of a session."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from threading import Lock
 from typing import Protocol, Self
@@ -8,15 +8,13 @@ from typing import Protocol, Self
 from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, NotSupportedError, TransactionInDoubtError
+from jmsjca.hooks import AroundCommit
 from jmsjca.messages.delivery import DeliveryContext, bind_delivery
 from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
 from jmsjca.outbound.session_lock import SessionLock
 
-__all__ = ["AroundCommit", "CurrentUnit", "Enlistment", "JoinedUnit", "PrefetchOwner", "TransactionBlock", "UnitOfWork"]
-
-AroundCommit = Callable[[Sequence[tuple[Message, Destination]], Callable[[], None]], None]
-"""Runs code around a commit: it is called with what the commit sends, with the destinations, and with the commit."""
+__all__ = ["CurrentUnit", "Enlistment", "JoinedUnit", "PrefetchOwner", "TransactionBlock", "UnitOfWork"]
 
 
 class UnitOfWork:
