@@ -23,7 +23,7 @@ from jmsjca.log_records import get_logger
 from jmsjca.messages import DUPLICATE_ID
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.exactly_once import StateQueue, Token
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.rejections import encoder_of_sink
 from jmsjca.spark.schema import ipc, pa
 from jmsjca.spark.writer import current_batch, table_batch
@@ -75,7 +75,7 @@ class BatchSender:
         InvalidOptionError: A column is unknown, missing or ambiguous, or has a wrong type; or there is no destination.
     """
 
-    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
         if "duplicate_id" in schema.names:
             raise InvalidOptionError(
                 "guarantee=exactly-once recognises a batch as a whole, and a broker that detects duplicates would drop"
@@ -146,7 +146,7 @@ class AtomicStreamWriter(DataSourceStreamArrowWriter):
         schema: The columns of the table.
     """
 
-    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._sender = BatchSender(options, schema)
 
     def write(self, iterator: Iterator[Any]) -> Rows:
@@ -167,7 +167,7 @@ class AtomicBatchWriter(DataSourceArrowWriter):
         schema: The columns of the table.
     """
 
-    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._sender = BatchSender(options, schema)
         self._options = options
 

@@ -13,7 +13,7 @@ from jmsjca.errors import InvalidDestinationError
 from jmsjca.reconnection import connect
 from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.columns import ColumnBuilder, content_key, key_reader
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 
 __all__ = ["JmsBatchReader"]
 
@@ -54,7 +54,7 @@ class JmsBatchReader(DataSourceReader):
         InvalidDestinationError: The destination is a topic, which keeps no messages.
     """
 
-    def __init__(self, options: SparkOptions, parts: int = 1, body: BodyColumns | None = None) -> None:
+    def __init__(self, options: SourceOptions, parts: int = 1, body: BodyColumns | None = None) -> None:
         if options.destinationType != "queue":
             raise InvalidDestinationError(f"{options.target} cannot be browsed: only a queue keeps its messages.")
         self._sources = {name: destination(name or options.target.name, "queue") for name in options.sources}

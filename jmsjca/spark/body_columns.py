@@ -1,22 +1,35 @@
 """Typed columns out of the bodies of messages: whole chunks at a time, in Arrow.
 
 A chunk with a body that does not fit is divided until that body is alone. So each body is converted by the same rules,
-whatever is beside it, and one that does not fit costs the others little.
+whatever is beside it, and one that does not fit costs the others little. A body of JSON is an object, and its members
+are the columns; a body of CSV is one record, with a value for each column in order.
 """
 
+import csv
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from jmsjca.spark.schema import pa
 
-__all__ = ["Body", "BodyColumns", "MisfitError", "PreparedRow"]
+__all__ = ["Body", "BodyColumns", "CsvColumns", "JsonColumns", "MisfitError", "PreparedRow"]
+
+_compute: Any = import_module("pyarrow.compute")
+_json: Any = import_module("pyarrow.json")
 
 Body: TypeAlias = str | bytes | None
 PreparedRow: TypeAlias = Any
 """A body that is ready for its conversion together with others."""
 
 _MAX_REASON = 300  # characters
+_ZONE = r"(?:Z|[+-]\d{2}:?\d{2})$"
+# No JSON value contains this: an object is followed by a comma or a bracket, and a string has no line break. So a body
+# cannot merge with the next one, and as many rows as bodies mean that each body is one object.
+_BEGIN, _END = b'{"":', b"}\n"
+_COLUMN = re.compile(r"Column\(//?(.*?)\) ")
+_ROW = re.compile(r"\.? in row 0")
 
 
 class MisfitError(ValueError):
@@ -107,6 +120,161 @@ class BodyColumns(ABC):
         return [pa.nulls(1, kind) for kind in self.types.values()]
 
 
+class JsonColumns(BodyColumns):
+    """Converts bodies that are JSON objects.
+
+    Args:
+        types: The Arrow types of the columns by name, in order.
+    """
+
+    def __init__(self, types: Mapping[str, Any]) -> None:
+        super().__init__(types)
+        self._kind = pa.struct(list(types.items()))
+        self._text_kind = _text_type(self._kind)
+
+    def prepare(self, body: str) -> bytes:
+        """Return the JSON in UTF-8.
+
+        Raises:
+            MisfitError: The JSON contains a character that could end it early.
+        """
+        if "\0" in body:
+            raise MisfitError("it contains a NUL character")
+        return body.encode()
+
+    def convert(self, rows: Sequence[bytes]) -> Sequence[Any]:
+        """Return the arrays of all columns.
+
+        Raises:
+            ValueError: A body is no JSON object, or one of its members has another type than its column.
+        """
+        columns: Sequence[Any] = _from_text(self._parsed(rows, self._text_kind), self._kind).flatten()
+        return columns
+
+    def reason(self, row: bytes, error: Exception) -> str:
+        """Return the reason in terms of the body and its columns."""
+        text = str(error).partition("JSON parse error: ")
+        found = _ROW.sub("", text[2] or text[0])
+        name = "" if isinstance(error, MisfitError) or "Column(" in found else self._culprit(row)
+        return name + _COLUMN.sub(lambda match: f"column {match[1]} " if match[1] else "it ", found)
+
+    def _parsed(self, rows: Sequence[bytes], kind: Any) -> Any:
+        data = b"".join([_BEGIN + row + _END for row in rows])
+        table = _json.read_json(
+            pa.BufferReader(data),
+            read_options=_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=_json.ParseOptions(
+                explicit_schema=pa.schema([("", kind)]),
+                newlines_in_values=True,
+                unexpected_field_behavior="ignore",
+            ),
+        )
+        array = table.column(0).combine_chunks()
+        array.validate(full=True)  # Arrow reads decimals with more digits than their type has
+        if len(array) != len(rows):
+            raise MisfitError("it is more than one JSON object")
+        if array.null_count:
+            raise MisfitError("it is null, and no JSON object")
+        return array
+
+    def _culprit(self, row: bytes) -> str:
+        """Return the column with a value that cannot be converted, for the beginning of a message."""
+        for field in self._kind:
+            kind = pa.struct([field])
+            try:
+                _from_text(self._parsed([row], _text_type(kind)), kind)
+            except (ValueError, TypeError, NotImplementedError):
+                return f"column {field.name}: "
+        return ""
+
+
+class CsvColumns(BodyColumns):
+    """Converts bodies that are records of CSV.
+
+    Args:
+        types: The Arrow types of the columns by name, in order.
+        delimiter: The character between two values.
+    """
+
+    def __init__(self, types: Mapping[str, Any], delimiter: str = ",") -> None:
+        super().__init__(types)
+        self._delimiter = delimiter
+
+    def prepare(self, body: str) -> list[str]:
+        """Return the values of the record.
+
+        Raises:
+            MisfitError: The body is not one record, or has another number of values.
+        """
+        record = self._record(body)
+        if len(record) != len(self.types):
+            raise MisfitError(f"it has {len(record)} values, not {len(self.types)}")
+        for value in record:
+            value.encode()  # raises for half of a surrogate pair
+        return record
+
+    def _record(self, body: str) -> list[str]:
+        line = body.removesuffix("\n").removesuffix("\r")
+        if '"' not in line and "\n" not in line and "\r" not in line:
+            return line.split(self._delimiter)
+        try:
+            (record,) = csv.reader([body], delimiter=self._delimiter, strict=True)
+        except csv.Error as error:
+            raise MisfitError(f"it is not one record of CSV: {error}") from error
+        return record
+
+    def convert(self, rows: Sequence[list[str]]) -> Sequence[Any]:
+        """Return the arrays of all columns.
+
+        Raises:
+            ValueError: A value is no text of the type of its column.
+        """
+        return [_typed(texts, kind) for texts, kind in zip(zip(*rows, strict=True), self.types.values(), strict=True)]
+
+    def reason(self, row: list[str], error: Exception) -> str:
+        """Return the reason with the name of the column."""
+        for text, (name, kind) in zip(row, self.types.items(), strict=True):
+            try:
+                _typed([text], kind)
+            except (ValueError, TypeError, NotImplementedError) as found:
+                return f"column {name}: {found}"
+        return str(error)
+
+
+def _text_type(kind: Any) -> Any:
+    """Return the type with texts in place of dates and times, also within lists and structs."""
+    if pa.types.is_temporal(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field(kind.value_field.name, _text_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _text_type(field.type)) for field in kind])
+    return kind
+
+
+def _from_text(array: Any, kind: Any) -> Any:
+    """Return an array with its texts converted, also within lists and structs.
+
+    Args:
+        array: An array of a type for which this is possible: see `_text_type`.
+        kind: The type of the result.
+
+    Raises:
+        ValueError: A text has another form.
+    """
+    if array.type == kind:
+        return array
+    if pa.types.is_list(kind):
+        values = _from_text(array.values, kind.value_type)
+        return pa.ListArray.from_arrays(array.offsets, values, type=kind, mask=array.is_null())
+    if pa.types.is_struct(kind):
+        children = [_from_text(child, field.type) for child, field in zip(array.flatten(), kind, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        array = _with_zone(array)
+    return _compute.cast(array, kind)
+
+
 def _text_of(body: Body) -> str:
     if body is None:
         raise MisfitError("the message has no body")
@@ -120,3 +288,16 @@ def _text_of(body: Body) -> str:
 
 def _shown(reason: str) -> str:
     return f"The body does not fit the columns: {reason}"[:_MAX_REASON]
+
+
+def _typed(texts: Sequence[str], kind: Any) -> Any:
+    array = pa.array(texts, pa.string())
+    if kind == pa.string():
+        return array
+    return _from_text(_compute.if_else(_compute.equal(array, ""), pa.scalar(None, pa.string()), array), kind)
+
+
+def _with_zone(array: Any) -> Any:
+    """Return the texts of times, with the zone UTC where the zone is missing."""
+    has_zone = _compute.match_substring_regex(array, _ZONE)
+    return _compute.if_else(has_zone, array, _compute.binary_join_element_wise(array, pa.scalar("Z"), ""))

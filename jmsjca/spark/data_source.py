@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from jmsjca.errors import InvalidOptionError
 from jmsjca.spark.atomic_writer import AtomicBatchWriter, AtomicStreamWriter
 from jmsjca.spark.batch_reader import JmsBatchReader
-from jmsjca.spark.options import SparkOptions, check_role
+from jmsjca.spark.options import SinkOptions, SourceOptions, check_options
 from jmsjca.spark.read_schema import missing_columns, plan_columns
 from jmsjca.spark.reader import JmsStreamReader
 from jmsjca.spark.schema import spark_columns
@@ -33,7 +33,7 @@ class JmsDataSource(DataSource):
     """Reads queues and writes queues and topics.
 
     Args:
-        options: See `jmsjca.spark.options.SparkOptions`.
+        options: See `jmsjca.spark.options`: `SourceOptions` for a reader, `SinkOptions` for a writer.
 
     Raises:
         InvalidOptionError: An option is unknown, missing, or has an invalid value.
@@ -42,7 +42,7 @@ class JmsDataSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self._given = dict(options)
-        self._parsed = SparkOptions.parse(options)
+        check_options(options)  # Spark asks for a reader or a writer later
 
     @classmethod
     def name(cls) -> str:
@@ -55,9 +55,10 @@ class JmsDataSource(DataSource):
         Raises:
             InvalidOptionError: The option ``bodyFormat`` needs columns.
         """
-        if self._parsed.bodyFormat:
-            raise missing_columns(self._parsed)
-        return spark_columns(self._parsed.columns)
+        options = SourceOptions.parse(self._given)
+        if options.bodyFormat:
+            raise missing_columns(options)
+        return spark_columns(options.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader, which browses the queue and consumes nothing.
@@ -65,9 +66,8 @@ class JmsDataSource(DataSource):
         Raises:
             InvalidOptionError: See `plan_columns`.
         """
-        self._check_source(schema)
-        options, body = plan_columns(schema, self._parsed, streaming=False)
-        return JmsBatchReader(options, self._parsed.partitions if self._has("partitions") else 1, body)
+        options, body = plan_columns(schema, self._source(schema), streaming=False)
+        return JmsBatchReader(options, options.partitions if self._has("partitions") else 1, body)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the streaming reader, which consumes the messages.
@@ -75,8 +75,7 @@ class JmsDataSource(DataSource):
         Raises:
             InvalidOptionError: See `plan_columns`.
         """
-        self._check_source(schema)
-        return JmsStreamReader(*plan_columns(schema, self._parsed, streaming=True))
+        return JmsStreamReader(*plan_columns(schema, self._source(schema), streaming=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the batch writer.
@@ -86,24 +85,25 @@ class JmsDataSource(DataSource):
         """
         if overwrite:
             raise InvalidOptionError('Messages are added, not overwritten: use .mode("append").')
-        check_role(self._given, sink=True)
-        self._parsed.check_sink(streaming=False)
-        if self._parsed.guarantee == "exactly-once":
-            return AtomicBatchWriter(self._parsed, schema)
-        return JmsBatchWriter(self._parsed, schema)
+        options = self._sink(streaming=False)
+        return (AtomicBatchWriter if options.exactly_once else JmsBatchWriter)(options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the streaming writer. In output mode "complete" each batch sends the whole result."""
         del overwrite
-        check_role(self._given, sink=True)
-        self._parsed.check_sink(streaming=True)
-        exactly_once = self._parsed.guarantee == "exactly-once"
-        return AtomicStreamWriter(self._parsed, schema) if exactly_once else JmsStreamWriter(self._parsed, schema)
+        options = self._sink(streaming=True)
+        return (AtomicStreamWriter if options.exactly_once else JmsStreamWriter)(options, schema)
 
-    def _check_source(self, schema: StructType) -> None:
-        check_role(self._given, sink=False)
+    def _source(self, schema: StructType) -> SourceOptions:
+        options = SourceOptions.parse(self._given)
         if self._has("columns") and schema != self.schema():
             raise InvalidOptionError("Name the columns in .schema(…), and leave out the option 'columns'.")
+        return options
+
+    def _sink(self, *, streaming: bool) -> SinkOptions:
+        options = SinkOptions.parse(self._given)
+        options.check_batches(streaming=streaming)
+        return options
 
     def _has(self, option: str) -> bool:
         return any(name.lower() == option for name in self._given)

@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 from jmsjca.errors import IllegalStateError, InvalidOptionError, NotSupportedError
 from jmsjca.messages import DUPLICATE_ID
 from jmsjca.outbound import Connection, ConnectionFactory, MessageProducer, Session
-from jmsjca.spark.options import SparkOptions, check_role
+from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.rejections import encoder_of_sink
 
 __all__ = ["ForeachWriter"]
@@ -35,14 +35,13 @@ class ForeachWriter:
 
     def __init__(self, schema: StructType, **options: object) -> None:
         given = {name: str(value) for name, value in options.items()}
-        check_role(given, sink=True)
         _check_options(given)
         if "duplicate_id" in schema.names:
             raise InvalidOptionError(
                 "A ForeachWriter sends the rows of a partition together or not at all, and Artemis sends messages with"
                 " a duplicate id before the transaction: drop the column 'duplicate_id'."
             )
-        self._options = SparkOptions.parse(given)
+        self._options = SinkOptions.parse(given)
         self._encoder = encoder_of_sink(schema, self._options)
         self._connection: Connection | None = None
         self._session: Session | None = None

@@ -1,4 +1,6 @@
-"""The names of generations: one checkpoint's staged files. A name has the guarantee, so that it never changes.
+"""Generations: one checkpoint's staged files, with a name and an origin.
+
+The name of a generation has the guarantee, so that it never changes.
 
 With ``guarantee=exactly-once`` the store decides which of several attempts at a partition is the first. Without such a
 store, with ``guarantee=at-least-once``, this happens:
@@ -11,9 +13,12 @@ store, with ``guarantee=at-least-once``, this happens:
 - Messages are not recognised by their keys. A file that has a key may be one that is never read.
 """
 
+import json
 import uuid
+from dataclasses import asdict, dataclass
+from typing import Self
 
-__all__ = ["is_at_least_once", "new_generation"]
+__all__ = ["Origin", "is_at_least_once", "new_generation"]
 
 _AT_LEAST_ONCE = "atleastonce_"
 
@@ -30,3 +35,34 @@ def new_generation(*, at_least_once: bool = False) -> str:
 def is_at_least_once(gen: str) -> bool:
     """Return True for a generation with ``guarantee=at-least-once``."""
     return gen.startswith(_AT_LEAST_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source of the staged messages of a generation.
+
+    Attributes:
+        source: The destination and the broker, without credentials.
+        name: The name that the query has in a shared staging location; empty if it has none.
+    """
+
+    source: str
+    name: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the origin that `str` wrote.
+
+        Raises:
+            ValueError: The text is no such one.
+        """
+        found = json.loads(text)
+        return cls(str(found["source"]), str(found["name"]))
+
+    @property
+    def described(self) -> str:
+        """The source and the name, for messages."""
+        return f"{self.source} (stagingName {self.name!r})" if self.name else self.source
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self))

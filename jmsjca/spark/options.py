@@ -1,55 +1,123 @@
-"""The options of the "jms" data source."""
+"""The options of the "jms" data source: `SourceOptions` of what is read, `SinkOptions` of what is written.
+
+Names are not case-sensitive; values are texts. Durations are in seconds, or have units: ``0.5``, ``5 seconds``,
+``1 minute 30 seconds``.
+"""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
 from jmsjca.config.credentials import CredentialSource
 from jmsjca.destinations import Destination, Subscription, Topic, destination
-from jmsjca.errors import ConfigurationError, InvalidOptionError, InvalidSelectorError
+from jmsjca.errors import InvalidOptionError
 from jmsjca.reconnection import ConnectionSettings
-from jmsjca.selectors import Selector, build_selector
-from jmsjca.spark.credentials import parse_credentials
-from jmsjca.spark.schema import COLUMNS, SCHEMA
-from jmsjca.spark.staging_location import open_location, parse_location
+from jmsjca.spark.option_values import build_selector_option, convert_option
+from jmsjca.spark.schema import SCHEMA
+from jmsjca.spark.staging_location import open_location
 from jmsjca.spark.store import Store
 
-__all__ = ["SparkOptions", "check_role"]
+__all__ = ["JmsOptions", "SinkOptions", "SourceOptions", "check_options"]
 
 _SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
 _OF_CATALOG = "provider"  # Spark passes it only when it creates a table in its catalog
-_COMMON = {"url", "destination", "destinationType", "userName", "password", "credentials", "guarantee"}
-_OF_VIEW = {"columns"}  # a view is read, and may be written
-_SINK = {"timeToLive", "queryName", "batchId"}
+_OF_VIEW = {"columns"}  # a view is read, and may be written: its sink ignores what selects columns
 _VARIABLE = "selector."
-_CHOICES = {
-    "orphans": ("fail", "ignore"),
-    "sourceChange": ("fail", "allow"),
-    "guarantee": ("", "at-least-once", "exactly-once"),
-    "bodyFormat": ("", "json", "csv"),
-}
+_GUARANTEES = ("", "at-least-once", "exactly-once")
 _SINK_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
 _DEDUP_KEYS = ("JMSMessageID", "JMSCorrelationID", "content", "none")
 
 
 @dataclass(frozen=True, slots=True)
-class SparkOptions:
-    """The options of the data source. Names are not case-sensitive; values are texts.
-
-    Durations are in seconds, or have units: ``0.5``, ``5 seconds``, ``1 minute 30 seconds``.
-
+class JmsOptions:
+    """The options that a source and a sink have in common.
 
     Attributes:
         url: The URL of the broker. An in-memory broker is refused, because Spark's workers are other processes.
         destination: The name of the queue or topic; also the path of ``.load("orders")`` and ``.save("orders")``.
-        destinations: The names of several queues that one stream or table reads, separated by commas.
         destinationType: "queue" or "topic"; a topic is read through a ``subscription``.
         userName: The user name; None uses that of the URL.
         password: The password of ``userName``.
         credentials: "env:NAME", "file:PATH" or "call:MODULE:FUNCTION": read, or called, by each process that connects.
+        guarantee: "at-least-once" or "exactly-once". Empty means exactly once for a source, at least once for a sink.
+    """
+
+    _role: ClassVar[str] = ""
+    _choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"guarantee": _GUARANTEES}
+
+    url: str = field(repr=False)  # may hold a password
+    destination: str = ""
+    destinationType: str = "queue"
+    userName: str | None = None
+    password: str | None = field(default=None, repr=False)
+    credentials: CredentialSource | None = None
+    guarantee: str = ""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """Parse the options of a `DataFrameReader` or a `DataFrameWriter`.
+
+        Raises:
+            InvalidOptionError: An option is unknown, missing, has an invalid value, or belongs to the other role.
+        """
+        values = _convert(given)
+        wrong = sorted(values.keys() - _names(cls) - _OF_VIEW)
+        if wrong:
+            other = "source" if cls._role == "sink" else "sink"
+            raise InvalidOptionError(
+                f"A jms {cls._role} has no option {', '.join(map(repr, wrong))}, which is for a {other}: leave it out."
+            )
+        options = cls(**{name: value for name, value in values.items() if name in _names(cls)})
+        options.check()
+        return options
+
+    @property
+    def target(self) -> Destination:
+        """The destination with its kind.
+
+        Raises:
+            InvalidOptionError: The option ``destination`` is missing.
+        """
+        if not self.destination:
+            raise InvalidOptionError("The option 'destination' is missing: .option(\"destination\", …) or a path.")
+        return destination(self.destination, self.destinationType)
+
+    @property
+    def settings(self) -> ConnectionSettings:
+        """The settings for connections."""
+        return ConnectionSettings(self.url, self.userName, self.password, source=self.credentials)
+
+    def check(self) -> None:
+        """Raise an error for values that cannot be, or do not go together.
+
+        Raises:
+            InvalidOptionError: The message names them.
+        """
+        url = ConnectionURL.parse(self.url)
+        if url.protocol == "embedded" and not url.path.strip("/"):
+            raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
+        if self.credentials is not None and self.password is not None:
+            raise InvalidOptionError("The options 'credentials' and 'password' are both given; use one.")
+        _ = destination(self.destination or "none", self.destinationType)
+        for name, known in self._choices.items():
+            if getattr(self, name) not in known:
+                raise InvalidOptionError(
+                    f"The option {name!r} must be {' or '.join(repr(each) for each in known if each)},"
+                    f" not {getattr(self, name)!r}."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions(JmsOptions):
+    """The options of a table or a stream that is read, beside those of `JmsOptions`.
+
+    An empty ``guarantee`` means exactly once.
+
+    Attributes:
+        destinations: The names of several queues that one stream or table reads, separated by commas.
         subscription: The name of a shared durable subscription of the topic; the stream creates it.
         selector: Only messages that match are read. ``${name}`` stands for the value of the option ``selector.name``.
         columns: The columns to read, separated by commas; no others are decoded and staged. Default: all.
@@ -80,19 +148,17 @@ class SparkOptions:
         inDoubtRetention: The running time of the query for which the keys of messages are kept whose settlement was
             never confirmed.
         orphans: "fail" or "ignore": the reaction to staged messages of another checkpoint that may be unprocessed.
-        timeToLive: The time to live of written messages; 0 means unlimited.
-        guarantee: "at-least-once" or "exactly-once". Empty means exactly once for a source, at least once for a sink.
-        queryName: The name of a sink, which is also that of Spark's query; of a table within ``foreachBatch``.
-        batchId: The number of the batch that a table is; None for that of the streaming query.
     """
 
-    url: str = field(repr=False)  # may hold a password
-    destination: str = ""
+    _role: ClassVar[str] = "source"
+    _choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "guarantee": _GUARANTEES,
+        "orphans": ("fail", "ignore"),
+        "sourceChange": ("fail", "allow"),
+        "bodyFormat": ("", "json", "csv"),
+    }
+
     destinations: tuple[str, ...] = ()
-    destinationType: str = "queue"
-    userName: str | None = None
-    password: str | None = field(default=None, repr=False)
-    credentials: CredentialSource | None = None
     subscription: str | None = None
     selector: str | None = None
     columns: tuple[str, ...] = tuple(SCHEMA.names)
@@ -117,43 +183,6 @@ class SparkOptions:
     retainEpochs: int = 1
     inDoubtRetention: float = 7 * 86400.0
     orphans: str = "fail"
-    timeToLive: float = 0.0
-    guarantee: str = ""
-    queryName: str = ""
-    batchId: int | None = None
-
-    @classmethod
-    def parse(cls, given: Mapping[str, str]) -> Self:
-        """Parse the options of a `DataFrameReader` or a `DataFrameWriter`.
-
-        Raises:
-            InvalidOptionError: An option is unknown, missing, or has an invalid value.
-        """
-        given = {name.lower(): text for name, text in given.items()}
-        if _OF_CATALOG in given:
-            raise InvalidOptionError(
-                "A table of Spark's catalog would lose these OPTIONS: Spark does not pass them to a data source in"
-                " Python when the table is used. Make a temporary view, CREATE TEMPORARY VIEW … USING jms OPTIONS (…);"
-                " or name the columns, CREATE TABLE … (text STRING) USING jms, and give the options in each statement,"
-                " INSERT INTO … WITH (url = '…', …)."
-            )
-        known = {option.name.lower(): option.name for option in fields(cls)}
-        values: dict[str, Any] = {}
-        for name, text in _with_path(given).items():
-            if name in known:
-                values[known[name]] = _convert(known[name], text, _CONVERTERS.get(known[name], str))
-            elif name not in _SPARK_OPTIONS and not name.startswith(_VARIABLE):
-                raise InvalidOptionError(_unknown_option_message(name, [*known.values()]))
-        if not values.get("url"):
-            raise InvalidOptionError(
-                "The option 'url' is missing: .option(\"url\", …); or, for a table of Spark's catalog, WITH (url = '…',"
-                " …) in each statement, because Spark does not pass the OPTIONS of such a table."
-            )
-        if values.get("selector"):
-            values["selector"] = _build_selector(values["selector"], given)
-        options = cls(**values)
-        options._check()
-        return options
 
     @property
     def sources(self) -> dict[str, Destination | Subscription]:
@@ -178,31 +207,6 @@ class SparkOptions:
         hosts = ",".join(map(str, url.addresses))
         return f"{', '.join(map(str, self.sources.values()))} at {url.protocol}://{hosts}{url.path}"
 
-    def _source(self, target: Destination) -> Destination | Subscription:
-        if isinstance(target, Topic) != bool(self.subscription):
-            raise InvalidOptionError(
-                f'A stream reads a topic through a subscription: {target} needs .option("subscription", …).'
-                if isinstance(target, Topic)
-                else f"The option 'subscription' is for topics, and {target} is none: set destinationType to topic."
-            )
-        return Subscription(target, self.subscription, shared=True) if isinstance(target, Topic) else target
-
-    @property
-    def target(self) -> Destination:
-        """The destination with its kind.
-
-        Raises:
-            InvalidOptionError: The option ``destination`` is missing.
-        """
-        if not self.destination:
-            raise InvalidOptionError("The option 'destination' is missing: .option(\"destination\", …) or a path.")
-        return destination(self.destination, self.destinationType)
-
-    @property
-    def settings(self) -> ConnectionSettings:
-        """The settings for connections."""
-        return ConnectionSettings(self.url, self.userName, self.password, source=self.credentials)
-
     def staging(self) -> Store:
         """Return the store for staged messages.
 
@@ -221,51 +225,26 @@ class SparkOptions:
             credentials=self.stagingCredentials,
         )
 
-    def check_sink(self, *, streaming: bool) -> None:
-        """Raise an error for options of a sink that do not go together.
+    def _source(self, target: Destination) -> Destination | Subscription:
+        if isinstance(target, Topic) != bool(self.subscription):
+            raise InvalidOptionError(
+                f'A stream reads a topic through a subscription: {target} needs .option("subscription", …).'
+                if isinstance(target, Topic)
+                else f"The option 'subscription' is for topics, and {target} is none: set destinationType to topic."
+            )
+        return Subscription(target, self.subscription, shared=True) if isinstance(target, Topic) else target
 
-        Args:
-            streaming: True for the sink of a streaming query, False for that of a table.
+    def check(self) -> None:
+        """Raise an error for values that cannot be, or do not go together.
 
         Raises:
-            InvalidOptionError: ``batchId`` or ``queryName`` is missing, invalid, or has no effect.
+            InvalidOptionError: The message names them.
         """
-        if streaming and self.batchId is not None:
-            raise InvalidOptionError("Spark numbers the batches of a streaming query: leave out the option 'batchId'.")
-        if self.batchId is not None and not self.queryName:
-            raise InvalidOptionError(
-                "The option 'batchId' has no effect without 'queryName': a table is recognised by its name and number."
-            )
-        if self.guarantee != "exactly-once":
-            return
-        if not self.queryName:
-            raise InvalidOptionError(
-                "guarantee=exactly-once needs a name, under which the broker keeps the number of the last batch: "
-                + ('.queryName("…").' if streaming else "set the option 'queryName'.")
-            )
-        if not _SINK_NAME.match(self.queryName):
-            raise InvalidOptionError(
-                f"The queryName {self.queryName!r:.200} cannot be part of the name of a queue, but"
-                " guarantee=exactly-once needs that: use at most 100 letters A to Z, digits, '.', '-' and '_'."
-            )
-
-    def _check(self) -> None:
-        url = ConnectionURL.parse(self.url)
-        if url.protocol == "embedded" and not url.path.strip("/"):
-            raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
-        if self.credentials is not None and self.password is not None:
-            raise InvalidOptionError("The options 'credentials' and 'password' are both given; use one.")
-        _ = destination(self.destination or "none", self.destinationType)
+        JmsOptions.check(self)
         for name in ("partitions", "maxMessagesPerBatch", "maxBytesPerBatch"):
             if getattr(self, name) < 1:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
         self._check_prefetch()
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise InvalidOptionError(
-                    f"The option {name!r} must be {' or '.join(repr(each) for each in known if each)},"
-                    f" not {getattr(self, name)!r}."
-                )
         if self.dedupKey not in _DEDUP_KEYS and not self.dedupKey.startswith("property:"):
             raise InvalidOptionError(
                 "The option 'dedupKey' must be JMSMessageID, JMSCorrelationID, property:NAME, content or none, "
@@ -284,30 +263,97 @@ class SparkOptions:
             raise InvalidOptionError("The option 'prefetchEpochs' needs guarantee=exactly-once: leave out one of both.")
 
 
-def _parse_count(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(text)
-    return int(text)
+@dataclass(frozen=True, slots=True)
+class SinkOptions(JmsOptions):
+    """The options of a table or a stream that is written, beside those of `JmsOptions`.
+
+    An empty ``guarantee`` means at least once.
+
+    Attributes:
+        timeToLive: The time to live of written messages; 0 means unlimited.
+        queryName: The name of a sink, which is also that of Spark's query; of a table within ``foreachBatch``.
+        batchId: The number of the batch that a table is; None for that of the streaming query.
+    """
+
+    _role: ClassVar[str] = "sink"
+
+    timeToLive: float = 0.0
+    queryName: str = ""
+    batchId: int | None = None
+
+    @property
+    def exactly_once(self) -> bool:
+        """True with ``guarantee=exactly-once``: see `jmsjca.spark.exactly_once`."""
+        return self.guarantee == "exactly-once"
+
+    def check_batches(self, *, streaming: bool) -> None:
+        """Raise an error for options of a sink that do not go together.
+
+        Args:
+            streaming: True for the sink of a streaming query, False for that of a table.
+
+        Raises:
+            InvalidOptionError: ``batchId`` or ``queryName`` is missing, invalid, or has no effect.
+        """
+        if streaming and self.batchId is not None:
+            raise InvalidOptionError("Spark numbers the batches of a streaming query: leave out the option 'batchId'.")
+        if self.batchId is not None and not self.queryName:
+            raise InvalidOptionError(
+                "The option 'batchId' has no effect without 'queryName': a table is recognised by its name and number."
+            )
+        if not self.exactly_once:
+            return
+        if not self.queryName:
+            raise InvalidOptionError(
+                "guarantee=exactly-once needs a name, under which the broker keeps the number of the last batch: "
+                + ('.queryName("…").' if streaming else "set the option 'queryName'.")
+            )
+        if not _SINK_NAME.match(self.queryName):
+            raise InvalidOptionError(
+                f"The queryName {self.queryName!r:.200} cannot be part of the name of a queue, but"
+                " guarantee=exactly-once needs that: use at most 100 letters A to Z, digits, '.', '-' and '_'."
+            )
 
 
-def check_role(given: Mapping[str, str], *, sink: bool) -> None:
-    """Raise an error for options that have no effect on a source or on a sink.
-
-    Args:
-        given: The options as given.
-        sink: True for a sink, False for a source.
+def check_options(given: Mapping[str, str]) -> None:
+    """Raise an error for options that neither a source nor a sink has, and for values that are none.
 
     Raises:
-        InvalidOptionError: The message names them.
+        InvalidOptionError: An option is unknown, missing, or has an invalid value.
     """
-    names = {option.name.lower(): option.name for option in fields(SparkOptions)}
-    meant = {names[name.lower()] for name in given if name.lower() in names}
-    wrong = sorted(meant - _COMMON - _OF_VIEW - _SINK if sink else meant & _SINK)
-    if wrong:
-        role, other = ("sink", "source") if sink else ("source", "sink")
+    _convert(given)
+
+
+def _convert(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of options by their names."""
+    given = {name.lower(): text for name, text in given.items()}
+    if _OF_CATALOG in given:
         raise InvalidOptionError(
-            f"A jms {role} has no option {', '.join(map(repr, wrong))}, which is for a {other}: leave it out."
+            "A table of Spark's catalog would lose these OPTIONS: Spark does not pass them to a data source in"
+            " Python when the table is used. Make a temporary view, CREATE TEMPORARY VIEW … USING jms OPTIONS (…);"
+            " or name the columns, CREATE TABLE … (text STRING) USING jms, and give the options in each statement,"
+            " INSERT INTO … WITH (url = '…', …)."
         )
+    known = {name.lower(): name for name in (*_names(SourceOptions), *_names(SinkOptions))}
+    values: dict[str, Any] = {}
+    for name, text in _with_path(given).items():
+        if name in known:
+            values[known[name]] = convert_option(known[name], text)
+        elif name not in _SPARK_OPTIONS and not name.startswith(_VARIABLE):
+            raise InvalidOptionError(f"The jms data source has no option {name!r} {did_you_mean(name, known)}.")
+    if not values.get("url"):
+        raise InvalidOptionError(
+            "The option 'url' is missing: .option(\"url\", …); or, for a table of Spark's catalog, WITH (url = '…',"
+            " …) in each statement, because Spark does not pass the OPTIONS of such a table."
+        )
+    if values.get("selector"):
+        variables = {name.removeprefix(_VARIABLE): v for name, v in given.items() if name.startswith(_VARIABLE)}
+        values["selector"] = build_selector_option(values["selector"], variables)
+    return values
+
+
+def _names(role: type[JmsOptions]) -> list[str]:
+    return [option.name for option in fields(role)]
 
 
 def _with_path(given: Mapping[str, str]) -> dict[str, str]:
@@ -319,120 +365,3 @@ def _with_path(given: Mapping[str, str]) -> dict[str, str]:
             f"The path {path!r} and the option 'destination', {options['destination']!r}, are both given; use one."
         )
     return options
-
-
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?\Z")
-
-
-def _build_selector(template: str, given: Mapping[str, str]) -> str:
-    # Spark does not keep the case of an option's name, so it does not matter in placeholders either.
-    lowered = re.sub(r"\$\{[^}]*\}", lambda match: match[0].lower(), template)
-    variables = {name.removeprefix(_VARIABLE): _value(v) for name, v in given.items() if name.startswith(_VARIABLE)}
-    try:
-        selector = build_selector(lowered, variables)
-        if missing := re.findall(r"\$\{([^}]*)\}", selector):
-            raise InvalidOptionError(f"The selector has no value for {', '.join(missing)}: set selector.{missing[0]}.")
-        Selector.parse(selector)
-    except InvalidSelectorError as error:
-        raise InvalidOptionError(f"The option 'selector' is invalid: {error}") from error
-    return selector
-
-
-def _value(text: str) -> str | int | float:
-    if not _NUMBER.match(text):
-        return text
-    return float(text) if "." in text else int(text)
-
-
-def _parse_names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(set(names)) < len(names):
-        raise InvalidOptionError(f"The option 'destinations' must name different queues, not {text!r}.")
-    return names
-
-
-def _parse_columns(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    known = {column: column for column in COLUMNS}
-    for name in names:
-        if name not in known:
-            raise InvalidOptionError(f"There is no column {name!r} {did_you_mean(name.lower(), known)}.")
-    if len(set(names)) < len(names):
-        raise InvalidOptionError(f"The option 'columns' names a column twice: {text!r}.")
-    return names
-
-
-def _parse_delimiter(text: str) -> str:
-    if len(text) != 1 or text in '"\r\n':
-        raise InvalidOptionError(f"The option 'delimiter' must be one character, not {text!r}.")
-    return text
-
-
-_UNITS = {"ms": 0.001, "s": 1.0} | {
-    name + plural: seconds
-    for name, seconds in {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}.items()
-    for plural in ("", "s")
-}
-_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
-
-
-_SIZES = {"": 0, "b": 0, **{f"{letter}{rest}": n for n, letter in enumerate("kmgt", 1) for rest in ("", "b", "ib")}}
-_SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
-
-
-def _parse_size(text: str) -> int:
-    match = _SIZE.fullmatch(text.strip())
-    if match is None or match[2].lower() not in _SIZES:
-        raise ValueError(text)
-    return int(match[1]) << 10 * _SIZES[match[2].lower()]
-
-
-def _parse_duration(text: str) -> float:
-    value = _sum_of_units(text) if re.search("[a-z]\\s*$", text, re.IGNORECASE) else float(text)
-    if not 0 <= value < float("inf"):
-        raise ValueError(text)
-    return value
-
-
-def _sum_of_units(text: str) -> float:
-    if re.sub(_AMOUNT, "", text):
-        raise ValueError(text)
-    try:
-        return sum(float(amount) * _UNITS[unit.lower()] for amount, unit in _AMOUNT.findall(text))
-    except KeyError as error:
-        raise ValueError(text) from error
-
-
-_CONVERTERS: dict[str, Callable[[str], Any]] = {
-    "credentials": parse_credentials,
-    "columns": _parse_columns,
-    "delimiter": _parse_delimiter,
-    "destinations": _parse_names,
-    "maxBytesPerBatch": _parse_size,
-    "stagingLocation": parse_location,
-    "partitions": _parse_count,
-    "maxMessagesPerBatch": _parse_count,
-    "prefetchEpochs": _parse_count,
-    "retainEpochs": _parse_count,
-    "receiveIdleTimeout": _parse_duration,
-    "maxBatchLatency": _parse_duration,
-    "batchTimeout": _parse_duration,
-    "pollInterval": _parse_duration,
-    "driverRetryTimeout": _parse_duration,
-    "inDoubtRetention": _parse_duration,
-    "timeToLive": _parse_duration,
-    "batchId": _parse_count,
-}
-
-
-def _convert(name: str, text: str, convert: Callable[[str], Any]) -> Any:
-    try:
-        return convert(text)
-    except ConfigurationError:
-        raise
-    except ValueError as error:
-        raise InvalidOptionError(f"The option {name!r} must be a number that is not negative, not {text!r}.") from error
-
-
-def _unknown_option_message(name: str, known: list[str]) -> str:
-    return f"The jms data source has no option {name!r} {did_you_mean(name.lower(), {k.lower(): k for k in known})}."

@@ -21,16 +21,16 @@ from zlib import crc32
 
 from jmsjca.errors import StoreError
 from jmsjca.spark.schema import ipc, pa
+from jmsjca.spark.sealed_files import seal, unseal
 from jmsjca.spark.store import Store
 
-__all__ = ["Counts", "StagedPart", "read_counts", "read_keys", "read_part", "seal", "unseal", "write_part"]
+__all__ = ["Counts", "StagedPart", "read_counts", "read_keys", "read_part", "write_part"]
 
 T = TypeVar("T")
 
 _FORMAT = b"jmsjca staged part "
 _MAGIC = _FORMAT + b"2\n"
 _VERSION_1 = b"ARROW1"
-_SEAL = b"crc32:"
 _KEYS = pa.schema([pa.field("key", pa.string())])
 _HEAD = 512  # the size of the line with counts and checksums, filled up with spaces
 _MAX_HEAD = 1 << 16
@@ -119,23 +119,6 @@ def read_part(store: Store, name: str) -> StagedPart:
         FileNotFoundError: There is no such file.
     """
     return _reading(store, name, _read_sections, _old_part)
-
-
-def seal(data: bytes) -> bytes:
-    """Return a short text with its checksum in front, so that a truncated text is found too."""
-    return b"%b%08x %b" % (_SEAL, crc32(data), data)
-
-
-def unseal(sealed: bytes) -> bytes:
-    """Return the text that was sealed.
-
-    Raises:
-        ValueError: The checksum does not match, or is missing.
-    """
-    head, _, data = sealed.partition(b" ")
-    if head != b"%b%08x" % (_SEAL, crc32(data)):
-        raise ValueError("its checksum does not match" if sealed else "it is empty")
-    return data
 
 
 def _reading(store: Store, name: str, read: Callable[[BinaryIO], T], read_version_1: Callable[[Any], T]) -> T:

@@ -26,12 +26,11 @@ from jmsjca.log_records import get_logger
 from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.columns import ColumnBuilder, key_reader
 from jmsjca.spark.connections import Lease, leased
-from jmsjca.spark.decisions import resolve_duplicates
+from jmsjca.spark.duplicates import keys_in_doubt, resolve_duplicates
 from jmsjca.spark.epochs import Offset
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.part_file import StagedPart
 from jmsjca.spark.schema import pa
-from jmsjca.spark.shared_queue import keys_in_doubt
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
 __all__ = ["JmsPartition", "PartitionReader", "plan_partitions"]
@@ -74,7 +73,7 @@ class JmsPartition(InputPartition):
         self.quota = quota
 
 
-def plan_partitions(options: SparkOptions, plan: Offset, epoch: int) -> list[JmsPartition]:
+def plan_partitions(options: SourceOptions, plan: Offset, epoch: int) -> list[JmsPartition]:
     """Return the partitions of an epoch.
 
     Args:
@@ -110,7 +109,7 @@ class PartitionReader:
 
     def __init__(
         self,
-        options: SparkOptions,
+        options: SourceOptions,
         partition: JmsPartition,
         clock: Clock = SYSTEM_CLOCK,
         *,

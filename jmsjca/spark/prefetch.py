@@ -10,10 +10,9 @@ import threading
 
 from jmsjca.log_records import get_logger
 from jmsjca.spark.body_columns import BodyColumns
-from jmsjca.spark.decisions import count_kept_by_others
-from jmsjca.spark.epoch_plans import EpochPlans
-from jmsjca.spark.epochs import AvailableNowLimit, Offset, plan_shares
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.duplicates import count_kept_by_others
+from jmsjca.spark.epochs import AvailableNowLimit, EpochPlans, Offset, plan_shares
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import PartitionReader, plan_partitions
 from jmsjca.spark.queue_monitor import QueueMonitor
 from jmsjca.spark.staging import Staging
@@ -45,7 +44,7 @@ class Prefetch:
 
     def __init__(
         self,
-        options: SparkOptions,
+        options: SourceOptions,
         staging: Staging,
         monitor: QueueMonitor,
         current: Offset,

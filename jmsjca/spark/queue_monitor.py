@@ -16,7 +16,7 @@ from jmsjca.errors import (
 )
 from jmsjca.log_records import get_logger
 from jmsjca.reconnection import connect
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 
 __all__ = ["QueueMonitor"]
 
@@ -33,7 +33,7 @@ class QueueMonitor:
         oldest: The JMSTimestamp of the first message of the queues at the last look, as text; None if unknown.
     """
 
-    def __init__(self, options: SparkOptions) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._connection: spi.Connection | None = None
         self._lost = False

@@ -6,10 +6,8 @@ from typing import Any
 from pyspark.sql import types as t
 
 from jmsjca.errors import InvalidOptionError
-from jmsjca.spark.body_columns import BodyColumns
-from jmsjca.spark.body_csv import CsvColumns
-from jmsjca.spark.body_json import JsonColumns
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.body_columns import BodyColumns, CsvColumns, JsonColumns
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.schema import COLUMNS, pa
 
 __all__ = ["plan_columns"]
@@ -36,8 +34,8 @@ _REMEDIES = {
 
 
 def plan_columns(
-    schema: t.StructType, options: SparkOptions, *, streaming: bool
-) -> tuple[SparkOptions, BodyColumns | None]:
+    schema: t.StructType, options: SourceOptions, *, streaming: bool
+) -> tuple[SourceOptions, BodyColumns | None]:
     """Return the options with the names of the columns, and what converts bodies to columns.
 
     A column with the name of one of the `COLUMNS` is that one. Any other is a value of the body.
@@ -72,7 +70,7 @@ def plan_columns(
     return replace(options, columns=tuple(schema.names)), _body_columns(found, options)
 
 
-def missing_columns(options: SparkOptions) -> InvalidOptionError:
+def missing_columns(options: SourceOptions) -> InvalidOptionError:
     """Return the error for a format of bodies without columns of bodies."""
     return InvalidOptionError(
         f"bodyFormat={options.bodyFormat} needs the columns that come out of the bodies, beside those of messages:"
@@ -101,7 +99,7 @@ def _check_known(field: t.StructField) -> None:
         )
 
 
-def _body_columns(fields: list[t.StructField], options: SparkOptions) -> BodyColumns:
+def _body_columns(fields: list[t.StructField], options: SourceOptions) -> BodyColumns:
     if options.bodyFormat == "csv":
         return CsvColumns({field.name: _scalar(field.name, field.dataType) for field in fields}, options.delimiter)
     return JsonColumns({field.name: _arrow(field.name, field.dataType) for field in fields})

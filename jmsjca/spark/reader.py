@@ -12,16 +12,14 @@ from jmsjca import spi
 from jmsjca.errors import InvalidOptionError, StoreError
 from jmsjca.log_records import get_logger
 from jmsjca.spark.body_columns import BodyColumns
-from jmsjca.spark.decisions import count_kept_by_others
-from jmsjca.spark.epoch_plans import EpochPlans
-from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, Offset, Progress, plan_shares
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.duplicates import count_kept_by_others, orphans
+from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, EpochPlans, Offset, Progress, plan_shares
+from jmsjca.spark.generation import Origin
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader, plan_partitions
 from jmsjca.spark.prefetch import Prefetch
 from jmsjca.spark.queue_monitor import QueueMonitor
-from jmsjca.spark.shared_queue import orphans
 from jmsjca.spark.staging import EpochPartition, Staging
-from jmsjca.spark.staging_origin import Origin
 from jmsjca.spark.store import StoreUnavailableError
 
 __all__ = ["JmsStreamReader"]
@@ -45,7 +43,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         InvalidOptionError: The destination or the staging location is missing, or a topic has no subscription.
     """
 
-    def __init__(self, options: SparkOptions, body: BodyColumns | None = None) -> None:
+    def __init__(self, options: SourceOptions, body: BodyColumns | None = None) -> None:
         self._origin = Origin(options.described, options.stagingName)
         self._body = body
         self._options = options

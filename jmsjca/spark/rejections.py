@@ -17,7 +17,7 @@ from jmsjca.errors import InvalidOptionError, InvalidRedeliveryHandlingError, Me
 from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, Properties, PropertyValue
 from jmsjca.redelivery import Delay, Delete, Failure, Move, MoveFacts, RedeliveryPolicy, moved_copy, plain_copy
 from jmsjca.redelivery.encounter import encodable
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.rows import REJECTION, Outgoing, RowEncoder, SendOptions
 
 __all__ = ["DEFAULT_HANDLING", "FIRST_ID", "RETRY_COUNT", "dead_letter", "encoder_of_sink"]
@@ -100,7 +100,7 @@ def _text(value: str | Column) -> Column:
     return f.lit(value) if isinstance(value, str) else f.coalesce(value.cast("string"), f.lit(""))
 
 
-def encoder_of_sink(schema: StructType, options: SparkOptions) -> RowEncoder:
+def encoder_of_sink(schema: StructType, options: SinkOptions) -> RowEncoder:
     """Return the encoder of a sink, once it is known that each row has a destination.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from jmsjca.errors import InvalidArgumentError, StoreError
-from jmsjca.spark.epoch_plans import EpochPlans
+from jmsjca.spark.epochs import EpochPlans
 from jmsjca.spark.sealed_files import replace_sealed
 from jmsjca.spark.staging import EpochPartition, Staging, epoch_folder, generations
 from jmsjca.spark.store import Store, StoreUnavailableError

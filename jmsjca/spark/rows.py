@@ -22,7 +22,7 @@ from jmsjca.messages import (
     Short,
     TextMessage,
 )
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.schema import COLUMNS
 from jmsjca.spark.variants import decode_object
 
@@ -111,7 +111,7 @@ class RowEncoder:
         self._destinations: dict[str, Destination] = {}
 
     @classmethod
-    def of_sink(cls, schema: StructType, options: SparkOptions) -> Self:
+    def of_sink(cls, schema: StructType, options: SinkOptions) -> Self:
         """Return the encoder of a sink, once it is known that each row has a destination.
 
         Args:

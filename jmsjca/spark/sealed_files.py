@@ -1,11 +1,13 @@
 """Small files of a store, each a text with its checksum, so that an empty or damaged one is found."""
 
+from zlib import crc32
+
 from jmsjca.errors import StoreError
-from jmsjca.spark.part_file import seal, unseal
 from jmsjca.spark.store import Store
 
-__all__ = ["create_sealed", "damaged", "read_sealed", "replace_sealed"]
+__all__ = ["create_sealed", "damaged", "read_sealed", "replace_sealed", "seal", "unseal"]
 
+_SEAL = b"crc32:"
 _REMEDY = "Restore it from a backup, or see `jmsjca spark repair --help` for what can be repaired."
 
 
@@ -55,3 +57,20 @@ def damaged(store: Store, name: str, problem: str) -> StoreError:
         f"The file {store.address(name)} is damaged: {problem}. Without it jmsjca cannot know which messages were"
         f" processed. {_REMEDY}"
     )
+
+
+def seal(data: bytes) -> bytes:
+    """Return a short text with its checksum in front, so that a truncated text is found too."""
+    return b"%b%08x %b" % (_SEAL, crc32(data), data)
+
+
+def unseal(sealed: bytes) -> bytes:
+    """Return the text that was sealed.
+
+    Raises:
+        ValueError: The checksum does not match, or is missing.
+    """
+    head, _, data = sealed.partition(b" ")
+    if head != b"%b%08x" % (_SEAL, crc32(data)):
+        raise ValueError("its checksum does not match" if sealed else "it is empty")
+    return data

@@ -30,10 +30,9 @@ from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.errors import IllegalStateError, InvalidOptionError, JMSError, StoreError
 from jmsjca.spark.doubt import KeysInDoubt, read_keys_file
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.generation import is_at_least_once
+from jmsjca.spark.generation import Origin, is_at_least_once
 from jmsjca.spark.part_file import Counts, StagedPart, read_counts, read_keys, read_part, write_part
 from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, replace_sealed
-from jmsjca.spark.staging_origin import Origin
 from jmsjca.spark.store import Store
 
 __all__ = ["EpochPartition", "Staging", "StaleEpochError", "epoch_folder", "generations"]

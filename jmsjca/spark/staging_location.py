@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 
 from jmsjca.errors import InvalidOptionError
-from jmsjca.spark.bucket import Bucket, parse_bucket_url
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.object_store import ObjectStore
+from jmsjca.spark.object_store import Bucket, ObjectStore, parse_bucket_url
 from jmsjca.spark.store import Store
 
 __all__ = ["open_location", "parse_location"]

@@ -4,11 +4,12 @@ Elsewhere each message is confirmed by itself, and a task ends when all are.
 
 Delivery is at least once: Spark writes a partition again when a task or a batch fails. Every message has a duplicate
 id, so that a broker with duplicate detection drops repeated messages: the column ``duplicate_id`` if there is one, else
-an id made from the query, the batch, the partition and the content of the row (`RowIds`).
+an id made from the query, the batch, the partition and the content of the row (`RowIds`). A broker remembers a limited
+number of ids, so the driver warns of a batch with more messages.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from jmsjca.errors import InvalidOptionError
+from jmsjca.log_records import get_logger
 from jmsjca.messages import DUPLICATE_ID, Message
-from jmsjca.outbound import ConnectionFactory, Session
-from jmsjca.spark.options import SparkOptions
+from jmsjca.outbound import Connection, ConnectionFactory, Session
+from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.rejections import encoder_of_sink
 from jmsjca.spark.rows import RowIds
 
@@ -28,14 +30,25 @@ if TYPE_CHECKING:
 
 __all__ = ["JmsBatchWriter", "JmsStreamWriter", "current_batch", "table_batch"]
 
+logger = get_logger("jmsjca.spark")
+
 _MAX_UNIT = 1000
+_REMEMBERED_IDS = {"embedded": 100_000}  # the defaults of the brokers: `Limits.duplicate_history`, and …
+_REMEMBERED_BY_ARTEMIS = 20_000  # … `id-cache-size`
 
 
 @dataclass(frozen=True, slots=True)
 class Sent(WriterCommitMessage):
-    """The commit message of a task: the number of messages sent."""
+    """The commit message of a task.
+
+    Attributes:
+        messages: The number of messages sent.
+        remembered: How many ids of a destination the broker remembers by default; 0 if it does not recognise repeated
+            messages.
+    """
 
     messages: int
+    remembered: int = 0
 
 
 class PartitionWriter:
@@ -49,7 +62,7 @@ class PartitionWriter:
         InvalidOptionError: A column is unknown, missing or ambiguous, or has a wrong type; or there is no destination.
     """
 
-    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
         self._encoder = encoder_of_sink(schema, options)
 
@@ -73,7 +86,7 @@ class PartitionWriter:
         with factory.create_connection() as connection:
             transacted = connection.capabilities.atomic
             with connection.create_session(transacted=transacted) as session:
-                return Sent(self._send(session, batches, prefix))
+                return Sent(self._send(session, batches, prefix), _remembered_ids(connection))
 
     def _send(self, session: Session, batches: Iterator[Any], prefix: str) -> int:
         producer = session.create_producer(None)
@@ -110,7 +123,7 @@ class JmsBatchWriter(DataSourceArrowWriter):
         schema: The columns of the table.
     """
 
-    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._writer = PartitionWriter(options, schema)
         self._job = uuid.uuid4().hex
         self._options = options
@@ -122,6 +135,10 @@ class JmsBatchWriter(DataSourceArrowWriter):
             InvalidOptionError: The option ``batchId`` is missing, see `table_batch`.
         """
         return self._writer.write(iterator, self._named() if self._options.queryName else self._job)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Warn, on the driver, of more messages than the broker recognises in a repetition."""
+        _check_size(messages)
 
     def _named(self) -> str:
         """Return the name and the number of the table. Both are the same if the batch is repeated."""
@@ -138,12 +155,17 @@ class JmsStreamWriter(DataSourceStreamArrowWriter):
         schema: The columns of the table.
     """
 
-    def __init__(self, options: SparkOptions, schema: StructType) -> None:
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._writer = PartitionWriter(options, schema)
 
     def write(self, iterator: Iterator[Any]) -> Sent:
         """Send a partition of a batch, on an executor."""
         return self._writer.write(iterator, _batch_id())
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
+        """Warn, on the driver, of more messages than the broker recognises in a repetition."""
+        del batchId
+        _check_size(messages)
 
 
 def current_batch() -> tuple[str, int | None]:
@@ -154,7 +176,7 @@ def current_batch() -> tuple[str, int | None]:
     return query or "", int(batch) if batch else None
 
 
-def table_batch(options: SparkOptions, found: int | None) -> int:
+def table_batch(options: SinkOptions, found: int | None) -> int:
     """Return the number of the batch that a table with a name is.
 
     Args:
@@ -177,3 +199,22 @@ def _batch_id() -> str:
     """Return an id of the query and the batch of the current task; the same if Spark repeats the batch."""
     query, batch = current_batch()
     return uuid.uuid4().hex if batch is None else f"{query}/{batch}"
+
+
+def _remembered_ids(connection: Connection) -> int:
+    if not connection.capabilities.duplicate_detection:
+        return 0
+    return _REMEMBERED_IDS.get(connection.metadata.protocol, _REMEMBERED_BY_ARTEMIS)
+
+
+def _check_size(tasks: Sequence[WriterCommitMessage | None]) -> None:
+    """Log a warning if the broker would not recognise all messages of a batch that is repeated."""
+    sent = [task for task in tasks if isinstance(task, Sent)]
+    messages, remembered = sum(task.messages for task in sent), max((task.remembered for task in sent), default=0)
+    if 0 < remembered < messages:
+        logger.warning(
+            "A batch had %d messages, and by default the broker remembers the last %d ids of each destination: if Spark"
+            " repeats such a batch, it has messages two times. Write smaller batches, or set guarantee=exactly-once.",
+            messages,
+            remembered,
+        )

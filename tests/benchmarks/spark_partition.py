@@ -22,7 +22,7 @@ from pathlib import Path
 from jmsjca import Message, Queue, spi
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark.columns import ColumnBuilder, key_reader
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
 from tests.benchmarks.spark_runs import Goal, consume, empty, fill, read_body, read_headers
@@ -50,7 +50,7 @@ class Bench:
         self._url = url or f"embedded://{folder}/broker.db"
         self._rows = rows
         self._missing = waiting  # in the deep queue
-        self._options = SparkOptions(self._url, QUEUE.name, stagingLocation=str(folder / "staging"))
+        self._options = SourceOptions(self._url, QUEUE.name, stagingLocation=str(folder / "staging"))
         self._staging = Staging(self._options.staging(), "g")
         self._epoch = 0
         self.contenders: dict[str, Callable[[], float]] = {

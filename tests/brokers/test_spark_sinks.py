@@ -12,7 +12,7 @@ from pyspark.sql.types import StringType, StructType
 from jmsjca import ConnectionFactory, Queue
 from jmsjca.management import Insight
 from jmsjca.spark import ForeachWriter
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.writer import PartitionWriter
 from tests.spark.test_rejections import COLUMNS, rejected
 
@@ -45,10 +45,11 @@ def failing(texts: list[str]) -> Iterator[object]:
 )
 def test_a_task_that_failed_is_recognised_where_the_broker_detects_duplicates(broker_url, queue, pair, doubled) -> None:
     url = broker_url(pair)
-    writer = PartitionWriter(SparkOptions.parse({"url": url, "destination": queue.name}), TEXT)
+    writer = PartitionWriter(SinkOptions.parse({"url": url, "destination": queue.name}), TEXT)
     with pytest.raises(OSError, match="the task failed"):
         writer.write(failing(ROWS), "job")
-    writer.write(iter([pa.RecordBatch.from_pylist([{"text": text} for text in reversed(ROWS)])]), "job")
+    task = writer.write(iter([pa.RecordBatch.from_pylist([{"text": text} for text in reversed(ROWS)])]), "job")
+    assert task.remembered == (0 if doubled else 20_000)
     counts = Counter(received(url, queue, len(ROWS) + doubled))
     assert sorted(counts) == sorted(ROWS)
     assert sum(counts.values()) - len(ROWS) == doubled
@@ -69,7 +70,7 @@ def test_a_foreach_writer_that_fails_leaves_nothing(broker_url, queue, pair) -> 
 def test_rejected_rows_of_artemis_are_delayed_and_dead_lettered(broker_url, queue) -> None:
     url = broker_url("artemis-amqp")
     row = {"text": "a", "destination": f"queue:{queue.name}", "message_id": "ID:1", "properties": [("region", "EU")]}
-    writer = PartitionWriter(SparkOptions.parse({"url": url}), COLUMNS)
+    writer = PartitionWriter(SinkOptions.parse({"url": url}), COLUMNS)
     handling = "1:50; 2:move(queue:dlq.$)"
     for _ in range(2):  # a repeated task
         writer.write(iter([rejected([row], handling)]), "job/1")

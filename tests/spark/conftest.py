@@ -9,11 +9,10 @@ from spark_session import spark_session
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
-from jmsjca.spark.bucket import Bucket
 from jmsjca.spark.connections import close_connections
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.object_store import ObjectStore
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.object_store import Bucket, ObjectStore
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spark.staging_location import open_location
@@ -49,8 +48,8 @@ class Broker:
         options = {"url": self.url, "destination": self.queue.name}
         return {name: str(value) for name, value in (options | changes).items() if value is not None}
 
-    def options(self, **changes: object) -> SparkOptions:
-        return SparkOptions.parse(self.given(**changes))
+    def options(self, **changes: object) -> SourceOptions:
+        return SourceOptions.parse(self.given(**changes))
 
     def staging(self, gen: str = "g", *epochs: int) -> Staging:
         staging = Staging(self.options().staging(), gen)

@@ -20,7 +20,7 @@ from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import folder_store, partition
 from jmsjca.spark.generation import new_generation
 from jmsjca.spark.object_store import ObjectStore
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
 from tests.support.s3_server import CREDENTIALS
@@ -98,7 +98,7 @@ class Run:
         self._url = f"embedded://{folder}/broker.db"
         self._sink = folder / "sink"
         self._sink.mkdir(parents=True)
-        self._options = SparkOptions(
+        self._options = SourceOptions(
             self._url,
             "q",
             stagingLocation=f"{bucket}/{folder.name}" if bucket else str(folder / "staging"),

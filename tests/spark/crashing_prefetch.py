@@ -18,8 +18,8 @@ from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import folder_store, partition
-from jmsjca.spark.epoch_plans import EpochPlans
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.epochs import EpochPlans
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.prefetch import Prefetch
 from jmsjca.spark.reader import JmsStreamReader
@@ -62,7 +62,7 @@ class Query:
         self._log, self._sink = folder / "offsets", folder / "sink"
         for path in (self._log, self._sink):
             path.mkdir(parents=True, exist_ok=True)
-        self._options = SparkOptions(
+        self._options = SourceOptions(
             *(self._url, "q"), stagingLocation=str(folder / "staging"), prefetchEpochs=1, partitions=2,
             maxMessagesPerBatch=2, receiveIdleTimeout=0.0, pollInterval=0.0, retainEpochs=0,
         )  # fmt: skip

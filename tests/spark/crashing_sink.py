@@ -23,7 +23,7 @@ from jmsjca.providers.amqp.engine.event_loop import SocketTransport
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.spark.atomic_writer import BatchSender, Rows
 from jmsjca.spark.exactly_once import StateQueue
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SinkOptions
 from tests.spark.crashing import CRASHED, Crash, in_child
 
 SCHEMA = StructType([StructField("text", StringType())])
@@ -51,7 +51,7 @@ class Run:
         name = f"run-{uuid.uuid4().hex}"
         self.results, self.state = Queue(name), Queue(f"jmsjca.sink.{name}")
         self._factory = ConnectionFactory(url)
-        self._options = SparkOptions.parse(
+        self._options = SinkOptions.parse(
             {"url": url, "destination": name, "queryName": name, "guarantee": "exactly-once"}
         )
 

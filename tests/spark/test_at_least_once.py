@@ -10,14 +10,14 @@ import pytest
 
 from jmsjca.errors import InvalidOptionError, StoreError
 from jmsjca.spark import connections
+from jmsjca.spark.duplicates import orphans
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.generation import Origin
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.repair import repair
-from jmsjca.spark.shared_queue import orphans
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 from jmsjca.spark.staging_location import open_location
-from jmsjca.spark.staging_origin import Origin
 from jmsjca.spark.store import Store
 from tests.spark.driving import Driver
 from tests.spark.step_orders import See, explore
@@ -93,7 +93,7 @@ class Scene:
 
     def _attempt(self, name: str, see: See) -> dict[str, Any]:
         reader = PartitionReader(
-            SparkOptions("", "q", stagingLocation=str(self._location)), JmsPartition(GEN, EpochPartition(1, 0), 10)
+            SourceOptions("", "q", stagingLocation=str(self._location)), JmsPartition(GEN, EpochPartition(1, 0), 10)
         )
         reader._part = EpochPartition(1, 0, name)
         reader._staging = SteppedStaging(self._location, see)

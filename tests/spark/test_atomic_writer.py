@@ -13,7 +13,7 @@ from jmsjca import ConnectionFactory, DeliveryMode, Queue, TextMessage
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DUPLICATE_ID
 from jmsjca.spark.atomic_writer import BatchSender, Rows
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SinkOptions
 
 TEXT = StructType().add("text", StringType())
 
@@ -42,7 +42,7 @@ class Sink:
         self.peer = Peer(self.broker)
         self.url = f"amqp://{self.peer.address}"
         given = {"url": self.url, "destination": "results", "queryName": "q", "guarantee": "exactly-once"}
-        self.sender = BatchSender(SparkOptions.parse(given), TEXT)
+        self.sender = BatchSender(SinkOptions.parse(given), TEXT)
 
     def take(self, queue: str) -> list[str]:
         with ConnectionFactory(self.url).create_connection() as connection, connection.create_session() as session:
@@ -85,7 +85,7 @@ def test_a_commit_in_doubt_is_decided_by_the_token(sink, done, number) -> None:
 
 def send(broker, schema: StructType, *parts: Rows, number: int = 0) -> bool:
     given = broker.sink(destination="results", queryName="q", guarantee="exactly-once", timeToLive=60)
-    return BatchSender(SparkOptions.parse(given), schema).send(parts, number)
+    return BatchSender(SinkOptions.parse(given), schema).send(parts, number)
 
 
 def results(broker) -> list[TextMessage]:

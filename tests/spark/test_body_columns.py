@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spark_schemas import schema_of
 
 from jmsjca.spark.body_columns import Body, BodyColumns
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.read_schema import plan_columns
 
 URL = "embedded:///x/y.db"
@@ -22,7 +22,7 @@ KEPT = {"body": "binary", "error": "string"}
 
 def columns(kinds: dict[str, str], **options: str) -> BodyColumns:
     """The columns of a schema as in ``.schema("a INT, …")``."""
-    given_options = SparkOptions.parse({"url": URL, "destination": "orders", **options})
+    given_options = SourceOptions.parse({"url": URL, "destination": "orders", **options})
     _, body = plan_columns(schema_of(**kinds), given_options, streaming=False)
     assert body is not None
     return body

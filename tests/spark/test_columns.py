@@ -24,7 +24,7 @@ from jmsjca.messages import (
     TextMessage,
 )
 from jmsjca.spark.columns import ColumnBuilder, key_reader
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.part_file import StagedPart
 from jmsjca.spark.read_schema import plan_columns
 from jmsjca.spark.schema import ARROW_SCHEMA, SCHEMA
@@ -169,7 +169,7 @@ def test_a_body_without_json_form(data: object) -> None:
 def typed(*messages: Any, kinds: dict[str, str] | None = None, names: Any = ("body", "error")) -> list[dict[str, Any]]:
     """The rows of deliveries with columns of their bodies."""
     schema = schema_of(**(kinds or {"amount": "int", "region": "string"}))
-    given = SparkOptions.parse({"url": "embedded:///x/y.db", "destination": "orders"})
+    given = SourceOptions.parse({"url": "embedded:///x/y.db", "destination": "orders"})
     _, body = plan_columns(schema, given, streaming=False)
     builder = ColumnBuilder([*schema.names, *names], key_reader("JMSMessageID"), body)
     builder.extend(m if not isinstance(m, Message) else Whole(m) for m in messages)

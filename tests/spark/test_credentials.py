@@ -9,7 +9,7 @@ import pytest
 from jmsjca.config import ConnectionURL
 from jmsjca.config.settings import Credentials
 from jmsjca.errors import InvalidOptionError
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 
 GIVEN = {"url": "amqp://localhost", "destination": "orders"}
 HIDDEN = "s3cret-of-the-test"
@@ -17,14 +17,14 @@ HIDDEN = "s3cret-of-the-test"
 
 def login(**more: str) -> Credentials | None:
     """Log in as an executor does, with options that were pickled."""
-    options = pickle.loads(pickle.dumps(SparkOptions.parse(GIVEN | more)))  # noqa: S301  # as Spark does
+    options = pickle.loads(pickle.dumps(SourceOptions.parse(GIVEN | more)))  # noqa: S301  # as Spark does
     assert HIDDEN not in repr(options)
     assert HIDDEN.encode() not in pickle.dumps(options)
     return options.settings.credentials(ConnectionURL.parse(GIVEN["url"]))
 
 
 def test_a_variable_is_read_at_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    options = SparkOptions.parse(GIVEN | {"credentials": "env:LOGIN"})
+    options = SourceOptions.parse(GIVEN | {"credentials": "env:LOGIN"})
     monkeypatch.setenv("LOGIN", f"me:{HIDDEN}")
     assert options.settings.credentials(ConnectionURL.parse(options.url)) == Credentials("me", HIDDEN)
     monkeypatch.setenv("LOGIN", HIDDEN)
@@ -39,7 +39,7 @@ def test_a_file_is_read_at_the_connection(tmp_path: Path) -> None:
 def test_a_function_is_called_at_the_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "login_of_shop.py").write_text(f"def login():\n    return 'me', {HIDDEN!r}\n")
-    options = SparkOptions.parse(GIVEN | {"credentials": "call:login_of_shop:login"})
+    options = SourceOptions.parse(GIVEN | {"credentials": "call:login_of_shop:login"})
     assert "login_of_shop" not in sys.modules  # options are parsed where nothing connects
     assert options.settings.credentials(ConnectionURL.parse(options.url)) == Credentials("me", HIDDEN)
     assert login(credentials="call:login_of_shop:login") == Credentials("me", HIDDEN)
@@ -50,10 +50,10 @@ def test_a_function_is_called_at_the_connection(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("text", [HIDDEN, f"me:{HIDDEN}", "env:", "call:module", "call::function", "call:m:no name"])
 def test_anything_else_is_refused_and_not_shown(text: str) -> None:
     with pytest.raises(InvalidOptionError, match="must be env:NAME, file:PATH or call:MODULE:FUNCTION") as told:
-        SparkOptions.parse(GIVEN | {"credentials": text})
+        SourceOptions.parse(GIVEN | {"credentials": text})
     assert HIDDEN not in f"{told.value!r} {told.value.__cause__!r} {told.value.__context__!r}"
 
 
 def test_one_password_is_enough() -> None:
     with pytest.raises(InvalidOptionError, match="'credentials' and 'password' are both given; use one"):
-        SparkOptions.parse(GIVEN | {"credentials": "env:X", "userName": "me", "password": HIDDEN})
+        SourceOptions.parse(GIVEN | {"credentials": "env:X", "userName": "me", "password": HIDDEN})

@@ -13,7 +13,7 @@ import pytest
 from jmsjca.errors import TransactionRolledBackError
 from jmsjca.messages import TextMessage
 from jmsjca.spark import connections
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spi import Capabilities
@@ -110,7 +110,7 @@ class Scene:
         self.programs = [partial(self._read, number) for number in range(len(held))]
 
     def _read(self, number: int, see: See) -> list[str]:
-        options = SparkOptions("", "q", stagingLocation=str(self._location))
+        options = SourceOptions("", "q", stagingLocation=str(self._location))
         reader = PartitionReader(options, JmsPartition("g", EpochPartition(1, number), 10))
         reader._staging = SteppedStaging(self._location, see, self._turns, self._content_of)
         connection = Connection(self._held[number], number in self._owners)

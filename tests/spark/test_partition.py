@@ -21,7 +21,7 @@ from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.reconnection import connect
 from jmsjca.spark import connections, partition
 from jmsjca.spark.connections import Lease, close_connections
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.read_schema import plan_columns
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
@@ -436,7 +436,7 @@ class Numbered:
 
 def open_for(inflow: Inflow, quota: int, *, counted: bool, **changes: object) -> tuple[int, float]:
     """How many messages a partition receives, and how long it stays open."""
-    options = SparkOptions("", "q", stagingLocation="/nowhere", **changes)  # type: ignore[arg-type]
+    options = SourceOptions("", "q", stagingLocation="/nowhere", **changes)  # type: ignore[arg-type]
     reader = PartitionReader(options, JmsPartition("g", FIRST, quota, counted=counted), inflow)  # type: ignore[arg-type]
     return len(reader._receive(None, inflow)), inflow.now  # type: ignore[arg-type]
 

@@ -14,8 +14,7 @@ from spark_schemas import schema_of
 from jmsjca import Queue, TextMessage
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, StoreError
 from jmsjca.spark import connections, partition
-from jmsjca.spark.epoch_plans import EpochPlans
-from jmsjca.spark.epochs import Offset, Share
+from jmsjca.spark.epochs import EpochPlans, Offset, Share
 from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.prefetch import Prefetch
 from jmsjca.spark.read_schema import plan_columns
@@ -343,7 +342,7 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path, capsys) -> None:
 
 FAULTS = {
     "no plan before the first message": (
-        "spark/epoch_plans.py",
+        "spark/epochs.py",
         " and self._staging.create_epoch(plan.epoch) and self._record(plan)",
         " and self._staging.create_epoch(plan.epoch)",
     ),

@@ -6,7 +6,7 @@ from spark_schemas import schema_of
 
 from jmsjca.errors import InvalidOptionError
 from jmsjca.spark import SCHEMA, JmsDataSource
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.read_schema import plan_columns
 from jmsjca.spark.schema import spark_columns
 
@@ -16,7 +16,7 @@ KEPT = {"body": "binary", "error": "string"}
 
 def plan(schema: t.StructType, *, streaming: bool = True, **options: str) -> tuple[tuple[str, ...], list[str]]:
     """The names of all columns, and of those that come out of the body."""
-    found, body = plan_columns(schema, SparkOptions.parse(GIVEN | options), streaming=streaming)
+    found, body = plan_columns(schema, SourceOptions.parse(GIVEN | options), streaming=streaming)
     return found.columns, [] if body is None else list(body.types)
 
 
@@ -103,9 +103,9 @@ def test_columns_are_named_in_one_place() -> None:
 @pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n"])
 def test_a_delimiter_is_one_character(delimiter: str) -> None:
     with pytest.raises(InvalidOptionError, match="delimiter"):
-        SparkOptions.parse(GIVEN | {"delimiter": delimiter})
+        SourceOptions.parse(GIVEN | {"delimiter": delimiter})
 
 
 def test_an_unknown_format() -> None:
     with pytest.raises(InvalidOptionError, match="'bodyFormat' must be 'json' or 'csv', not 'xml'"):
-        SparkOptions.parse(GIVEN | {"bodyFormat": "xml"})
+        SourceOptions.parse(GIVEN | {"bodyFormat": "xml"})

@@ -19,7 +19,7 @@ from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLErr
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import queue_monitor as module
 from jmsjca.spark.epochs import EmptyEpochBackoff, Offset, Share, plan_shares
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.queue_monitor import QueueMonitor
 from jmsjca.spark.staging import EpochPartition, Staging
@@ -552,7 +552,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def probe(url):
-    with contextlib.closing(QueueMonitor(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=0))) as probe:
+    with contextlib.closing(QueueMonitor(SourceOptions(url, "q", pollInterval=0, driverRetryTimeout=0))) as probe:
         yield probe
 
 
@@ -578,7 +578,7 @@ def test_a_message_that_cannot_be_decoded_is_a_message(probe, url, tmp_path):
 
 
 def test_an_outage_is_put_up_with_for_a_time(url, monkeypatch, caplog):
-    probe = QueueMonitor(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=1e9))
+    probe = QueueMonitor(SourceOptions(url, "q", pollInterval=0, driverRetryTimeout=1e9))
 
     def refuse(*_):
         raise ConnectionLostError("the broker is down")
@@ -586,13 +586,13 @@ def test_an_outage_is_put_up_with_for_a_time(url, monkeypatch, caplog):
     monkeypatch.setattr(module, "connect", refuse)
     assert not any(probe.find_waiting() for _ in range(5))
     assert len(caplog.records) == 1
-    probe = QueueMonitor(SparkOptions(url, "q", pollInterval=0, driverRetryTimeout=0))
+    probe = QueueMonitor(SourceOptions(url, "q", pollInterval=0, driverRetryTimeout=0))
     with pytest.raises(ConnectionLostError):
         any(probe.find_waiting() for _ in range(1_000_000))
 
 
 def test_a_wrong_url_is_not_put_up_with(tmp_path):
-    probe = QueueMonitor(SparkOptions(f"embedded://{tmp_path}/missing/broker.db", "q", pollInterval=0))
+    probe = QueueMonitor(SourceOptions(f"embedded://{tmp_path}/missing/broker.db", "q", pollInterval=0))
     with pytest.raises(InvalidURLError):
         probe.find_waiting()
 
@@ -610,7 +610,7 @@ def test_where_nobody_can_look_messages_may_wait(url, monkeypatch):
     """But the connection is watched: no epoch is opened while the broker is down."""
     opened = []
     monkeypatch.setattr(module, "connect", lambda settings, lost: opened.append(lost) or BlindMonitor())
-    probe = QueueMonitor(SparkOptions(url, "q", pollInterval=0))
+    probe = QueueMonitor(SourceOptions(url, "q", pollInterval=0))
     assert probe.find_waiting()
     assert probe.find_waiting()
     assert len(opened) == 1

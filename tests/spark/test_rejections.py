@@ -15,7 +15,7 @@ from jmsjca.hooks import DeadLetter
 from jmsjca.management import Insight
 from jmsjca.messages import DUPLICATE_ID
 from jmsjca.spark.atomic_writer import BatchSender, Rows
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.rejections import RETRY_COUNT
 from jmsjca.spark.rows import REJECTION
 from jmsjca.spark.schema import ARROW_SCHEMA, SCHEMA
@@ -54,7 +54,7 @@ class Job:
     def __init__(self, broker):
         self.broker = broker
         self.epoch = 0
-        self.writer = PartitionWriter(SparkOptions.parse({"url": broker.url}), COLUMNS)
+        self.writer = PartitionWriter(SinkOptions.parse({"url": broker.url}), COLUMNS)
         self.insight = Insight(broker.url)
 
     def read(self):
@@ -245,7 +245,7 @@ def test_names_that_only_other_clients_can_set_are_kept(job):
 def test_the_exactly_once_sink_takes_rejected_rows(job):
     job.broker.send("a", "b")
     given = {"url": job.broker.url, "queryName": "q", "guarantee": "exactly-once"}
-    sender = BatchSender(SparkOptions.parse(given), COLUMNS)
+    sender = BatchSender(SinkOptions.parse(given), COLUMNS)
     rows = job.read()
     for sent in (True, False):
         assert sender.send([Rows.collect(iter([rejected(rows, MOVE)]))], 0) is sent
@@ -254,4 +254,4 @@ def test_the_exactly_once_sink_takes_rejected_rows(job):
 
 def test_an_option_destination_is_refused(job):
     with pytest.raises(InvalidOptionError, match="leave out the option 'destination'"):
-        PartitionWriter(SparkOptions.parse(job.broker.sink()), COLUMNS)
+        PartitionWriter(SinkOptions.parse(job.broker.sink()), COLUMNS)

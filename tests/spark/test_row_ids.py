@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.rows import RowIds
-from jmsjca.spark.writer import PartitionWriter
+from jmsjca.spark.writer import JmsBatchWriter, JmsStreamWriter, PartitionWriter, Sent
 
 SCHEMA = StructType([StructField("text", StringType())])
 
@@ -25,7 +25,7 @@ def failing(texts: Iterable[str]) -> Iterator[Any]:
 
 
 def attempt(broker, rows: Iterator[Any]) -> int:
-    return PartitionWriter(SparkOptions.parse(broker.sink()), SCHEMA).write(rows, "job").messages
+    return PartitionWriter(SinkOptions.parse(broker.sink()), SCHEMA).write(rows, "job").messages
 
 
 @pytest.mark.parametrize("texts", [[str(n) for n in range(1500)], ["same"] * 1500, ["a", "b", "b"] * 500])
@@ -34,6 +34,18 @@ def test_a_task_that_is_repeated_in_another_order_loses_no_row_and_doubles_none(
         attempt(broker, failing(texts))  # a transaction of 1,000 rows is committed
     attempt(broker, batches(reversed(texts)))
     assert Counter(broker.waiting()) == Counter(texts)
+
+
+@pytest.mark.parametrize(("second", "warned"), [(40_000, False), (40_001, True)])
+def test_a_batch_with_more_messages_than_the_broker_remembers_is_told(broker, caplog, second, warned) -> None:
+    options = SinkOptions.parse(broker.sink())
+    remembered = PartitionWriter(options, SCHEMA).write(batches(["a"]), "job").remembered
+    tasks = [Sent(60_000, remembered), None, Sent(second, remembered)]
+    JmsBatchWriter(options, SCHEMA).commit(tasks)
+    JmsStreamWriter(options, SCHEMA).commit(tasks, 7)
+    told = [record.getMessage() for record in caplog.records if "remembers the last 100000 ids" in record.getMessage()]
+    assert len(told) == (2 if warned else 0)
+    assert all("had 100001 messages" in each for each in told)
 
 
 def test_rows_that_changed_between_two_attempts_are_both_sent(broker) -> None:

@@ -12,14 +12,14 @@ import pytest
 
 from jmsjca.errors import IllegalStateError, InvalidOptionError, StoreError
 from jmsjca.spark.doubt import KeysInDoubt
+from jmsjca.spark.duplicates import orphans
 from jmsjca.spark.folder_store import FolderStore
+from jmsjca.spark.generation import Origin
 from jmsjca.spark.object_store import ObjectStore
 from jmsjca.spark.part_file import Counts, StagedPart, seal, unseal
 from jmsjca.spark.schema import pa
-from jmsjca.spark.shared_queue import orphans
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 from jmsjca.spark.staging_location import open_location
-from jmsjca.spark.staging_origin import Origin
 from jmsjca.spark.store import Store
 from tests.support.s3_server import CREDENTIALS, SECRET, s3_server
 

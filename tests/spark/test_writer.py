@@ -10,8 +10,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from jmsjca import ConnectionFactory
 from jmsjca.errors import JMSError
-from jmsjca.spark.options import SparkOptions
-from jmsjca.spark.writer import PartitionWriter
+from jmsjca.spark.options import SinkOptions
+from jmsjca.spark.writer import JmsBatchWriter, PartitionWriter, Sent
 
 SCHEMA = StructType([StructField("text", StringType())])
 AT = "/queue/orders"  # the address of the queue at a broker of this product
@@ -28,8 +28,12 @@ class Sink:
 
     def write(self, texts: list[str]) -> int:
         """What a task writes."""
-        writer = PartitionWriter(SparkOptions.parse({"url": self.url, "destination": "orders"}), SCHEMA)
-        return writer.write(iter([pa.RecordBatch.from_pylist([{"text": text} for text in texts])]), "job").messages
+        return self.task(texts).messages
+
+    def task(self, texts: list[str]) -> Sent:
+        """What a task tells the driver."""
+        writer = PartitionWriter(SinkOptions.parse({"url": self.url, "destination": "orders"}), SCHEMA)
+        return writer.write(iter([pa.RecordBatch.from_pylist([{"text": text} for text in texts])]), "job")
 
     @property
     def kept(self) -> int:
@@ -62,6 +66,12 @@ def test_this_broker_has_no_transactions(sink) -> None:
 @pytest.mark.parametrize("count", [0, 1, ROWS])
 def test_every_row_is_sent_and_confirmed(sink, count) -> None:
     assert sink.write([str(place) for place in range(count)]) == sink.kept == count
+
+
+def test_a_broker_that_recognises_nothing_has_no_bound(sink, caplog) -> None:
+    task = sink.task(["a"])
+    JmsBatchWriter(SinkOptions.parse({"url": sink.url, "destination": "orders"}), SCHEMA).commit([task] * 100_000)
+    assert (task, caplog.records) == (Sent(1, 0), [])
 
 
 @pytest.mark.parametrize("place", [1, ROWS // 2, ROWS])

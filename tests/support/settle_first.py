@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jmsjca.demo.progress import CrashTrigger
 from jmsjca.spark import JmsDataSource
-from jmsjca.spark.options import SparkOptions
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.reader import JmsStreamReader
 
@@ -40,7 +40,7 @@ class SettleFirstSource(JmsDataSource):
         self._given = options
 
     def streamReader(self, schema):  # noqa: N802
-        return SettleFirstReader(SparkOptions.parse(self._given))
+        return SettleFirstReader(SourceOptions.parse(self._given))
 
 
 class SettledMoment(CrashTrigger):

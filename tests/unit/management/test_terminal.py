@@ -174,10 +174,10 @@ def test_every_command_is_seen_on_a_terminal():
 
 def stage_damaged(folder):
     """Make a staging location of Spark with a damaged file."""
+    from jmsjca.spark.generation import Origin
     from jmsjca.spark.part_file import Counts, StagedPart
     from jmsjca.spark.schema import pa
     from jmsjca.spark.staging import EpochPartition, Staging
-    from jmsjca.spark.staging_origin import Origin
 
     staging, part = Staging(folder, "g"), EpochPartition(2, 0)
     staging.begin(Origin("queue:orders"))

@@ -81,9 +81,9 @@ def test_sizes_and_depths_of_what_others_send(module, names):
 
 
 def test_batches_and_staging_of_spark():
-    from jmsjca.spark.options import SparkOptions
+    from jmsjca.spark.options import SourceOptions
 
-    bounds = {each.name: each.default for each in fields(SparkOptions) if each.name.startswith("max")}
+    bounds = {each.name: each.default for each in fields(SourceOptions) if each.name.startswith("max")}
     assert {"maxMessagesPerBatch", "maxBytesPerBatch"} <= set(bounds)
     assert all(map(is_bound, bounds.values()))
 

@@ -1,8 +1,8 @@
-"""The decision which partition keeps a message that the broker delivered to several, written once and final.
+"""Messages that the broker delivered to several partitions or queries: exactly one of them keeps each.
 
-Each partition decides after it is published, and a written decision is final. A partition leaves a message to a smaller
-partition that has it, and to a larger one that has decided to keep it. No partition waits: if the larger one has not
-decided, for instance because its attempt crashed, its decision is made here, from the same files.
+**Partitions.** Each partition decides after it is published, and a written decision is final. A partition leaves a
+message to a smaller partition that has it, and to a larger one that has decided to keep it. No partition waits: if the
+larger one has not decided, for instance because its attempt crashed, its decision is made here, from the same files.
 
 A partition that leaves nothing to others does not flush that to disk: if a power failure removes the decision, the
 batch is repeated, and the same decision is made from the same files. A decision that another partition has relied on
@@ -11,11 +11,21 @@ must stay, so that partition flushes it before its own.
 At least one keeps the message: the smallest partition that has it leaves it only to one that keeps it. At most one
 keeps it: of two, the one published later sees the other, and either leaves the message to it or records that the other
 left it.
+
+**Queries.** A message that one query of a staging location has staged is not received by another one. If a task fails
+between staging and settling, its messages are redelivered to any consumer of the queue, which may be one of another
+query. That one recognises them by the keys in doubt of all queries of the queue in its staging location, and settles
+and drops them, because the query that staged them has their rows. A query that is never run again leaves orphans.
 """
 
-from jmsjca.spark.staging import EpochPartition, Staging
+from collections.abc import Iterator
+from pathlib import Path
 
-__all__ = ["count_kept_by_others", "resolve_duplicates"]
+from jmsjca.spark.generation import Origin
+from jmsjca.spark.staging import EpochPartition, Staging, generations
+from jmsjca.spark.store import Store
+
+__all__ = ["count_kept_by_others", "keys_in_doubt", "orphans", "resolve_duplicates"]
 
 
 def resolve_duplicates(staging: Staging, part: EpochPartition, keys: set[str] | None = None) -> set[str]:
@@ -72,3 +82,42 @@ def _keys_of(staging: Staging, part: EpochPartition) -> set[str]:
         return staging.keys(part)
     except FileNotFoundError:
         return set()
+
+
+def keys_in_doubt(staging: Staging) -> set[str]:
+    """Return the keys of staged messages that may be redelivered to a query.
+
+    Args:
+        staging: The staged files of the query. Other queries of its queue count if they have another ``stagingName``;
+            without a name, a query shares its queue with none.
+
+    Raises:
+        StoreError: A file is damaged.
+    """
+    return staging.keys_in_doubt().union(*(other.keys_in_doubt() for other in _others(staging)))
+
+
+def orphans(location: Store | Path, origin: Origin | None = None) -> Iterator[str]:
+    """Yield the addresses of the published files that may be unprocessed.
+
+    Args:
+        location: The staging location.
+        origin: The source whose generations are searched; None for all.
+    """
+    for staging in generations(location):
+        if origin is None or staging.may_concern(origin):
+            low = staging.low
+            unsure = staging.unsure(low)
+            for part in staging.published():
+                if (part.epoch > low or part in unsure) and staging.counts(part).rows:
+                    yield staging.store.address(part.file("arrow"))
+
+
+def _others(staging: Staging) -> Iterator[Staging]:
+    mine = staging.origin()
+    if mine is None or not mine.name:
+        return
+    for other in generations(staging.location):
+        theirs = other.origin()
+        if theirs is not None and theirs.source == mine.source and theirs.name not in ("", mine.name):
+            yield other
