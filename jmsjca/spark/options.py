@@ -316,7 +316,7 @@ class SinkOptions(JmsOptions):
 
 
 def check_options(given: Mapping[str, str]) -> None:
-    """Raise an error for options that neither a source nor a sink has, and for values that are none.
+    """Raise an error for options that neither a source nor a sink has, and for values that cannot be read.
 
     Raises:
         InvalidOptionError: An option is unknown, missing, or has an invalid value.
