@@ -14,6 +14,7 @@ from meeting_tasks import MeetingPartition
 from pyspark import TaskContext
 
 from jmsjca.spark import JmsDataSource, prefetch
+from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.reader import JmsStreamReader
 
@@ -165,4 +166,4 @@ class CrashingSource(JmsDataSource):
 
     def streamReader(self, schema):  # noqa: N802
         del schema
-        return CrashingReader(self._parsed, self._crash, self._tasks)
+        return CrashingReader(SourceOptions.parse(self._given), self._crash, self._tasks)
