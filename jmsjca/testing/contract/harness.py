@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +26,7 @@ __all__ = ["PATIENCE", "Contract", "Harness"]
 PATIENCE = 30.0
 """Seconds until a case gives up waiting for what must come. No case depends on how long it really takes."""
 
+_GLANCE = 0.005  # seconds
 _MARK = "contract marker "
 
 T = TypeVar("T")
@@ -174,6 +178,25 @@ class Harness:
         """Call a function on a thread of its own."""
         return self._threads.submit(function, *args)
 
+    def waiting(self, function: Callable[..., T], *args: Any) -> Future[T]:
+        """Call a function on a thread of its own, and return when that thread waits for a condition, or has ended.
+
+        A function that waits in another way is given the time of `PATIENCE`.
+        """
+        thread = Future[int]()
+
+        def run() -> T:
+            thread.set_result(threading.get_ident())
+            return function(*args)
+
+        result = self._threads.submit(run)
+        deadline = time.monotonic() + PATIENCE
+        while not (result.done() or _waits(thread.result(PATIENCE))):
+            if time.monotonic() > deadline:
+                break
+            threading.Event().wait(_GLANCE)
+        return result
+
     def close(self) -> None:
         """Close all connections, the latest first, and wait for the threads."""
         for connection in reversed(self._connections):
@@ -253,3 +276,8 @@ def moment(seconds: float) -> datetime:
 
 def _is_marker(delivery: Delivery) -> bool:
     return _MARK.encode() in delivery.raw
+
+
+def _waits(thread: int) -> bool:
+    frame = sys._current_frames().get(thread)  # noqa: SLF001  # the documented way
+    return frame is not None and frame.f_code is threading.Condition.wait.__code__

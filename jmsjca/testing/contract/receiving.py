@@ -132,7 +132,7 @@ class TestDelivery(Contract):
     def test_closing_the_consumer_ends_a_waiting_receive(self, harness: Harness) -> None:
         """Closing a consumer lets its blocked receive return (JMS 3.1, section 8.8)."""
         consumer = harness.connection.consumer(harness.queue())
-        waiting = harness.in_background(consumer.receive, 1, None)
+        waiting = harness.waiting(consumer.receive, 1, None)
         consumer.close()
         assert list(waiting.result(PATIENCE)) == []
 
