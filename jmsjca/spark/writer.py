@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from jmsjca.config import Limits
 from jmsjca.errors import InvalidOptionError
 from jmsjca.log_records import get_logger
 from jmsjca.messages import DUPLICATE_ID, Message
@@ -33,8 +34,7 @@ __all__ = ["JmsBatchWriter", "JmsStreamWriter", "current_batch", "table_batch"]
 logger = get_logger("jmsjca.spark")
 
 _MAX_UNIT = 1000
-_REMEMBERED_IDS = {"embedded": 100_000}  # the defaults of the brokers: `Limits.duplicate_history`, and …
-_REMEMBERED_BY_ARTEMIS = 20_000  # … `id-cache-size`
+_REMEMBERED_BY_ARTEMIS = 20_000  # by default: its setting `id-cache-size`
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def _batch_id() -> str:
 def _remembered_ids(connection: Connection) -> int:
     if not connection.capabilities.duplicate_detection:
         return 0
-    return _REMEMBERED_IDS.get(connection.metadata.protocol, _REMEMBERED_BY_ARTEMIS)
+    return Limits().duplicate_history if connection.metadata.protocol == "embedded" else _REMEMBERED_BY_ARTEMIS
 
 
 def _check_size(tasks: Sequence[WriterCommitMessage | None]) -> None:

@@ -186,14 +186,13 @@ class Harness:
         thread = Future[int]()
 
         def run() -> T:
+            """Record the thread, and call the function."""
             thread.set_result(threading.get_ident())
             return function(*args)
 
         result = self._threads.submit(run)
         deadline = time.monotonic() + PATIENCE
-        while not (result.done() or _waits(thread.result(PATIENCE))):
-            if time.monotonic() > deadline:
-                break
+        while time.monotonic() < deadline and not (result.done() or _waits(thread.result(PATIENCE))):
             threading.Event().wait(_GLANCE)
         return result
 
