@@ -278,5 +278,5 @@ def _is_marker(delivery: Delivery) -> bool:
 
 
 def _waits(thread: int) -> bool:
-    frame = sys._current_frames().get(thread)  # noqa: SLF001  # the documented way
+    frame = sys._current_frames().get(thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # documented
     return frame is not None and frame.f_code is threading.Condition.wait.__code__
