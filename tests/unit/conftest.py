@@ -1,6 +1,8 @@
 """Fixtures of the unit tests."""
 
 import gc
+import logging
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +20,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Fail a test whose conformance cases are missing although their folder is named."""
     if (missing := item.get_closest_marker("missing_cases")) is not None:
         pytest.fail(missing.kwargs["reason"])
+
+
+@pytest.fixture(autouse=True)
+def _own_records(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Keep records of earlier tests out of ``caplog``: a handler that was abandoned at a deadline ends, and logs, later."""
+    earlier = set(threading.enumerate()) - {threading.current_thread()}
+
+    def is_own(_: logging.LogRecord) -> bool:
+        return threading.current_thread() not in earlier
+
+    caplog.handler.addFilter(is_own)
+    yield
+    caplog.handler.removeFilter(is_own)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from jmsjca import Hooks, Message, Outcome, Queue, Session, spi
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
-from jmsjca.messages import TextMessage
+from jmsjca.messages import BytesMessage, TextMessage
 from jmsjca.providers.embedded.store.store import drop_memory_store
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.redelivery import RedeliveryPolicy
@@ -226,7 +226,9 @@ class _Walk:
         return [f"{what} {list(bodies)}" for what, bodies in (("doubled", doubled), ("lost", lost)) if bodies]
 
     def bodies(self, queue: str) -> list[str]:
-        return [delivery.message.body for chunk in self.home.browse(Queue(queue)) for delivery in chunk]
+        messages = [delivery.message for chunk in self.home.browse(Queue(queue)) for delivery in chunk]
+        # A move whose commit was rolled back twice sends the message as bytes.
+        return [each.body.decode() if isinstance(each, BytesMessage) else each.body for each in messages]
 
     def left_behind(self) -> list[str]:
         stats, endpoint = self.endpoint.statistics, self.endpoint
