@@ -24,7 +24,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_records(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Keep records of earlier tests out of ``caplog``: a handler that was abandoned at a deadline ends, and logs, later."""
+    """Keep records of earlier tests out of ``caplog``: a handler that was abandoned at a deadline logs later."""
     earlier = set(threading.enumerate()) - {threading.current_thread()}
 
     def is_own(_: logging.LogRecord) -> bool:
