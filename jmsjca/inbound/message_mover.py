@@ -6,7 +6,13 @@ from contextlib import suppress
 
 from jmsjca import spi
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConnectionLostError, JMSError, MessageFormatError, TransactionRolledBackError
+from jmsjca.errors import (
+    ConnectionLostError,
+    JMSError,
+    MessageFormatError,
+    ResourceAllocationError,
+    TransactionRolledBackError,
+)
 from jmsjca.hooks import DeadLetter
 from jmsjca.inbound.endpoint import Endpoint, message_identity
 from jmsjca.inbound.log_fields import log_fields
@@ -162,7 +168,7 @@ class MessageMover:
         try:
             unit.commit()
         except TransactionRolledBackError as error:
-            if _is_interruption(error):
+            if not _blames_copy(error):
                 encounter.move_interrupted(move)
             name = self._endpoint.name
             fields = log_fields(
@@ -253,11 +259,15 @@ def _reason(known: Encounter, count: int) -> str:
     return f"redelivered {count} times" + (f", last {failure.error_class}: {failure.message}" if failure else "")
 
 
-def _is_interruption(error: TransactionRolledBackError) -> bool:
-    """Return True if the connection broke before the commit, so that the broker has not refused anything."""
+def _blames_copy(error: TransactionRolledBackError) -> bool:
+    """Return False if a broken connection or a limit of the broker was the reason, such as a queue that is full."""
     cause = error.__cause__
     # Subclasses of the provider are refusals with which a broker ends the connection.
-    return type(cause) is ConnectionLostError or (isinstance(cause, OSError) and not isinstance(cause, JMSError))
+    return not (
+        type(cause) is ConnectionLostError
+        or isinstance(cause, ResourceAllocationError)
+        or (isinstance(cause, OSError) and not isinstance(cause, JMSError))
+    )
 
 
 def _decoded(delivery: spi.Delivery) -> Message | None:

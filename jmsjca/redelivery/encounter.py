@@ -79,7 +79,7 @@ class Encounter:
         self.rejection: str | None = None
         self._retry_delay: float | None = None  # seconds
         self._move_resets = 0  # the number of calls to `reset_move_failures`
-        self._interruptions = 0  # moves in a row during which the connection broke
+        self._interruptions = 0  # moves in a row that failed for another reason than their copy
 
     def is_first_arrival(self) -> bool:
         """Return True for the first arrival with the redelivered flag. Call this once per arrival."""
@@ -146,7 +146,7 @@ class Encounter:
                 self.move_failures -= 1
 
     def move_interrupted(self, move: int) -> None:
-        """Stop counting a move as failed, because the connection broke; but not after too many of them in a row."""
+        """Stop counting a move as failed, because of the connection or a limit; but not after too many in a row."""
         with self._lock:
             self._interruptions += 1
             if move == self._move_resets and self._interruptions % _INTERRUPTIONS_PER_FAILURE:

@@ -138,14 +138,22 @@ class RefusedError(ConnectionLostError):
     [
         ([rolled_back(ConnectionLostError("cut"))] * 4, True),
         ([rolled_back(BrokenPipeError("cut"))] * 4, True),
+        ([rolled_back(ResourceAllocationError("the queue is full"))] * 4, True),
         ([rolled_back(ConnectionLostError("cut"))] * 5, False),
         ([rolled_back(RefusedError("too many properties"))], False),
         ([rolled_back()], False),
     ],
-    ids=["cuts", "cuts during a write", "too many cuts", "a refusal that ends the connection", "a refusal"],
+    ids=[
+        "cuts",
+        "cuts during a write",
+        "a full queue",
+        "too many cuts",
+        "a refusal that ends the connection",
+        "a refusal",
+    ],
 )
 def test_only_a_refused_copy_is_tried_without_its_properties(connected, errors, told):
-    """A cut says nothing about the copy; a broker that ends the connection at each attempt does."""
+    """A cut or a full queue says nothing about the copy; a broker that ends the connection at each attempt does."""
     link, errors = connected(), list(errors)
     mover = MessageMover(endpoint_of(lambda message: None, terms("sync", redelivery=MOVES)), link)
     put(link, "a")
