@@ -86,5 +86,6 @@ def follow(page, locator):
 
 
 def overflow(page):
-    """Return by how many pixels a page is wider than its window."""
+    """Return by how many pixels a page is wider than its window, once it has its style."""
+    page.wait_for_load_state("load")
     return page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
