@@ -12,6 +12,8 @@ from tests.docs.migration_blocks import programs
 
 pytest.importorskip("mypy")
 
+pytestmark = pytest.mark.timeout(1800)  # one run of mypy for all pages, on a machine that may be busy
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
