@@ -203,6 +203,19 @@ class HookRecorder(Hooks):
         """Wait until a unit is settled, and return its outcome."""
         return self._outcomes.get(timeout=PATIENCE)[0]
 
+    def await_retry(self, mode: str) -> None:
+        """Wait until a unit is rolled back and the redelivery of its message is committed.
+
+        Args:
+            mode: The concurrency mode. Except for ``serial``, the thread that commits may report it first.
+
+        Raises:
+            AssertionError: The next two units ended otherwise.
+        """
+        outcomes = [self.next_outcome() for _ in range(2)]
+        expected = [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        assert outcomes == expected or (mode != "serial" and outcomes == expected[::-1]), outcomes
+
     def await_outcome(self, expected: Outcome, messages: int = 1) -> None:
         """Wait until units with so many messages in all have ended so.
 
