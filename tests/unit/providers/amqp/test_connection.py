@@ -32,19 +32,35 @@ from tests.unit.providers.amqp.scripted_broker import SECONDS
 QUEUE = Queue("q")
 
 
-def _turn(line):
-    """Let the engine look at its clock."""
-    line.connection._engine.call(int)
+class WatchedClock(HandClock):
+    """A clock that tells when it was read; only the engine's thread reads it, once in each turn of its loop."""
+
+    def __init__(self):
+        super().__init__()
+        self.reads = threading.Semaphore(0)
+
+    def monotonic(self):
+        time = super().monotonic()
+        self.reads.release()
+        return time
+
+
+def _turn(line, clock):
+    """Let the engine read what has come, and compare the clock with its deadlines."""
+    for _ in range(2):
+        while clock.reads.acquire(blocking=False):
+            pass
+        line.connection._engine.submit(int)
+        assert clock.reads.acquire(timeout=SECONDS)
 
 
 def test_silent_broker_is_lost_after_two_heartbeats(line):
-    line, clock = line(), HandClock()
+    line, clock = line(), WatchedClock()
     line.open("heartbeat=10", clock=clock)
     line.peer.do(int)  # it has written all its answers
-    _turn(line)
-    _turn(line)  # and this side has read them
+    _turn(line, clock)
     clock.time += 19
-    _turn(line)
+    _turn(line, clock)
     assert not line.told
     clock.time += 2
     line.connection._engine.submit(int)
@@ -63,9 +79,9 @@ def test_whatever_comes_is_a_sign_of_life(line):
 
 def test_what_came_while_this_side_was_held_up_is_a_sign_of_life(line):
     """By a handler in C that keeps the interpreter, or because the process was stopped for a while."""
-    line, clock = line(), HandClock()
+    line, clock = line(), WatchedClock()
     line.open("heartbeat=10", clock=clock)
-    _turn(line)
+    _turn(line, clock)
 
     def hold_up():
         clock.time += 21
@@ -73,15 +89,15 @@ def test_what_came_while_this_side_was_held_up_is_a_sign_of_life(line):
         select.select([line.connection._engine._socket], [], [], SECONDS)
 
     line.connection._engine.call(hold_up)
-    _turn(line)
+    _turn(line, clock)
     assert not line.told
 
 
 def test_heartbeat_can_be_off(line):
-    line, clock = line(), HandClock()
+    line, clock = line(), WatchedClock()
     line.open("heartbeat=0", clock=clock)
     clock.time += 1_000_000
-    _turn(line)
+    _turn(line, clock)
     assert line.peer.do(lambda: line.peer.transport.remote_idle_timeout) == 0
     assert not line.told
 
