@@ -98,7 +98,10 @@ class PartitionWriter:
             if outgoing is None:
                 continue
             outgoing.message.properties[DUPLICATE_ID] = self._encoder.duplicate_id(row) or ids.take(row)
-            futures.append(producer.send_async(outgoing.message, outgoing.destination, **outgoing.options))
+            if session.transacted:  # the commit confirms all, so no message needs a future
+                producer.send(outgoing.message, outgoing.destination, **outgoing.options)
+            else:
+                futures.append(producer.send_async(outgoing.message, outgoing.destination, **outgoing.options))
             sent += 1
             if sent % _MAX_UNIT == 0:
                 _complete(session, futures)
