@@ -10,6 +10,7 @@ from jmsjca.errors import JMSError
 __all__ = ["ByteBudget", "CreditControl", "DrainCredit", "EchoCredit", "PrefetchWindow"]
 
 _EMPTY_DRAINS_REQUIRED = 2  # consecutive answers to drains, without a message before them
+_PLAIN_REPEATS = 1  # of a drain, before one grants a credit
 
 _DECAY = 8  # with each arrival the estimate decreases by this fraction
 
@@ -30,7 +31,7 @@ class CreditControl(Protocol):
         ...
 
     def repeat_drain(self) -> None:
-        """Request the answer to a pending drain again."""
+        """Request the answer to a pending drain again, once with a credit more."""
         ...
 
     def round_trip(self) -> "Future[bool]":
@@ -58,6 +59,11 @@ class CreditControl(Protocol):
 class DrainCredit:
     """Revokes credit by drain (AMQP 1.0 section 2.6.7).
 
+    Artemis (2.56) miscounts if it answers a drain while it sends messages: it subtracts them from the credit of the
+    next grant, too. It then uses less credit than it was granted, and answers no drain once it has none left. A
+    repeated drain therefore grants one credit more: a broker without messages answers it, and one with messages sends
+    one. If no answer follows that message, the remaining credit is lost: the broker does not know of it.
+
     Args:
         link: Proton's receiver.
         on_changed: Called with each change of the credit that is neither a grant nor an arrived message.
@@ -70,6 +76,10 @@ class DrainCredit:
         self._message_since_answer = False  # since the latest answer to a drain
         self._empty_drains = 0  # consecutive answers without a message before them
         self._granted = 0
+        self._lost = 0  # credit of the link that the broker does not know of
+        self._repeats = 0  # of the pending drain
+        self._probe_used = False  # whether a message came after the repetition that granted a credit
+        self._message_since_repeat = False
 
     def grant(self, more: int) -> None:
         """Grant credit for more messages."""
@@ -87,17 +97,32 @@ class DrainCredit:
         """
         if self._drain_reply is None:
             reply: Future[bool] = Future()
-            if self._link.credit <= 0:
+            if self._link.credit <= self._lost:
                 reply.set_result(False)
                 return reply
             self._drain_reply = reply
+            self._repeats, self._probe_used = 0, False
             self._link.drain(0)
         return self._drain_reply
 
     def repeat_drain(self) -> None:
-        """Drain again: Artemis drops a drain that arrives while it answers the one before."""
-        if self._drain_reply is not None:
-            self._link.drain(0)
+        """Drain again: Artemis drops a drain that arrives while it answers the one before.
+
+        One repetition grants a credit. After a message that used it, and no answer, the remaining credit is lost.
+        """
+        if self._drain_reply is None:
+            return
+        self._repeats += 1
+        if self._probe_used and not self._message_since_repeat:
+            self._lost = max(self._link.credit, 0)
+            self._complete(is_empty=False)
+            return
+        self._message_since_repeat = False
+        probe = 1 if self._repeats == _PLAIN_REPEATS + 1 else 0
+        self._granted += probe
+        self._link.drain(probe)
+        if probe:
+            self._on_changed(probe)
 
     def round_trip(self) -> "Future[bool]":
         """Return a completed future, which proves nothing.
@@ -116,13 +141,16 @@ class DrainCredit:
     def on_messages(self, count: int = 1) -> None:
         """Messages used up some of the credit. If none is left, the drain is complete without an answer."""
         self._granted -= count
-        self._message_since_answer = True
-        if self._drain_reply is not None and self._link.credit <= 0:
+        self._message_since_answer = self._message_since_repeat = True
+        self._probe_used = self._repeats > _PLAIN_REPEATS
+        if self._drain_reply is not None and self._link.credit <= self._lost:
             self._complete(is_empty=False)
 
     def on_flow(self) -> None:
         """The broker reported its view of the credit."""
-        taken = self._granted - self._link.credit
+        if self._link.credit <= 0:  # the broker revoked the lost credit, too
+            self._lost = 0
+        taken = self._granted - (self._link.credit - self._lost)
         if self._drain_reply is not None:
             if self._link.credit <= 0:
                 self._complete(is_empty=self._confirms_empty())

@@ -345,12 +345,11 @@ class ReceiverLink(Link):
             )
 
     def _on_credit_changed(self, more: int) -> None:
-        """Count the probes of `EchoCredit` as requested, since a message may use them.
+        """Count the credit of probes as requested, since a message may use it.
 
         A revocation does not lower the count: messages for all of the revoked credit may be in flight.
         """
-        if not self._supports_drain:
-            self._requested += max(more, -1)
+        self._requested += max(more, 0 if self._supports_drain else -1)
         self._listener.on_credit_changed(more)
 
     def _create(self, session: Any, name: str) -> Any:

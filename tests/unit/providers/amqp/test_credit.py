@@ -188,6 +188,83 @@ def test_reminder_only_while_somebody_waits(draining):
     assert draining.link.asked == [1, "drain", "drain"]
 
 
+def test_lost_credit_without_messages_is_drained_with_one_credit_more(draining):
+    """Artemis (2.56) answers no drain when by its count there is no credit."""
+    draining.grant(5)
+    answer = draining.credit.drain()
+    draining.credit.repeat_drain()
+    assert draining.link.credit == draining.counted == 5
+    draining.credit.repeat_drain()
+    assert draining.link.credit == draining.counted == 6
+    draining.credit.repeat_drain()  # one is enough
+    assert draining.link.credit == draining.counted == 6
+    assert not answer.done()
+    draining.drained()
+    assert answer.done()
+    assert draining.counted == 0
+
+
+@pytest.fixture
+def lost(draining):
+    """A line whose broker knows of 2 credits less than it was granted."""
+    draining.grant(5)
+    for _ in range(3):
+        draining.message()
+    answer = draining.credit.drain()
+    for _ in range(2):
+        draining.credit.repeat_drain()
+    draining.message()  # for the credit of the repetition
+    draining.credit.repeat_drain()
+    assert not answer.done(), "more messages may be on their way"
+    draining.credit.repeat_drain()
+    assert answer.result(0) is False
+    assert draining.counted == 0
+    return draining
+
+
+def test_credit_that_stays_lost_is_not_counted(lost):
+    lost.grant(4)
+    answer = lost.credit.drain()
+    for left in (3, 2, 1, 0):
+        assert not answer.done()
+        lost.message()
+        assert lost.counted == left
+    assert answer.result(0) is False
+    assert lost.credit.drain().result(0) is False, "without a request, which nothing would answer"
+
+
+def test_an_answer_ends_the_loss(lost):
+    lost.grant(4)
+    lost.message()
+    answer = lost.credit.drain()
+    assert lost.link.credit == 5
+    lost.drained()
+    assert answer.done()
+    assert lost.counted == 0
+    assert list(results(lost, 2)) == [False, True]
+    assert lost.counted == lost.link.credit == 0
+
+
+def test_a_flow_that_changes_nothing_leaves_lost_credit_lost(lost):
+    lost.grant(4)
+    lost.credit.on_flow()
+    assert lost.link.credit == 6
+    assert lost.counted == 4
+
+
+def test_credit_taken_for_lost_may_be_used_all_the_same(lost):
+    """By a broker that was only slow."""
+    lost.message()
+    lost.drained()  # the answer to the drain that ended without it
+    lost.grant(3)
+    assert lost.link.credit == 3
+    for _ in range(3):
+        lost.message()
+    assert lost.credit.drain().result(0) is False
+    assert list(results(lost, 3)) == [False, False, True]
+    assert lost.counted == lost.link.credit == 0
+
+
 def test_end_answers_a_drain(draining):
     draining.grant(1)
     answer = draining.credit.drain()
