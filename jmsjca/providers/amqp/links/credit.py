@@ -10,7 +10,7 @@ from jmsjca.errors import JMSError
 __all__ = ["ByteBudget", "CreditControl", "DrainCredit", "EchoCredit", "PrefetchWindow"]
 
 _EMPTY_DRAINS_REQUIRED = 2  # consecutive answers to drains, without a message before them
-_PLAIN_REPEATS = 1  # of a drain, before one grants a credit
+_PLAIN_REPEATS = 1  # of a drain, before the next ones grant credit
 
 _DECAY = 8  # with each arrival the estimate decreases by this fraction
 
@@ -31,7 +31,7 @@ class CreditControl(Protocol):
         ...
 
     def repeat_drain(self) -> None:
-        """Request the answer to a pending drain again, once with a credit more."""
+        """Request the answer to a pending drain again, perhaps with more credit."""
         ...
 
     def round_trip(self) -> "Future[bool]":
@@ -59,10 +59,11 @@ class CreditControl(Protocol):
 class DrainCredit:
     """Revokes credit by drain (AMQP 1.0 section 2.6.7).
 
-    Artemis (2.56) miscounts if it answers a drain while it sends messages: it subtracts them from the credit of the
-    next grant, too. It then uses less credit than it was granted, and answers no drain once it has none left. A
-    repeated drain therefore grants one credit more: a broker without messages answers it, and one with messages sends
-    one. If no answer follows that message, the remaining credit is lost: the broker does not know of it.
+    Artemis (2.56) miscounts if it answers a drain while it sends messages: it subtracts some of them from the credit of
+    the next grant, too. It then uses less credit than it was granted, and answers no drain once it has none left.
+    Repeated drains therefore grant more credit, 1, 2, 4 and so on, up to the number of messages that crossed the
+    earlier drain: a broker without messages answers, and one with messages sends some. If no answer follows these, the
+    remaining credit is lost: the broker does not know of it.
 
     Args:
         link: Proton's receiver.
@@ -77,8 +78,11 @@ class DrainCredit:
         self._empty_drains = 0  # consecutive answers without a message before them
         self._granted = 0
         self._lost = 0  # credit of the link that the broker does not know of
+        self._crossed = 0  # messages that arrived during the latest completed drain
+        self._crossing = 0  # messages that arrived during the pending drain
         self._repeats = 0  # of the pending drain
-        self._probe_used = False  # whether a message came after the repetition that granted a credit
+        self._probed = 0  # credit granted by these
+        self._probe_used = False  # whether a message came after that
         self._message_since_repeat = False
 
     def grant(self, more: int) -> None:
@@ -101,14 +105,16 @@ class DrainCredit:
                 reply.set_result(False)
                 return reply
             self._drain_reply = reply
-            self._repeats, self._probe_used = 0, False
+            self._crossing = self._repeats = self._probed = 0
+            self._probe_used = False
             self._link.drain(0)
         return self._drain_reply
 
     def repeat_drain(self) -> None:
         """Drain again: Artemis drops a drain that arrives while it answers the one before.
 
-        One repetition grants a credit. After a message that used it, and no answer, the remaining credit is lost.
+        Repetitions grant credit if the broker may have miscounted. After messages that used it, and no answer, the
+        remaining credit is lost.
         """
         if self._drain_reply is None:
             return
@@ -118,11 +124,19 @@ class DrainCredit:
             self._complete(is_empty=False)
             return
         self._message_since_repeat = False
-        probe = 1 if self._repeats == _PLAIN_REPEATS + 1 else 0
+        self._link.drain(self._probe())
+
+    def _probe(self) -> int:
+        """Return the credit that a repetition grants, and count it as granted."""
+        credit: int = self._link.credit - self._lost
+        unknown = self._crossed - credit + 1  # with as many more, the broker certainly has credit
+        if self._repeats <= _PLAIN_REPEATS or self._probe_used or unknown <= 0:
+            return 0
+        probe = min(self._probed + 1, unknown)
+        self._probed += probe
         self._granted += probe
-        self._link.drain(probe)
-        if probe:
-            self._on_changed(probe)
+        self._on_changed(probe)
+        return probe
 
     def round_trip(self) -> "Future[bool]":
         """Return a completed future, which proves nothing.
@@ -142,7 +156,8 @@ class DrainCredit:
         """Messages used up some of the credit. If none is left, the drain is complete without an answer."""
         self._granted -= count
         self._message_since_answer = self._message_since_repeat = True
-        self._probe_used = self._repeats > _PLAIN_REPEATS
+        self._crossing += count
+        self._probe_used = self._probed > 0
         if self._drain_reply is not None and self._link.credit <= self._lost:
             self._complete(is_empty=False)
 
@@ -176,6 +191,7 @@ class DrainCredit:
     def _complete(self, *, is_empty: bool) -> None:
         stopping, self._drain_reply = self._drain_reply, None
         left, self._granted = self._granted, 0
+        self._crossed = self._crossing
         self._on_changed(-left)
         self._link.drain_mode = False
         if stopping is not None:

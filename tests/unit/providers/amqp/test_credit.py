@@ -1,5 +1,7 @@
 """Link credit: replies that come twice, late, or never."""
 
+from random import Random
+
 import pytest
 
 from jmsjca.errors import ConnectionLostError
@@ -27,8 +29,8 @@ class FakeLink:
 
 
 class Line:
-    def __init__(self, kind, *more):
-        self.link = FakeLink()
+    def __init__(self, kind, *more, link=None):
+        self.link = link or FakeLink()
         self.credit = kind(self.link, self.changed, *more)
         self.counted = 0  # the credit as the consumer knows it
 
@@ -188,17 +190,41 @@ def test_reminder_only_while_somebody_waits(draining):
     assert draining.link.asked == [1, "drain", "drain"]
 
 
-def test_lost_credit_without_messages_is_drained_with_one_credit_more(draining):
-    """Artemis (2.56) answers no drain when by its count there is no credit."""
-    draining.grant(5)
+def drain_that_messages_cross(line, messages):
+    """By its answer, Artemis (2.56) may subtract some of the messages from the credit of the next grant, too."""
+    line.grant(messages + 1)
+    line.credit.drain()
+    for _ in range(messages):
+        line.message()
+    line.drained()
+    assert line.counted == line.link.credit == 0
+    line.link.asked.clear()
+
+
+def test_a_broker_that_cannot_have_miscounted_gets_no_more_credit(draining):
+    drain_that_messages_cross(draining, 2)
+    draining.grant(3)
+    draining.credit.drain()
+    for _ in range(9):
+        draining.credit.repeat_drain()
+    assert draining.link.credit == draining.counted == 3
+
+
+@pytest.mark.parametrize(("missing", "repeats", "credit"), [(3, 2, 4), (4, 3, 6), (5, 3, 6), (6, 4, 8), (7, 4, 8)])
+def test_lost_credit_without_messages_is_drained_with_more_credit(draining, missing, repeats, credit):
+    """The broker answers once it has credit by its own count."""
+    drain_that_messages_cross(draining, 7)
+    draining.grant(3)
     answer = draining.credit.drain()
-    draining.credit.repeat_drain()
-    assert draining.link.credit == draining.counted == 5
-    draining.credit.repeat_drain()
-    assert draining.link.credit == draining.counted == 6
-    draining.credit.repeat_drain()  # one is enough
-    assert draining.link.credit == draining.counted == 6
-    assert not answer.done()
+    asked = []
+    while draining.link.credit <= missing and len(asked) < 9:
+        draining.credit.repeat_drain()
+        asked.append(draining.link.credit)
+    assert (len(asked), draining.link.credit) == (repeats, credit)
+    assert draining.counted == credit
+    for _ in range(9):
+        draining.credit.repeat_drain()
+    assert draining.counted == draining.link.credit == 8, "no more than certainly suffices"
     draining.drained()
     assert answer.done()
     assert draining.counted == 0
@@ -207,6 +233,7 @@ def test_lost_credit_without_messages_is_drained_with_one_credit_more(draining):
 @pytest.fixture
 def lost(draining):
     """A line whose broker knows of 2 credits less than it was granted."""
+    drain_that_messages_cross(draining, 5)
     draining.grant(5)
     for _ in range(3):
         draining.message()
@@ -263,6 +290,83 @@ def test_credit_taken_for_lost_may_be_used_all_the_same(lost):
     assert lost.credit.drain().result(0) is False
     assert list(results(lost, 3)) == [False, False, True]
     assert lost.counted == lost.link.credit == 0
+
+
+class MiscountingBroker(FakeLink):
+    """A link to a broker that subtracts messages from the next grant, too, if they cross its answer to a drain.
+
+    Args:
+        stock: The number of messages in the queue.
+    """
+
+    def __init__(self, choose, stock):
+        super().__init__()
+        self.choose = choose
+        self.stock = stock
+        self.on_wire = self.counted = 0  # the credit of the link, and by the broker's own count
+        self.draining = False
+
+    def flow(self, more):
+        super().flow(more)
+        self._hear(more, self.drain_mode)
+
+    def drain(self, more):
+        super().drain(more)
+        self._hear(more, True)
+
+    def _hear(self, more, draining):
+        self.on_wire += more
+        self.counted += more
+        self.draining = draining
+
+    def act(self):
+        """Yield numbers of messages that are sent, and -1 after the credit was revoked."""
+        sent = self._send(self.choose([0, 1, 3, 50]))
+        self.counted -= sent
+        if sent:
+            yield sent
+        if self.draining and self.counted > 0 and self.choose([True, False]):
+            crossing = self._send(min(self.counted, self.choose([0, 0, 1, 5, 40])))
+            self.counted, self.draining = -crossing, False
+            if crossing:
+                yield crossing
+            self.credit -= self.on_wire
+            self.on_wire = 0
+            yield -1
+
+    def _send(self, most):
+        sent = min(most, max(self.counted, 0), self.stock)
+        self.stock -= sent
+        self.on_wire -= sent
+        return sent
+
+
+def act(line):
+    for messages in line.link.act():
+        if messages < 0:
+            line.credit.on_flow()
+        else:
+            line.link.credit -= messages
+            line.counted -= messages
+            line.credit.on_messages(messages)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_each_drain_ends_however_the_broker_miscounts(seed):
+    choose = Random(seed).choice
+    line = Line(DrainCredit, link=MiscountingBroker(choose, stock=choose([0, 30, 1000])))
+    for _ in range(60):
+        line.link.stock += choose([0, 0, 1, 200])
+        line.grant(choose([1, 5, 60]))
+        for _ in range(choose(range(5))):
+            act(line)
+        answer = line.credit.drain()
+        for _ in range(12):
+            for _ in range(12):  # times that a broker that answers does so, but for one in 4,096
+                act(line)
+            line.credit.repeat_drain()
+        assert answer.done()
+        assert line.counted <= 0
 
 
 def test_end_answers_a_drain(draining):
