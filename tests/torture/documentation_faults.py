@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.docs.manual_rows import node_id, read_rows
-from tests.torture.planting import ROOT, copied_source, plant, run_in
+from tests.torture.planting import copied_source, plant, run_in
 
 __all__ = ["JOBS", "Fault", "Report", "cited_tests", "must_fail", "plant_all", "read_faults"]
 
 JOBS = 2
 TEST_TIMEOUT, PROCESS_TIMEOUT = 120, 900  # seconds; tests with a Spark session have a longer timeout of their own
 PYTEST = ["pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider", f"--timeout={TEST_TIMEOUT}", "--timeout-method=thread"]
+LAST_LINES = 20  # that are shown of a run whose test did not fail
 ELSEWHERE = "brokers/"  # tests that need a broker of their own
 LACKING = {"JMSJCA_CONFORMANCE": "", "JMSJCA_DATA": ""}  # a fresh clone has no such files
 
@@ -128,13 +129,15 @@ def _reason_missed(copy: Path, fault: Fault, test: str) -> str | None:
         return None if fault.hangs else f"{test} hangs"
     if done.returncode == 1 and re.search(r"^FAILED ", done.stdout, re.MULTILINE):
         return None
-    return f"{test} does not fail: {' '.join((done.stdout + done.stderr).splitlines()[-2:])}"
+    said = "\n".join((done.stdout + done.stderr).splitlines()[-LAST_LINES:])
+    return f"{test} does not fail, but ends with {done.returncode}:\n{said}"
 
 
 def _unplanted_failures(faults: Sequence[Fault]) -> list[str]:
     """Return what pytest says of the tests on the source as it is, if they do not all pass."""
     tests = dict.fromkeys(node_id(test) for fault in faults for test in must_fail(fault))
-    done = run_in(ROOT, ["pytest", "-q", "-rfEs", "-p", "no:cacheprovider", *tests], 1800, **LACKING)
+    with copied_source() as copy:
+        done = run_in(copy, ["pytest", "-q", "-rfEs", "-p", "no:cacheprovider", *tests], 1800, **LACKING)
     said = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR", "SKIPPED"))]
     return said or ([done.stdout + done.stderr] if done.returncode else [])
 

@@ -48,7 +48,10 @@ def plant(copy: Path, file: str, old: str, new: str) -> None:
 
 
 def run_in(copy: Path, arguments: list[str], timeout: float, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m …`` on a copy.
+    """Run ``python -m …`` on a copy, where pytest keeps its temporary folders too.
+
+    In a folder that several runs share, each removes old ones of the others, and ends in an error if one has gone
+    while it reads the folder: then nothing is said of the tests.
 
     Args:
         copy: The folder with the copy.
@@ -59,7 +62,7 @@ def run_in(copy: Path, arguments: list[str], timeout: float, **environment: str)
     Raises:
         subprocess.TimeoutExpired: The process did not end in time.
     """
-    path = {"PYTHONPATH": f"{copy}:{copy}/tests/support"}
+    path = {"PYTHONPATH": f"{copy}:{copy}/tests/support", "PYTEST_DEBUG_TEMPROOT": str(copy)}
     return subprocess.run(
         [sys.executable, "-m", *arguments],
         cwd=copy,
