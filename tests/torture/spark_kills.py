@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
+from pyarrow.parquet import read_metadata
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
-from jmsjca.management.insight import Insight
 from tests.torture.spark_stream import FAILED, QUEUE
 
 __all__ = ["Report", "run"]
@@ -119,6 +119,27 @@ class Spark:
         return []
 
 
+class Sink:
+    """What the query has written for good: any broker can be asked for it, while few tell how much waits in a queue.
+
+    Args:
+        folder: The folder of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "out" / "_spark_metadata"
+        self._rows: dict[str, int] = {}
+
+    def count(self) -> int:
+        """Return the number of rows of the files in Spark's log; files of killed tasks are not there."""
+        for entry in self._log.glob("[0-9]*"):
+            for line in entry.read_text().splitlines()[1:]:
+                path = json.loads(line)["path"]
+                if path not in self._rows:
+                    self._rows[path] = read_metadata(path.removeprefix("file:")).num_rows
+        return sum(self._rows.values())
+
+
 def _kind(process: psutil.Process) -> str | None:
     """Return what a process of Python is for; None for the driver and the JVM."""
     with suppress(psutil.NoSuchProcess, IndexError):
@@ -137,7 +158,7 @@ def run(
 
     Args:
         name: The name of the broker, for the report.
-        url: The broker, which must know how many messages a queue has.
+        url: The broker.
         folder: An empty folder.
         messages: How many messages are sent.
         kills: How many kills.
@@ -145,7 +166,7 @@ def run(
         seconds: The time after which nothing is killed any more.
     """
     began, dice, killed = time.monotonic(), random.Random(seed), Counter[str]()
-    spark, insight = Spark(folder, url), Insight(url)
+    spark, sink = Spark(folder, url), Sink(folder)
     sent = 0
     try:
         for number in range(1, kills + 1):
@@ -154,7 +175,7 @@ def run(
             spark.start()
             until = messages * number // kills
             _send(url, range(sent, until))
-            _await_depth(insight, int((until - sent) * dice.random()), spark)
+            _await_rows(sink, until - int((until - sent) * dice.random()), spark)
             sent = until
             threading.Event().wait(dice.uniform(0, 0.3))  # at any moment of a batch
             killed[_kill(spark, dice, everything=number % EVERYTHING == 0)] += 1
@@ -164,10 +185,8 @@ def run(
     finally:
         spark.kill_everything()
     failed = (folder / FAILED).read_text().count("\n") if (folder / FAILED).exists() else 0
-    left = insight.queue_info(QUEUE).depth.total
-    return Report(
-        name, messages, **figures, left=left, kills=killed, failed=failed, seconds=time.monotonic() - began, seed=seed
-    )
+    left, taken = _left(url), time.monotonic() - began
+    return Report(name, messages, **figures, left=left, kills=killed, failed=failed, seconds=taken, seed=seed)
 
 
 def _kill(spark: Spark, dice: random.Random, *, everything: bool) -> str:
@@ -189,13 +208,20 @@ def _send(url: str, numbers: range) -> None:
         session.commit()
 
 
-def _await_depth(insight: Insight, depth: int, spark: Spark) -> None:
-    """Wait until no more than so many messages are left, as long as there is progress."""
-    least, deadline = None, time.monotonic() + PATIENCE
-    while (left := insight.queue_info(QUEUE).depth.total) > depth:
-        if least is None or left < least:
-            least, deadline = left, time.monotonic() + PATIENCE
-        assert time.monotonic() < deadline, f"{left} messages are left, and none is read"
+def _left(url: str) -> int:
+    """Return how many messages are left, and take them."""
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        consumer = session.create_consumer(Queue(QUEUE))
+        return sum(1 for _ in iter(lambda: consumer.receive(5), None))
+
+
+def _await_rows(sink: Sink, rows: int, spark: Spark) -> None:
+    """Wait until there are so many rows, as long as there is progress."""
+    most, deadline = -1, time.monotonic() + PATIENCE
+    while (written := sink.count()) < rows:
+        if written > most:
+            most, deadline = written, time.monotonic() + PATIENCE
+        assert time.monotonic() < deadline, f"{written} of {rows} rows are written, and none comes"
         spark.start()
         threading.Event().wait(0.05)
 
