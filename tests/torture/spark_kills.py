@@ -196,6 +196,7 @@ def _kill(spark: Spark, dice: random.Random, *, everything: bool) -> str:
             return spark.kill_everything()
         if kind := spark.kill_one(dice):
             return kind
+        spark.start()  # the last kill ended the driver, if that was just planning
         assert time.monotonic() < deadline, "Spark has no Python process"
         threading.Event().wait(0.01)
 
