@@ -126,7 +126,7 @@ class Run:
 @pytest.fixture(params=["with a view", "without a view"])
 def run(request, tmp_path, monkeypatch):
     """A run over a broker that does not recognise what is sent twice."""
-    monkeypatch.setattr(messages, "record_duplicate_id", lambda *_: True)
+    monkeypatch.setattr(messages.DuplicateIds, "record", lambda *_: True)
     made = Run(tmp_path)
     if request.param == "without a view":
         monkeypatch.setattr(reconnection, "find_provider", lambda scheme: provider())

@@ -1,37 +1,83 @@
 """Duplicate detection: the ids of messages that were sent to a destination before.
 
-The number of ids that a destination remembers is configured. Older ids are deleted at every thousandth recorded id, so
-more are kept meanwhile.
+The ids of a destination are kept in generations. A new id belongs to the youngest; when that holds half of the ids
+that the destination must remember, the next generation begins, and those that are no longer needed are deleted whole.
+So a transaction changes few pages of the file: in one table of all ids, random ids would change a page each.
 """
 
 import sqlite3
 
-__all__ = ["forget_duplicate_ids", "record_duplicate_id"]
+__all__ = ["DuplicateIds", "forget_duplicate_ids"]
 
-_TRIM_EVERY = 1000
+_INSERT = """INSERT OR IGNORE INTO duplicate (generation, key) SELECT :generation, :key WHERE NOT EXISTS
+             (SELECT 1 FROM duplicate_generation AS older CROSS JOIN duplicate
+              ON duplicate.generation = older.id AND duplicate.key = :key
+              WHERE older.address = :address AND older.id < :generation)"""
+_GENERATIONS = 2  # that hold the ids to remember, beside the youngest
 
 
-def record_duplicate_id(cursor: sqlite3.Cursor, address: str, key: str, history: int) -> bool:
-    """Record the duplicate id of a message to an address; return False if it is recorded already.
+class DuplicateIds:
+    """The ids that a destination remembers, within a write transaction. `save` them before it ends.
 
     Args:
-        cursor: A write transaction.
-        address: The destination of the message.
-        key: The duplicate id.
-        history: Number of ids to remember. More are kept until older ids are deleted.
+        cursor: The write transaction.
+        address: The destination.
+        history: The number of ids to remember. Up to half more are kept.
     """
-    cursor.execute("INSERT OR IGNORE INTO duplicate (address, key) VALUES (?, ?)", (address, key))
-    if cursor.rowcount == 0:
-        return False
-    if (cursor.lastrowid or 0) % _TRIM_EVERY == 0:
-        cursor.execute(
-            """DELETE FROM duplicate WHERE address = :address AND id <= (SELECT id FROM duplicate
-               WHERE address = :address ORDER BY id DESC LIMIT 1 OFFSET :history)""",
-            {"address": address, "history": history},
-        )
-    return True
+
+    def __init__(self, cursor: sqlite3.Cursor, address: str, history: int) -> None:
+        self._cursor = cursor
+        self._address = address
+        self._history = history
+        self._size = max(-(-history // _GENERATIONS), 1)
+        self._generations: list[tuple[int, int]] = cursor.execute(
+            "SELECT id, ids FROM duplicate_generation WHERE address = ? ORDER BY id DESC", (address,)
+        ).fetchall()
+        if self._generations:
+            self._use_youngest()
+        else:
+            self._begin_generation()
+
+    def record(self, key: str) -> bool:
+        """Record the id of a message; return False if it is recorded already."""
+        if self._recorded >= self._size:
+            self._begin_generation()
+        self._cursor.execute(_INSERT, {"generation": self._youngest, "address": self._address, "key": key})
+        if self._cursor.rowcount == 0:
+            return False
+        self._recorded += 1
+        return True
+
+    def save(self) -> None:
+        """Write how many ids the youngest generation holds."""
+        self._cursor.execute("UPDATE duplicate_generation SET ids = ? WHERE id = ?", (self._recorded, self._youngest))
+        self._generations[0] = (self._youngest, self._recorded)
+
+    def _begin_generation(self) -> None:
+        """Begin a generation, and delete those whose ids need not be remembered any more."""
+        if self._generations:
+            self.save()
+        kept: list[tuple[int, int]] = []
+        for generation, ids in self._generations:
+            if sum(number for _, number in kept) < self._history:
+                kept.append((generation, ids))
+            else:
+                _delete(self._cursor, generation)
+        self._cursor.execute("INSERT INTO duplicate_generation (address, ids) VALUES (?, 0)", (self._address,))
+        self._generations = [(self._cursor.lastrowid or 0, 0), *kept]
+        self._use_youngest()
+
+    def _use_youngest(self) -> None:
+        self._youngest, self._recorded = self._generations[0]
 
 
 def forget_duplicate_ids(cursor: sqlite3.Cursor, address: str) -> None:
     """Delete the recorded ids of a removed address: later messages to its name are new."""
-    cursor.execute("DELETE FROM duplicate WHERE address = ?", (address,))
+    rows = cursor.execute("SELECT id FROM duplicate_generation WHERE address = ?", (address,)).fetchall()
+    for (generation,) in rows:
+        _delete(cursor, generation)
+
+
+def _delete(cursor: sqlite3.Cursor, generation: int) -> None:
+    cursor.execute("DELETE FROM duplicate WHERE generation = ?", (generation,))
+    cursor.execute("DELETE FROM duplicate_generation WHERE id = ?", (generation,))

@@ -14,7 +14,7 @@ from jmsjca.providers.embedded.codec import (
     encode_headers,
     selector_values,
 )
-from jmsjca.providers.embedded.store.duplicates import record_duplicate_id
+from jmsjca.providers.embedded.store.duplicates import DuplicateIds
 from jmsjca.providers.embedded.store.groups import claim_group, may_claim_group
 from jmsjca.providers.embedded.store.queues import (
     count_added,
@@ -253,14 +253,16 @@ def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender
         InvalidDestinationError: A temporary destination does not exist any more.
     """
     targets: dict[Destination, Sequence[Subscriber]] = {}
+    known: dict[Destination, DuplicateIds] = {}
     rows: list[_Parameters] = []
     added: dict[int, int] = {}
     for message in messages:
         to = message.to
-        if message.duplicate_id is not None and not record_duplicate_id(
-            cursor, str(to), message.duplicate_id, sender.history
-        ):
-            continue
+        if message.duplicate_id is not None:
+            if to not in known:
+                known[to] = DuplicateIds(cursor, str(to), sender.history)
+            if not known[to].record(message.duplicate_id):
+                continue
         if to not in targets:
             targets[to] = _targets(cursor, to)
         queue_ids = [target.queue_id for target in targets[to] if _accepts(target, message, sender)]
@@ -279,6 +281,8 @@ def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender
             rows.append((queue_id, *row))
             added[queue_id] = added.get(queue_id, 0) + 1
     cursor.executemany(_INSERT, rows)
+    for ids in known.values():
+        ids.save()
     return added
 
 

@@ -9,7 +9,7 @@ from jmsjca.errors import StoreError
 __all__ = ["APPLICATION_ID", "VERSION", "create_tables", "execute_all", "migrate"]
 
 APPLICATION_ID = 0x4A4D5331  # "JMS1": marks a broker's file, so that files of other programs are refused
-VERSION = 3
+VERSION = 4
 
 # The names of tables and columns are those of the first release. In Python some have other names:
 #
@@ -93,13 +93,17 @@ CREATE TABLE setting (
     address TEXT PRIMARY KEY,
     settings TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE duplicate (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+CREATE TABLE duplicate_generation (
+    id INTEGER PRIMARY KEY,
     address TEXT NOT NULL,
-    key TEXT NOT NULL,
-    UNIQUE (address, key)
+    ids INTEGER NOT NULL
 );
-CREATE INDEX duplicate_age ON duplicate (address, id);
+CREATE INDEX duplicate_generation_address ON duplicate_generation (address, id);
+CREATE TABLE duplicate (
+    generation INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    PRIMARY KEY (generation, key)
+) WITHOUT ROWID;
 """
 
 
@@ -174,6 +178,25 @@ CREATE TABLE setting (
     2: """
 ALTER TABLE mailbox ADD COLUMN added INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE mailbox ADD COLUMN removed INTEGER NOT NULL DEFAULT 0;
+""",
+    3: """
+ALTER TABLE duplicate RENAME TO duplicate_3;
+DROP INDEX duplicate_age;
+CREATE TABLE duplicate_generation (
+    id INTEGER PRIMARY KEY,
+    address TEXT NOT NULL,
+    ids INTEGER NOT NULL
+);
+CREATE INDEX duplicate_generation_address ON duplicate_generation (address, id);
+CREATE TABLE duplicate (
+    generation INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    PRIMARY KEY (generation, key)
+) WITHOUT ROWID;
+INSERT INTO duplicate_generation (address, ids) SELECT address, count(*) FROM duplicate_3 GROUP BY address;
+INSERT INTO duplicate (generation, key) SELECT duplicate_generation.id, key FROM duplicate_3
+    JOIN duplicate_generation ON duplicate_generation.address = duplicate_3.address;
+DROP TABLE duplicate_3;
 """,
 }
 

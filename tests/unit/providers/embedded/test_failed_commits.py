@@ -203,19 +203,6 @@ def test_chunk_is_bounded_by_bytes_but_one_message_always_passes(jms_broker_url)
     connection.close()
 
 
-def test_history_of_duplicate_ids_is_bounded(jms_broker_url, monkeypatch):
-    monkeypatch.setattr("jmsjca.providers.embedded.store.duplicates._TRIM_EVERY", 5)
-    connection = connect(ConnectionSettings(jms_broker_url, limits=Limits(duplicate_history=10)))
-    for n in range(50):
-        unit = connection.unit()
-        unit.send(prepare(TextMessage(str(n), properties={"_AMQ_DUPL_ID": str(n)}), QUEUE), QUEUE)
-        unit.commit()
-    with connection._store.read() as cursor:
-        keys = [int(key) for (key,) in cursor.execute("SELECT key FROM duplicate ORDER BY id")]
-    assert keys == list(range(40, 50))
-    connection.close()
-
-
 def test_only_a_wakeup_socket_is_removed(tmp_path):
     """The path stands in a file that others can write: only the socket itself is removed."""
     folder = tmp_path / "jmsjca-project"

@@ -193,6 +193,23 @@ def test_file_of_the_second_format_is_converted_with_its_messages(old_file, conn
     assert (admin.depth(QUEUE).ready, version_of(old_file)) == (2, VERSION)
 
 
+def test_ids_of_a_file_of_the_third_format_are_remembered(old_file, connected_file):
+    """Of each destination its own."""
+    db = sqlite3.connect(old_file)
+    db.executescript(f"{schema._STEPS[1]}{schema._STEPS[2]}PRAGMA user_version = 3;")
+    ids = [row for n in range(3) for row in (("queue:q", f"q{n}"), ("queue:other", f"o{n}"))]
+    db.executemany("INSERT INTO duplicate (address, key) VALUES (?, ?)", ids)
+    db.commit()
+    db.close()
+    connection = connected_file()
+    before = connection.admin().depth(QUEUE).total
+    for key in ("q0", "o0", "q2", "once"):
+        unit = connection.unit()
+        unit.send(prepare(TextMessage("x", properties={"_AMQ_DUPL_ID": key}), QUEUE), QUEUE)
+        unit.commit()
+    assert connection.admin().depth(QUEUE).total == before + 1
+
+
 def test_traffic_of_a_converted_file_is_counted(converted):
     before = converted.admin().activity(QUEUE)
     unit = converted.unit()
