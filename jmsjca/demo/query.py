@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSource
 
@@ -39,23 +39,26 @@ class _Batches:
         """Write one batch to Parquet, to the topic and to the dead-letter queue."""
         begin = time.time()
         parsed = batch.withColumn("event", f.from_json("text", _EVENT, _READ)).withColumn("reason", _reason()).persist()
+        counts = Observation()  # without a job of its own
+        counted = parsed.observe(counts, f.count("*").alias("rows"), f.count("reason").alias("dead"))
         events = self._settings.events / f"batch={number}"
-        flights = _flights(parsed).join(self._airports, "origin", "left")
+        flights = _flights(counted).join(self._airports, "origin", "left")
         flights.write.mode("overwrite").parquet(str(events))
         # Read back from Parquet, so that the results agree with the files.
         results = _results(self._spark.read.schema(flights.schema).parquet(str(events)))
         results.drop("ids").write.mode("overwrite").parquet(str(self._settings.delays / f"batch={number}"))
-        ids = f"{self._settings.run}/{number}"
-        self._send(_as_messages(results, ids), self._settings.results)
-        self._send(_as_dead_letters(parsed, ids), self._settings.dead_letters)
-        counts: Any = parsed.agg(f.count("*").alias("rows"), f.count("reason").alias("dead")).first()
+        self._send(results, parsed, f"{self._settings.run}/{number}")
+        rows, dead = counts.get["rows"], counts.get["dead"]
         parsed.unpersist()
         again = count_recognised(self._settings.staging)
-        note(self._settings.batches, Batch(number, counts.rows - counts.dead, counts.dead, again, begin, time.time()))
+        note(self._settings.batches, Batch(number, rows - dead, dead, again, begin, time.time()))
 
-    def _send(self, messages: DataFrame, to: Destination) -> None:
-        options = {"url": self._settings.url, "destination": to.name, "destinationType": to.kind}
-        messages.write.format("jms").options(**options).mode("append").save()
+    def _send(self, results: DataFrame, parsed: DataFrame, ids: str) -> None:
+        """Send results and dead letters with one job: each row names its destination."""
+        messages = _to(self._settings.results, _as_messages(results, ids)).unionByName(
+            _to(self._settings.dead_letters, _as_dead_letters(parsed, ids)), allowMissingColumns=True
+        )
+        messages.write.format("jms").option("url", self._settings.url).mode("append").save()
 
 
 def run_query(settings: DemoSettings, source: type[DataSource] = JmsDataSource) -> None:
@@ -71,7 +74,7 @@ def run_query(settings: DemoSettings, source: type[DataSource] = JmsDataSource) 
     query = (
         spark.readStream.format("jms")
         .options(url=settings.url, destination=settings.flights.name, stagingLocation=str(settings.staging))
-        .option("maxMessagesPerBatch", settings.batch)
+        .options(maxMessagesPerBatch=settings.batch, columns="message_id,properties,text,error")
         .load()
         .writeStream.foreachBatch(batches.process)
         .option("checkpointLocation", str(settings.checkpoint))
@@ -147,6 +150,10 @@ def _results(flights: DataFrame) -> DataFrame:
         f.sum("delay").alias("delay"),
         f.collect_list("id").alias("ids"),
     )
+
+
+def _to(destination: Destination, messages: DataFrame) -> DataFrame:
+    return messages.withColumn("destination", f.lit(str(destination)))
 
 
 def _as_messages(results: DataFrame, batch: str) -> DataFrame:

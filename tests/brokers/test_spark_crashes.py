@@ -136,7 +136,7 @@ def test_an_executor_that_dies_loses_and_doubles_nothing(make_stream, cluster, p
     assert stream.left() in EMPTY
 
 
-@pytest.mark.parametrize(("pair", "step"), cases(PAIRS[:2], ("received", "published")))
+@pytest.mark.parametrize(("pair", "step"), cases(PAIRS, ("received", "published")))
 def test_a_machine_that_dies_loses_and_doubles_nothing_of_two_queries_of_a_queue(make_stream, cluster, pair, step):
     """It dies with a partition of the first query when the second one has a batch; the other machine does the rest."""
     stream = make_stream(pair)
