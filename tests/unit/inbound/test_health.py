@@ -107,11 +107,18 @@ def test_death_1_a_hung_handler(started, jms_clock, released, mode):
     until(lambda: adapter.health(INTERVAL).is_ready)
 
 
+def end_a_thread(provider):
+    """End a thread that receives, and wait for its last word, which pytest would blame the next test for."""
+    threads = [thread for thread in threading.enumerate() if thread.name.endswith("(q)")]
+    provider.ended.set()
+    provider.wake()
+    until(lambda: not all(thread.is_alive() for thread in threads))
+
+
 @ENDS_A_THREAD
 def test_death_2_the_reader_thread_ended(started, provider, recorder):
     adapter = started(Inbox(), concurrency_mode="serial")
-    provider.ended.set()
-    provider.wake()
+    end_a_thread(provider)
     recorder.await_status("Connecting", "Up", "Down")
     found = adapter.health(INTERVAL)
     assert (found.status, found.is_alive) == ("down", False)
@@ -122,8 +129,7 @@ def test_death_2_the_reader_thread_ended(started, provider, recorder):
 def test_death_3_a_receiver_ended(started, provider, jms_clock):
     adapter = started(Inbox(), concurrency_mode="sync", endpoint_pool_max_size=3)
     until(lambda: adapter.activations[0].stats.n_total_endpoints == 3)
-    provider.ended.set()
-    provider.wake()
+    end_a_thread(provider)
     until(lambda: adapter.activations[0].stats.n_total_endpoints == 2)
     turns_red(adapter, jms_clock, "a receiver has ended")
 
