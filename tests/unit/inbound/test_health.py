@@ -109,7 +109,7 @@ def test_death_1_a_hung_handler(started, jms_clock, released, mode):
 
 def end_a_thread(provider):
     """End a thread that receives, and wait for its last word, which pytest would blame the next test for."""
-    threads = [thread for thread in threading.enumerate() if thread.name.endswith("(q)")]
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("jmsjca")]
     provider.ended.set()
     provider.wake()
     until(lambda: not all(thread.is_alive() for thread in threads))
