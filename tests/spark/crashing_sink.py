@@ -87,7 +87,10 @@ def crash_at(url: str, number: int, at: int, *, held: bool) -> dict[str, Any]:
         for parts in (3, 1):  # the second time the driver did not learn that the first one was committed
             failed, said = in_child(partial(run.write, batch, texts[::-1], parts))
             later += [said] * bool(failed)
-    texts, tokens = json.loads(in_child(run.report)[1])
+    failed, said = in_child(run.report)
+    if failed:
+        raise RuntimeError(f"The broker cannot be asked for what it has: {said}")
+    texts, tokens = json.loads(said)
     return {"batch": number, "code": code, "point": point, "later": later, "texts": texts, "tokens": tokens}
 
 
