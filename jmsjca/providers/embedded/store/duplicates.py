@@ -13,7 +13,8 @@ _INSERT = """INSERT OR IGNORE INTO duplicate (generation, key) SELECT :generatio
              (SELECT 1 FROM duplicate_generation AS older CROSS JOIN duplicate
               ON duplicate.generation = older.id AND duplicate.key = :key
               WHERE older.address = :address AND older.id < :generation)"""
-_GENERATIONS = 2  # that hold the ids to remember, beside the youngest
+_GENERATIONS = "SELECT id, ids FROM duplicate_generation WHERE address = ? ORDER BY id DESC"
+_FULL = 2  # generations that hold the ids to remember, beside the youngest
 
 
 class DuplicateIds:
@@ -29,14 +30,9 @@ class DuplicateIds:
         self._cursor = cursor
         self._address = address
         self._history = history
-        self._size = max(-(-history // _GENERATIONS), 1)
-        self._generations: list[tuple[int, int]] = cursor.execute(
-            "SELECT id, ids FROM duplicate_generation WHERE address = ? ORDER BY id DESC", (address,)
-        ).fetchall()
-        if self._generations:
-            self._use_youngest()
-        else:
-            self._begin_generation()
+        self._size = max(-(-history // _FULL), 1)
+        found: tuple[int, int] | None = cursor.execute(f"{_GENERATIONS} LIMIT 1", (address,)).fetchone()
+        self._youngest, self._recorded = found or (0, self._size)  # the first id begins one
 
     def record(self, key: str) -> bool:
         """Record the id of a message; return False if it is recorded already."""
@@ -51,30 +47,22 @@ class DuplicateIds:
     def save(self) -> None:
         """Write how many ids the youngest generation holds."""
         self._cursor.execute("UPDATE duplicate_generation SET ids = ? WHERE id = ?", (self._recorded, self._youngest))
-        self._generations[0] = (self._youngest, self._recorded)
 
     def _begin_generation(self) -> None:
         """Begin a generation, and delete those whose ids need not be remembered any more."""
-        if self._generations:
-            self.save()
-        kept: list[tuple[int, int]] = []
-        for generation, ids in self._generations:
-            if sum(number for _, number in kept) < self._history:
-                kept.append((generation, ids))
-            else:
+        self.save()
+        newer = 0
+        for generation, ids in self._cursor.execute(_GENERATIONS, (self._address,)).fetchall():
+            if newer >= self._history:
                 _delete(self._cursor, generation)
+            newer += ids
         self._cursor.execute("INSERT INTO duplicate_generation (address, ids) VALUES (?, 0)", (self._address,))
-        self._generations = [(self._cursor.lastrowid or 0, 0), *kept]
-        self._use_youngest()
-
-    def _use_youngest(self) -> None:
-        self._youngest, self._recorded = self._generations[0]
+        self._youngest, self._recorded = self._cursor.lastrowid or 0, 0
 
 
 def forget_duplicate_ids(cursor: sqlite3.Cursor, address: str) -> None:
     """Delete the recorded ids of a removed address: later messages to its name are new."""
-    rows = cursor.execute("SELECT id FROM duplicate_generation WHERE address = ?", (address,)).fetchall()
-    for (generation,) in rows:
+    for generation, _ in cursor.execute(_GENERATIONS, (address,)).fetchall():
         _delete(cursor, generation)
 
 
