@@ -88,9 +88,10 @@ def crash_at(url: str, number: int, at: int, *, held: bool) -> dict[str, Any]:
             failed, said = in_child(partial(run.write, batch, texts[::-1], parts))
             later += [said] * bool(failed)
     failed, said = in_child(run.report)
-    if failed:
-        raise RuntimeError(f"The broker cannot be asked for what it has: {said}")
-    texts, tokens = json.loads(said)
+    try:
+        texts, tokens = json.loads(said)
+    except ValueError:
+        raise RuntimeError(f"The report of what the broker has ended with status {failed}: {said!r}") from None
     return {"batch": number, "code": code, "point": point, "later": later, "texts": texts, "tokens": tokens}
 
 
