@@ -1,7 +1,9 @@
 """Settings of all tests."""
 
+import gc
 import os
 
+import pytest
 from hypothesis import settings
 from spark_home import spark_home
 
@@ -12,3 +14,10 @@ settings.load_profile("jmsjca")
 # Of all processes of Spark that tests start.
 if home := spark_home():
     os.environ.setdefault("SPARK_HOME", str(home))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Leave the tests out of the garbage collector's walks, which took a second each: millions of objects stay."""
+    del session
+    gc.collect()
+    gc.freeze()

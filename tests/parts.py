@@ -36,7 +36,8 @@ WITH_DATABASES = [  # and what else rather waits than works
         "test_two_resources.py",
     )
 ]
-SOME_UNITS = ["tests/unit/inbound"]
+PROVIDERS = ["tests/unit/providers", "tests/unit/management"]
+LISTENERS = ["tests/unit/inbound", "tests/docs"]
 SOME_SPARK = [
     f"tests/spark/{name}"
     for name in (
@@ -57,8 +58,12 @@ PARTS = {
     "lint": [[BIN / "ruff", "check", "."], [BIN / "ruff", "format", "--check", "."]],
     "types": [[BIN / "mypy"], [BIN / "pyright", "--pythonpath", sys.executable]],
     "unit": [
-        [*PYTEST, "-m", "not spark and not torture", "tests/unit", *(f"--ignore={folder}" for folder in SOME_UNITS)],
-        [*PYTEST, "-m", "not spark", *SOME_UNITS, "tests/contract", "tests/docs", "tests/typing"],
+        [
+            *(*PYTEST, "-m", "not spark and not torture", "tests/unit", "tests/contract", "tests/typing"),
+            *(f"--ignore={folder}" for folder in (*PROVIDERS, *LISTENERS)),
+        ],
+        [*PYTEST, "-m", "not spark and not torture", *PROVIDERS],
+        [*PYTEST, "-m", "not spark", *LISTENERS],
     ],
     "brokers": [
         [

@@ -57,7 +57,8 @@ def walk(monkeypatch, folder, url, name):
     module = Path(f"shop_{name.replace('.', '_')}.py")
     module.write_text(SHOP.format(name=name))
     person = Person(monkeypatch)
-    worker, shown = person.terminal.start("run", f"{module.stem}:adapter", "--reload", "--health-file", "health.json")
+    options = ["--reload", "--health-file", "health.json", "--interval", "5"]  # seconds: then it is idle
+    worker, shown = person.terminal.start("run", f"{module.stem}:adapter", *options)
     try:
         _mend_a_message(person, name)
         _mend_the_listener(person, name, module, shown.errors)
