@@ -122,8 +122,8 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
     @classmethod
     def received(cls, values: dict[str, V]) -> Self:
         """Return a read-only mapping of values that a provider has decoded and typed."""
-        mapping = cls()
-        mapping._values = values
+        mapping = cls.__new__(cls)
+        mapping._values = values  # noqa: SLF001  # an own attribute
         mapping.read_only = True
         return mapping
 

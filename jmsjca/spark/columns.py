@@ -61,8 +61,21 @@ def key_reader(dedup_key: str) -> KeyReader | None:
     if dedup_key.startswith("property:"):
         name = dedup_key.removeprefix("property:")
         return lambda delivery: _storable(_property_text(headers_of(delivery.message)["properties"].get(name)))
-    header = {"JMSMessageID": "message_id", "JMSCorrelationID": "correlation_id"}[dedup_key]
-    return lambda delivery: _storable(headers_of(delivery.message)[header])
+    return _HeaderKey({"JMSMessageID": "message_id", "JMSCorrelationID": "correlation_id"}[dedup_key])
+
+
+class _HeaderKey:
+    """Reads a header as the key of a message.
+
+    Args:
+        name: The name of the attribute.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, delivery: spi.Delivery) -> str | None:
+        return _storable(headers_of(delivery.message)[self.name])
 
 
 def content_key(delivery: spi.Delivery) -> str:
@@ -112,6 +125,8 @@ class ColumnBuilder:
         self._has_count, self._has_body = "delivery_count" in names, "body" in names
         self._has_text = body is not None or "text" in names
         self._read_key = read_key
+        key = read_key.name if isinstance(read_key, _HeaderKey) else None
+        self._key_at = self._headers.index(key) if key in self._headers else None  # a row has it already
         self._chunk: list[tuple[Any, ...]] = []
         self._deliveries: list[spi.Delivery] = []
         self._errors: dict[int, str] = {}
@@ -164,8 +179,9 @@ class ColumnBuilder:
     def _add(self, delivery: spi.Delivery) -> None:
         message = delivery.message
         headers = headers_of(message)
-        values = [headers[name] for name in self._headers]
-        key = None if self._read_key is None else self._read_key(delivery)
+        select = getattr(headers, "select", None)  # of the headers that are decoded on access
+        values = [headers[name] for name in self._headers] if select is None else select(self._headers)
+        key = self._key_of(delivery) if self._key_at is None else _storable(values[self._key_at])
         text, body = self._bodies(message, delivery)
         redelivered, count = self._history(delivery)
         self._append(delivery, key, redelivered, (*values, redelivered, count, text, body))
@@ -198,16 +214,16 @@ class ColumnBuilder:
     def _history(self, delivery: spi.Delivery) -> tuple[bool | None, int | None]:
         """Return whether a message was delivered before, and how often; a count that is too large is the largest."""
         count = delivery.count if self._has_count else None
-        return delivery.redelivered, None if count is None else min(count, _MAX_INT)
+        return delivery.redelivered, count if count is None or count <= _MAX_INT else _MAX_INT
 
     def _add_damaged(self, delivery: spi.Delivery, error: Exception) -> None:
         self._errors[len(self._chunk)] = str(error)
         redelivered, count = _attempt(lambda: self._history(delivery)) or (None, None)
-        self._append(delivery, self._key_of_damaged(delivery), redelivered, self._blank(delivery, redelivered, count))
+        key = _attempt(lambda: self._key_of(delivery))
+        self._append(delivery, key, redelivered, self._blank(delivery, redelivered, count))
 
-    def _key_of_damaged(self, delivery: spi.Delivery) -> str | None:
-        read_key = self._read_key
-        return None if read_key is None else _attempt(lambda: read_key(delivery))
+    def _key_of(self, delivery: spi.Delivery) -> str | None:
+        return None if self._read_key is None else self._read_key(delivery)
 
     def _blank(self, delivery: spi.Delivery, redelivered: bool | None, count: int | None) -> tuple[Any, ...]:
         raw = _attempt(lambda: delivery.raw)
@@ -324,7 +340,9 @@ def _array_or_none(name: str, values: Sequence[Any]) -> Any:
 
 def _names_array(values: Sequence[Any]) -> Any:
     """Return the array of destinations, as "queue:orders"."""
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+    different = {id(value): value for value in values}  # few, as providers keep those that they have decoded
+    texts = {place: None if value is None else str(value) for place, value in different.items()}
+    return pa.array([texts[id(value)] for value in values], pa.string())
 
 
 def _properties_array(values: Sequence[Any]) -> Any:
@@ -335,9 +353,9 @@ def _properties_array(values: Sequence[Any]) -> Any:
     properties: Mapping[str, Any] | None
     for properties in values:
         offsets.append(None if properties is None else len(names))  # Arrow's sign of a null
-        if properties:
-            names += properties
-            texts += [_TEXTS.get(value.__class__, _property_text)(value) for _, value in properties.items()]
+        for name, value in () if properties is None else properties.items():
+            names.append(name)
+            texts.append(value if value.__class__ is str else _TEXTS.get(value.__class__, _property_text)(value))
     offsets.append(len(names))
     return pa.MapArray.from_arrays(
         pa.array(offsets, pa.int32()), pa.array(names, pa.string()), pa.array(texts, pa.string())
@@ -354,7 +372,7 @@ def _property_text(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else convert(value, "string")
 
 
-_TEXTS: dict[type, Callable[[Any], Any]] = {str: str, Int: int.__repr__, Long: int.__repr__}  # the usual ones
+_TEXTS: dict[type, Callable[[Any], Any]] = {Int: int.__repr__, Long: int.__repr__}  # the usual ones
 _ARRAYS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "destination": _names_array,
     "reply_to": _names_array,

@@ -4,6 +4,7 @@ import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from jmsjca.destinations import Destination, destination
@@ -148,7 +149,11 @@ def destination_from_json(address: Any) -> Destination:
         TypeError: The value is no list, or the name no string.
         InvalidDestinationError: The kind is unknown, or the name empty.
     """
-    kind, name, *temporary = address
+    return _destination(*address)
+
+
+@lru_cache(1024)  # programs use few, but name them in each message
+def _destination(kind: str, name: object, *temporary: object) -> Destination:
     if not isinstance(name, str):
         raise TypeError(f"it has {type(name).__name__} where the name of a destination should be")
     return destination(name, kind, temporary=bool(temporary))

@@ -63,7 +63,10 @@ def _properties(headers: "_StoredHeaders") -> Properties:
     if "p" not in fields and "t" not in fields:
         return _NO_PROPERTIES
     types = fields.get("t", {})
-    values = {name: typed_property(value, types.get(name)) for name, value in fields["p"].items()}
+    values = {
+        name: value if value.__class__ is str and not types else typed_property(value, types.get(name))
+        for name, value in fields["p"].items()
+    }
     if types:
         values.update({name: typed_property(math.nan, mark) for name, mark in types.items() if values[name] is None})
     return Properties.received(values)
@@ -105,12 +108,15 @@ class _StoredHeaders(LazyHeaders):
         expires: The expiration in milliseconds since the epoch; None for never.
 
     Attributes:
+        fields: The stored headers as the JSON object has them, parsed at the first access.
         opening: Match of the kind and the id at the beginning of the text; None if the text has another form.
     """
 
-    __slots__ = ("_fields", "_text", "deliveries", "expires", "opening")
+    __slots__ = ("_text", "deliveries", "expires", "fields", "opening")
 
     decoders = _DECODERS
+
+    fields: dict[str, Any]
 
     deliveries: int
     expires: int | None
@@ -118,19 +124,15 @@ class _StoredHeaders(LazyHeaders):
     def __init__(self, text: bytes, deliveries: int, expires: int | None) -> None:
         self._text = text
         self.opening = _OPENING.match(text)
-        self._fields: dict[str, Any] | None = None
         self.deliveries = deliveries
         self.expires = expires
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The stored headers as the JSON object has them, parsed at the first access."""
-        known = self._fields
-        if known is not None:
-            return known
-        fields: dict[str, Any] = from_json(self._text.decode())
-        self._fields = fields
-        return fields
+    def __getattr__(self, name: str) -> Any:
+        """Parse the fields at the first access: after it, there is no call of a property for each."""
+        if name != "fields":
+            raise AttributeError(name)
+        self.fields = from_json(self._text.decode())
+        return self.fields
 
     def decoding_error(self, error: Exception) -> MessageFormatError:
         """Return the error for a header that cannot be decoded."""
