@@ -49,6 +49,9 @@ SOME_SPARK = [
         "test_wheel.py",
     )
 ]
+STAGING = [
+    f"tests/spark/{name}" for name in ("test_amqp_defects.py", "test_duplicate_resolution.py", "test_staging_faults.py")
+]
 SOME_FAULTS = "tests/torture/test_documentation_faults.py"
 ONE_DEMO = "tests/demo/test_demo.py"
 LONGEST = 1000  # characters of what is repeated of a failure
@@ -79,8 +82,12 @@ PARTS = {
         [*PYTEST, "-m", "not torture", "tests/release"],
     ],
     "spark": [
-        [*PYTEST, "-s", "-m", "not torture", "tests/spark", *(f"--ignore={path}" for path in SOME_SPARK)],
+        [
+            *(*PYTEST, "-s", "-m", "not torture", "tests/spark"),
+            *(f"--ignore={path}" for path in (*SOME_SPARK, *STAGING)),
+        ],
         [*PYTEST, "-s", *SOME_SPARK],
+        [*PYTEST, "-s", "-m", "not torture", *STAGING],
         [*PYTEST, "-m", "spark", "tests/docs"],
     ],
     "demo": [[*PYTEST, "tests/demo", f"--ignore={ONE_DEMO}"], [*PYTEST, ONE_DEMO]],
