@@ -18,9 +18,10 @@ def spark_home() -> Path | None:
     spark = find_spec("pyspark")
     if spark is None or spark.origin is None:
         return None
-    home = Path(sys.prefix) / "spark-home"
-    home.mkdir(exist_ok=True)
-    for each in Path(spark.origin).parent.iterdir():
+    package = Path(spark.origin).parent
+    home = Path(sys.prefix) / "spark-home" / package.parent.name  # one for each Spark that is installed here
+    home.mkdir(parents=True, exist_ok=True)
+    for each in package.iterdir():
         if each.name != "python":
             with suppress(FileExistsError):  # another run makes the same home
                 (home / each.name).symlink_to(each)
