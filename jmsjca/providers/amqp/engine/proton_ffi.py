@@ -13,6 +13,7 @@ belongs on the engine thread. Proton reuses its objects, and the memory that it 
 copy bytes before anything else happens.
 """
 
+import atexit
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
@@ -106,6 +107,11 @@ try:
     lib: Any = _cproton.lib
 except (ImportError, AttributeError) as error:
     raise _unusable(f", which has another inside: {error}") from error
+
+# At exit proton would release the Python objects of its own objects while connections are in use: by a thread, or by a
+# function that was registered before proton was imported, and so runs later. Then the process would abort.
+_release_at_exit: Any = getattr(import_module("cproton"), "clear_retained_objects", None)
+atexit.unregister(_release_at_exit)
 
 _missing: list[str] = []
 
