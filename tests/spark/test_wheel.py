@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(code: str, path: Path, **more: str) -> str:
     """Run code where nothing but the wheel's files and the installed packages can be imported."""
-    environment = os.environ | {"PYTHONPATH": str(path), "PYSPARK_PYTHON": sys.executable} | more
+    spark = Path(find_spec("pyspark").origin).parents[1]  # of which there may be several
+    environment = os.environ | {"PYTHONPATH": f"{path}:{spark}", "PYSPARK_PYTHON": sys.executable} | more
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         env=environment,
