@@ -36,8 +36,8 @@ WITH_DATABASES = [  # and what else rather waits than works
         "test_two_resources.py",
     )
 ]
-PROVIDERS = ["tests/unit/providers", "tests/unit/management"]
-LISTENERS = ["tests/unit/inbound", "tests/docs"]
+SOME_UNITS = ["tests/unit/providers", "tests/unit/management"]
+LISTENERS = "tests/unit/inbound"
 SOME_SPARK = [
     f"tests/spark/{name}"
     for name in (
@@ -49,7 +49,7 @@ SOME_SPARK = [
         "test_wheel.py",
     )
 ]
-STAGING = [
+OTHER_SPARK = [
     f"tests/spark/{name}" for name in ("test_amqp_defects.py", "test_duplicate_resolution.py", "test_staging_faults.py")
 ]
 SOME_FAULTS = "tests/torture/test_documentation_faults.py"
@@ -63,10 +63,10 @@ PARTS = {
     "unit": [
         [
             *(*PYTEST, "-m", "not spark and not torture", "tests/unit", "tests/contract", "tests/typing"),
-            *(f"--ignore={folder}" for folder in (*PROVIDERS, *LISTENERS)),
+            *(f"--ignore={folder}" for folder in (*SOME_UNITS, LISTENERS)),
         ],
-        [*PYTEST, "-m", "not spark and not torture", *PROVIDERS],
-        [*PYTEST, "-m", "not spark", *LISTENERS],
+        [*PYTEST, "-m", "not spark and not torture", *SOME_UNITS],
+        [*PYTEST, "-m", "not spark", LISTENERS, "tests/docs"],
     ],
     "brokers": [
         [
@@ -84,10 +84,10 @@ PARTS = {
     "spark": [
         [
             *(*PYTEST, "-s", "-m", "not torture", "tests/spark"),
-            *(f"--ignore={path}" for path in (*SOME_SPARK, *STAGING)),
+            *(f"--ignore={path}" for path in (*SOME_SPARK, *OTHER_SPARK)),
         ],
         [*PYTEST, "-s", *SOME_SPARK],
-        [*PYTEST, "-s", "-m", "not torture", *STAGING],
+        [*PYTEST, "-s", "-m", "not torture", *OTHER_SPARK],
         [*PYTEST, "-m", "spark", "tests/docs"],
     ],
     "demo": [[*PYTEST, "tests/demo", f"--ignore={ONE_DEMO}"], [*PYTEST, ONE_DEMO]],

@@ -212,8 +212,11 @@ def typed_property(value: object, name: str | None = None) -> PropertyValue:
     Raises:
         MessageFormatError: As for `typed_entry`, or the value is a char or bytes, which properties cannot hold.
     """
-    if name is None and type(value) is int and -Int.limit <= value < Int.limit:
-        return int.__new__(Int, value)  # the usual number: it is checked already
+    if name is None:  # the usual values, without the checks of the others
+        if type(value) is str:
+            return value
+        if type(value) is int and -Int.limit <= value < Int.limit:
+            return int.__new__(Int, value)
     marked = typed_entry(value, name)
     if isinstance(marked, _ONLY_IN_BODIES):
         raise MessageFormatError(f"A property cannot hold {type(value).__name__}; the body of a map message can.")

@@ -63,10 +63,7 @@ def _properties(headers: "_StoredHeaders") -> Properties:
     if "p" not in fields and "t" not in fields:
         return _NO_PROPERTIES
     types = fields.get("t", {})
-    values = {
-        name: value if value.__class__ is str and not types else typed_property(value, types.get(name))
-        for name, value in fields["p"].items()
-    }
+    values = {name: typed_property(value, types.get(name)) for name, value in fields["p"].items()}
     if types:
         values.update({name: typed_property(math.nan, mark) for name, mark in types.items() if values[name] is None})
     return Properties.received(values)
@@ -117,7 +114,6 @@ class _StoredHeaders(LazyHeaders):
     decoders = _DECODERS
 
     fields: dict[str, Any]
-
     deliveries: int
     expires: int | None
 

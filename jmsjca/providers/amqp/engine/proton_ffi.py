@@ -108,7 +108,7 @@ try:
 except (ImportError, AttributeError) as error:
     raise _unusable(f", which has another inside: {error}") from error
 
-# At exit proton would release the Python objects of its own objects while connections are in use: by a thread, or by a
+# At exit proton would release the Python objects of its C objects while connections are in use: by a thread, or by a
 # function that was registered before proton was imported, and so runs later. Then the process would abort.
 _release_at_exit: Any = getattr(import_module("cproton"), "clear_retained_objects", None)
 atexit.unregister(_release_at_exit)
