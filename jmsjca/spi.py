@@ -124,6 +124,11 @@ class Delivery(Protocol):
         ...
 
     @property
+    def size(self) -> int:
+        """The size of the message as received, headers and body, in bytes; always readable."""
+        ...
+
+    @property
     def digest(self) -> str:
         """A digest of the content: always readable, and the same for each delivery of a message."""
         ...

@@ -81,7 +81,7 @@ class JmsBatchReader(DataSourceReader):
         chunks = connection.browse(source, selector=self._options.selector)
         mine = self._share(enumerate(itertools.chain.from_iterable(chunks)), partition)
         while chunk := list(itertools.islice(mine, _CHUNK_ROWS)):
-            columns = ColumnBuilder(self._options.columns, None, self._body)
+            columns = ColumnBuilder(self._options.columns, None, self._body, source)
             columns.extend(delivery for _, delivery in chunk)
             yield from columns.staged(0, partition.number, set(), [place for place, _ in chunk]).table.to_batches()
 

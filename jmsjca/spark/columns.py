@@ -12,6 +12,7 @@ from itertools import compress
 from typing import Any
 
 from jmsjca import spi
+from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError, StoreError
 from jmsjca.messages import (
     BytesMessage,
@@ -40,7 +41,7 @@ _PLACES = ("_epoch", "_partition", "_seq")
 _SOURCES = {"typed_properties": "properties"}  # the columns with values of another one
 _MAX_INT = 2**31 - 1
 _CHUNK_ROWS = 10_000
-_CHUNK_BYTES = 1 << 24  # held twice for a moment; far below the 2 GiB that one Arrow array of texts holds
+_CHUNK_BYTES = 1 << 24  # in memory twice for a moment; far below the 2 GiB that one Arrow array of texts holds
 
 KeyReader = Callable[[spi.Delivery], str | None]
 
@@ -106,16 +107,25 @@ class ColumnBuilder:
         names: The names of the columns, in order.
         read_key: Returns the key of a message; None for messages without keys.
         body: The columns that come out of the bodies; None without them.
+        source: Where the messages come from, which is the destination of a message that cannot be decoded.
 
     Attributes:
         schema: The columns in Arrow.
-        size: The size of the bodies that were added.
+        size: The size of the messages that were added, in bytes.
     """
 
-    def __init__(self, names: Sequence[str], read_key: KeyReader | None, body: BodyColumns | None = None) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        read_key: KeyReader | None,
+        body: BodyColumns | None = None,
+        source: Destination | None = None,
+    ) -> None:
         self._body = body
+        self._source = source
         types = {} if body is None else body.types
-        self._names = [name for name in names if name not in _PLACES]
+        # Without any column a batch of Arrow has no rows, so one column is there that the caller does not see.
+        self._names = [name for name in names if name not in _PLACES] or ["error"]
         self._sources = [name for name in self._names if name not in types and name != "error"]
         self.schema = arrow_columns(names, types)
         self._unplaced = arrow_columns(self._names, types)
@@ -149,7 +159,7 @@ class ColumnBuilder:
 
     @property
     def size(self) -> int:
-        """The size of the bodies that were added: bytes, and characters of texts."""
+        """The size of the messages that were added, in bytes, also of what no column needs: it was in memory."""
         return self._flushed_bytes + self._bytes
 
     def staged(self, epoch: int, partition: int, known: set[str], positions: Sequence[int] | None = None) -> StagedPart:
@@ -184,28 +194,27 @@ class ColumnBuilder:
         key = self._key_of(delivery) if self._key_at is None else _storable(values[self._key_at])
         text, body = self._bodies(message, delivery)
         redelivered, count = self._history(delivery)
+        size = delivery.size
         self._append(delivery, key, redelivered, (*values, redelivered, count, text, body))
+        self._bytes += size
 
     def _bodies(self, message: Message, delivery: spi.Delivery) -> tuple[str | None, bytes | None]:
         text: str | None = None
         body: bytes | None = None
         if isinstance(message, TextMessage):
-            text = message.body
-            self._bytes += len(text or "")  # `body` may be None, although its type does not mention it
-            return text, None
+            return message.body, None
         if isinstance(message, BytesMessage) and (self._has_body or self._body is not None):
             body = message.body
         if isinstance(message, MapMessage | StreamMessage | ObjectMessage):
             text = self._json_of(message) if self._has_text else None
             body = delivery.raw if self._has_body else None
-        self._bytes += len(body or b"") + len(text or "")
         return text, body
 
     def _json_of(self, message: MapMessage | StreamMessage | ObjectMessage) -> str | None:
         try:
             text = json_of_body(message)
         except MessageFormatError as error:
-            self._errors[len(self._chunk)] = str(error)
+            self._errors[len(self._chunk)] = _described(error)
             return None
         if text is None and self._body is not None:
             self._errors[len(self._chunk)] = "The body does not fit the columns: it is an object, and no plain data."
@@ -214,21 +223,22 @@ class ColumnBuilder:
     def _history(self, delivery: spi.Delivery) -> tuple[bool | None, int | None]:
         """Return whether a message was delivered before, and how often; a count that is too large is the largest."""
         count = delivery.count if self._has_count else None
-        return delivery.redelivered, count if count is None or count <= _MAX_INT else _MAX_INT
+        return bool(delivery.redelivered), None if count is None else min(max(count, 0), _MAX_INT)
 
     def _add_damaged(self, delivery: spi.Delivery, error: Exception) -> None:
-        self._errors[len(self._chunk)] = str(error)
+        self._errors[len(self._chunk)] = _described(error)
         redelivered, count = _attempt(lambda: self._history(delivery)) or (None, None)
         key = _attempt(lambda: self._key_of(delivery))
         self._append(delivery, key, redelivered, self._blank(delivery, redelivered, count))
+        self._bytes += _attempt(lambda: delivery.size) or 0
 
     def _key_of(self, delivery: spi.Delivery) -> str | None:
         return None if self._read_key is None else self._read_key(delivery)
 
     def _blank(self, delivery: spi.Delivery, redelivered: bool | None, count: int | None) -> tuple[Any, ...]:
         raw = _attempt(lambda: delivery.raw)
-        self._bytes += len(raw or b"")
-        return (*(None for _ in self._headers), redelivered, count, None, raw)
+        headers = (self._source if name == "destination" else None for name in self._headers)
+        return (*headers, redelivered, count, None, raw)
 
     def _append(
         self, delivery: spi.Delivery, key: str | None, redelivered: bool | None, values: tuple[Any, ...]
@@ -308,6 +318,12 @@ class ColumnBuilder:
         }
         columns = [places[field.name] if field.name in places else table.column(field.name) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+def _described(error: Exception) -> str:
+    """Return the text of an error, as a column holds it."""
+    text = _attempt(lambda: str(error))
+    return type(error).__name__ if text is None else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _attempt(read: Callable[[], Any]) -> Any:

@@ -135,8 +135,8 @@ class SourceOptions(JmsOptions):
             in one partition unless this is given.
         maxMessagesPerBatch: The maximum number of messages in a batch, over all partitions.
         prefetchEpochs: 1 if the driver stages the next batch while Spark works on the current one, else 0.
-        maxBytesPerBatch: The maximum size of the bodies in a batch, as ``64 MiB``; a partition may exceed its share by
-            one message, and by its first hundred.
+        maxBytesPerBatch: The maximum size of the messages in a batch, with headers and properties, whatever columns are
+            read, as ``64 MiB``; a partition may exceed its share by one message, and by its first hundred.
         receiveIdleTimeout: A partition ends after this time without a message.
         maxBatchLatency: After this time since its first message, a partition waits for no later messages.
         batchTimeout: A partition ends after this time in any case.

@@ -51,7 +51,7 @@ class JmsPartition(InputPartition):
         quota: The maximum number of messages.
         queue: The name of the queue; empty for the only one of the stream.
         counted: True if so many messages were waiting when the epoch was planned.
-        max_bytes: The maximum size of the bodies.
+        max_bytes: The maximum size of the messages.
     """
 
     def __init__(
@@ -126,7 +126,9 @@ class PartitionReader:
         self._is_repeated = bool(partition.part.attempt)
         if self._staging.at_least_once and not self._is_repeated:
             self._part = partition.part._replace(attempt=uuid.uuid4().hex)
-        self._columns = ColumnBuilder(options.columns, key_reader(options.dedupKey), body)
+        source = options.sources.get(partition.queue)
+        origin = source.topic if isinstance(source, Subscription) else source
+        self._columns = ColumnBuilder(options.columns, key_reader(options.dedupKey), body, origin)
 
     def read(self) -> Iterator[Any]:
         """Yield the partition's rows as Arrow batches; the same ones in every replay.

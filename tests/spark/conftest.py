@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 from spark_session import spark_session
 
-from jmsjca import ConnectionFactory, Queue, TextMessage
+from jmsjca import ConnectionFactory, Message, Queue, TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark.connections import close_connections
 from jmsjca.spark.folder_store import FolderStore
@@ -69,10 +69,14 @@ class Broker:
         return [row["text"] for row in self.read(part, quota, **changes)]
 
     def send(self, *texts: str, correlation_id: str | None = None) -> None:
+        self.send_messages(*(TextMessage(text, correlation_id=correlation_id) for text in texts))
+
+    def send_messages(self, *messages: Message) -> None:
+        """Send messages in one transaction."""
         with self.factory.create_connection() as connection, connection.create_session(transacted=True) as session:
             producer = session.create_producer(self.queue)
-            for text in texts:
-                producer.send(TextMessage(text, correlation_id=correlation_id))
+            for message in messages:
+                producer.send(message)
             session.commit()
 
     def waiting(self) -> list[str]:
@@ -80,6 +84,14 @@ class Broker:
         connection = connect(ConnectionSettings(self.url))
         try:
             return [d.message.body for chunk in connection.browse(self.queue) for d in chunk]
+        finally:
+            connection.close()
+
+    def message_bytes(self) -> int:
+        """The size of the first message in the queue, with its headers."""
+        connection = connect(ConnectionSettings(self.url))
+        try:
+            return next(d.size for chunk in connection.browse(self.queue) for d in chunk)
         finally:
             connection.close()
 

@@ -27,7 +27,7 @@ from jmsjca.spark.columns import ColumnBuilder, key_reader
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.part_file import StagedPart
 from jmsjca.spark.read_schema import plan_columns
-from jmsjca.spark.schema import ARROW_SCHEMA, SCHEMA
+from jmsjca.spark.schema import ARROW_SCHEMA, COLUMNS, SCHEMA
 from jmsjca.spark.variants import decode_object
 
 JSON_OF_MAP = '{"a":1,"b":"é\\n","c":null,"d":0.5,"e":true,"f":"/w=="}'
@@ -38,6 +38,7 @@ class Broken:
     """A delivery that cannot be decoded."""
 
     raw = b"\xff\x00"
+    size = 2
     count = 4
     redelivered = True
 
@@ -53,6 +54,7 @@ class Whole:
     """A delivery of a message."""
 
     raw = b""
+    size = 0
 
     def __init__(self, message: Message, count: int | None = 1) -> None:
         self.message = message
@@ -327,6 +329,57 @@ def test_duplicates_are_dropped_and_counted() -> None:
     assert list(made.keys) == ["x", "y", "w", None]
     counts = made.counts
     assert (counts.received, counts.rows, counts.duplicates, counts.same_key, counts.without_key) == (7, 4, 1, 2, 1)
+
+
+@pytest.mark.parametrize("text", ["half \ud800", "whole"])
+def test_an_error_may_have_any_text(text: str) -> None:
+    class Poison(Whole):
+        @property
+        def raw(self) -> bytes:
+            raise KeyError(self)
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "message":
+                raise ValueError(text)
+            return super().__getattribute__(name)
+
+    (row,) = staged(Poison(TextMessage(""))).table.to_pylist()
+    assert row["error"] == text.replace("\ud800", "\\ud800")
+
+
+def test_an_error_may_have_no_text() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise KeyError
+
+    class Poison(Broken):
+        @property
+        def message(self) -> Message:
+            raise MuteError
+
+    (row,) = staged(Poison()).table.to_pylist()
+    assert row["error"] == "MuteError"
+
+
+@pytest.mark.parametrize(("count", "column"), [(-(2**40), 0), (2**40, 2**31 - 1), ("x", None)])
+def test_a_history_may_have_any_value(count: Any, column: int | None) -> None:
+    delivery = Whole(TextMessage("t"), count)
+    delivery.redelivered = count
+    (row,) = staged(delivery).table.to_pylist()
+    assert row["delivery_count"] == column
+    assert (row["error"] is None) == isinstance(count, int)
+
+
+@pytest.mark.parametrize("names", [["_seq"], ["_partition", "_epoch"], *([name] for name in COLUMNS)])
+def test_each_column_alone_has_all_rows(names: list[str]) -> None:
+    made = staged(*map(Whole, map(TextMessage, "abc")), names=names)
+    assert (made.table.num_rows, made.table.column_names, made.counts.rows) == (3, names, 3)
+
+
+def test_what_cannot_be_decoded_comes_from_its_queue() -> None:
+    builder = ColumnBuilder(["destination", "error"], None, source=Queue("orders"))
+    builder.extend([Broken()])
+    assert builder.staged(1, 0, set()).table.to_pylist() == [{"destination": "queue:orders", "error": "no such kind"}]
 
 
 def test_many_messages_stay_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from tests.spark.step_orders import See, explore
 class Delivery:
     """One copy of a message."""
 
-    raw, count, redelivered = b"", 1, False
+    raw, size, count, redelivered = b"", 0, 1, False
 
     def __init__(self, key: str) -> None:
         self.message = TextMessage(key)

@@ -24,6 +24,7 @@ from jmsjca.spark.connections import Lease, close_connections
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.read_schema import plan_columns
+from jmsjca.spark.schema import SCHEMA
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
 FIRST, SECOND, NEXT = EpochPartition(1, 0), EpochPartition(1, 1), EpochPartition(2, 0)
@@ -339,12 +340,15 @@ def large(broker, sizes: Sequence[int]) -> None:
     broker.send(*("x" * size for size in sizes))
 
 
-@pytest.mark.parametrize(("sizes", "limit", "read"), [([1000] * 400, 150_000, 150), ([10] * 400, 10**9, 400)])
-def test_a_partition_ends_when_its_bodies_reach_the_size(broker, sizes, limit, read) -> None:
-    large(broker, sizes)
+@pytest.mark.parametrize("columns", [",".join(SCHEMA.names), "message_id,_seq", "_seq"])
+@pytest.mark.parametrize(("size", "room", "read"), [(1000, 150, 150), (10, 10_000, 400)])
+def test_a_partition_ends_when_its_messages_reach_the_size(broker, size, room, read, columns) -> None:
+    """Whatever columns a row has: each message was in memory."""
+    large(broker, [size] * 400)
     broker.staging("g", 1)
-    reader = PartitionReader(broker.options(), JmsPartition("g", FIRST, 1000, max_bytes=limit))
-    assert abs(len(texts(reader)) - read) <= 1
+    limit = room * broker.message_bytes()
+    reader = PartitionReader(broker.options(columns=columns), JmsPartition("g", FIRST, 1000, max_bytes=limit))
+    assert abs(sum(batch.num_rows for batch in reader.read()) - read) <= 1
     assert broker.depth().held == 0
     assert broker.depth().ready == 400 - broker.staging().counts(FIRST).received
 
@@ -428,7 +432,7 @@ class Inflow:
 class Numbered:
     """A delivery."""
 
-    raw, count, redelivered, message = b"", 1, False, TextMessage("t")
+    raw, size, count, redelivered, message = b"", 0, 1, False, TextMessage("t")
 
     def drop_content(self) -> None:
         pass

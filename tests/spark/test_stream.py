@@ -340,6 +340,18 @@ def test_only_the_wanted_columns_are_there(spark, broker):
     assert sorted(map(tuple, spark.read.parquet(out).collect())) == [("a", 0, None), ("b", 1, None)]
 
 
+def test_places_are_enough_columns(spark, broker):
+    """Arrow counts the rows of a batch by its columns, and these are added later."""
+    broker.send("a", "b")
+    table = spark.read.format("jms").options(**broker.sink(columns="_seq,_epoch")).load()
+    assert sorted(map(tuple, table.collect())) == [(0, 0), (1, 0)]
+    frame = stream(spark, broker, columns="_seq", partitions=1)
+    checkpoint, out = str(broker.folder / "checkpoint"), str(broker.folder / "out")
+    run(frame.writeStream.format("parquet").option("path", out).option("checkpointLocation", checkpoint))
+    assert sorted(map(tuple, spark.read.parquet(out).collect())) == [(0,), (1,)]
+    assert broker.depth().total == 0
+
+
 def test_a_path_is_the_destination(spark, broker):
     table = spark.range(2).selectExpr("cast(id as string) AS text")
     table.write.format("jms").option("url", broker.url).mode("append").save("orders")

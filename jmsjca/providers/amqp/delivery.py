@@ -22,12 +22,16 @@ class ReceivedMessage:
         encoded: The message as received.
         origin: The source of the message and properties of its broker.
         failures: The number of failed deliveries on this connection that the broker did not count.
+
+    Attributes:
+        size: The size in bytes.
     """
 
-    __slots__ = ("_failures", "_message", "_origin", "_received_at", "encoded")
+    __slots__ = ("_failures", "_message", "_origin", "_received_at", "encoded", "size")
 
     def __init__(self, encoded: bytes, origin: ReceiveContext, failures: int = 0) -> None:
         self.encoded = encoded
+        self.size = len(encoded)
         self._origin = origin
         self._received_at = time.time()  # the start of the time to live, if the message has no creation time
         self._failures = failures
@@ -97,12 +101,11 @@ class AMQPDelivery(ReceivedMessage):
 
     Attributes:
         sequence: The number of proton's delivery, which only the engine thread may use.
-        size: The size in bytes.
         consumer: The consumer that received it.
         unit: The unit that took it; None as long as none did.
     """
 
-    __slots__ = ("consumer", "sequence", "size", "unit")
+    __slots__ = ("consumer", "sequence", "unit")
 
     def __init__(
         self, encoded: bytes, sequence: int, consumer: AMQPDeliveryOwner, received_at: float, failures: int = 0

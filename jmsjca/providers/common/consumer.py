@@ -26,11 +26,6 @@ class BufferedDelivery(Delivery, Protocol):
         """The position in the order of arrival; unique within its consumer."""
         ...
 
-    @property
-    def size(self) -> int:
-        """The size in bytes."""
-        ...
-
     def for_redelivery(self, *, counted: bool) -> Self:
         """Return a new delivery of the same message; the old one can no longer be settled."""
         ...

@@ -39,6 +39,11 @@ class StoredMessage:
         return self._row[4] or b""
 
     @property
+    def size(self) -> int:
+        """The size of the headers and the body as they are stored, in bytes."""
+        return len(self._row[3]) + len(self._row[4] or b"")
+
+    @property
     def digest(self) -> str:
         """A digest of the headers and the body as they are stored."""
         from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages

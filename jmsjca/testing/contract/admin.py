@@ -29,6 +29,14 @@ class TestBrowsing(Contract):
         harness.send(queue, *"abc")
         assert _browse(harness, queue) == ["a", "b", "c"]
 
+    def test_browsed_message_has_its_size(self, harness: Harness) -> None:
+        """`Delivery.size` is known here, too."""
+        queue = harness.queue()
+        harness.send(queue, "a", "b" * 1000)
+        chunks = harness.connection.browse(queue)
+        small, large = (delivery.size for chunk in chunks for delivery in chunk)
+        assert 0 < small < large - 900
+
     def test_browser_shows_higher_priorities_first(self, harness: Harness) -> None:
         """As consumers would get them."""
         harness.require("priority")

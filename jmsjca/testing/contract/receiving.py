@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jmsjca.errors import IllegalStateError
+from jmsjca.messages import TextMessage
 from jmsjca.spi import Order
-from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
+from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies, prepare
 from jmsjca.testing.contract.processes import child_process
 
 __all__ = ["TestDelivery", "TestOrdering"]
@@ -143,6 +144,17 @@ class TestDelivery(Contract):
         [delivery] = harness.gather(harness.connection.consumer(queue), 1)
         assert isinstance(delivery.raw, bytes)
         assert "köln".encode() in delivery.raw
+
+    def test_size_is_that_of_the_whole_message(self, harness: Harness) -> None:
+        """`Delivery.size` counts bodies and properties, so that a reader can bound its memory."""
+        queue = harness.queue()
+        harness.send(queue, "a", "b" * 1000)
+        unit = harness.connection.unit(atomic=False)
+        unit.send(prepare(TextMessage("c", properties={"large": "c" * 1000}), queue), queue)
+        unit.commit(confirmed=True)
+        small, *large = (delivery.size for delivery in harness.gather(harness.connection.consumer(queue), 3))
+        assert 0 < small < 1000
+        assert all(small + 900 < size < small + 1500 for size in large)
 
     def test_delivery_without_its_content_can_be_settled_or_returned(self, harness: Harness) -> None:
         """`Delivery.drop_content` frees memory here: the broker still has the message, whole."""
