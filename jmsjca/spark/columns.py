@@ -145,7 +145,7 @@ class ColumnBuilder:
         self._keys: list[str | None] = []
         self._redelivered: list[bool | None] = []
         self._batches: list[Any] = []
-        self._latest: int | None = None  # JMSTimestamp in milliseconds since the epoch
+        self._sent: list[int] = []  # the earliest and the latest JMSTimestamp, in milliseconds since the epoch
 
     def extend(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Add deliveries."""
@@ -181,9 +181,10 @@ class ColumnBuilder:
         known_again = sum(key in known for key in self._keys)
         same_key = received - len(keys) - known_again
         without_key = 0 if self._read_key is None else keys.count(None)
-        counts = Counts(
-            received, len(keys), sum(map(bool, redelivered)), self._latest, same_key=same_key, without_key=without_key
-        )
+        unmarked = sum(key in known and not again for key, again in zip(self._keys, self._redelivered, strict=True))
+        again = sum(map(bool, redelivered))
+        earliest, latest = (min(self._sent), max(self._sent)) if self._sent else (None, None)
+        counts = Counts(received, len(keys), again, latest, same_key, without_key, unmarked, earliest)
         return StagedPart(self._placed(table, epoch, partition, positions), keys, counts)
 
     def _add(self, delivery: spi.Delivery) -> None:
@@ -261,7 +262,7 @@ class ColumnBuilder:
         arrays = self._read_bodies()
         sources = (*self._headers, "redelivered", "delivery_count", "text", "body")
         columns = dict(zip(sources, zip(*self._chunk, strict=True), strict=True))
-        self._note_latest(columns.get("timestamp", ()))
+        self._note_times(columns.get("timestamp", ()))
         for name in self._sources:
             values = columns[_SOURCES.get(name, name)]
             array = _array_or_none(name, values)
@@ -290,11 +291,10 @@ class ColumnBuilder:
                 self._chunk[n] = (*others, text, kept)
         return arrays
 
-    def _note_latest(self, times: Sequence[Any]) -> None:
+    def _note_times(self, times: Sequence[Any]) -> None:
         sent = [time for time in times if isinstance(time, datetime) and time.tzinfo is not None]
         if sent:
-            latest = round(max(sent).timestamp() * 1000)
-            self._latest = latest if self._latest is None else max(self._latest, latest)
+            self._sent += [round(time.timestamp() * 1000) for time in (min(sent), max(sent))]
 
     def _replace_unstorable(self, name: str, values: Sequence[Any]) -> None:
         """Replace the rows with a value that a column does not hold: found only now, because nearly all fit."""

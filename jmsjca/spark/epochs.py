@@ -15,12 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from jmsjca.log_records import get_logger
 from jmsjca.spark.generation import new_generation
 from jmsjca.spark.part_file import Counts
 from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, replace_sealed
 from jmsjca.spark.staging import Staging
 
 __all__ = ["AvailableNowLimit", "EmptyEpochBackoff", "EpochPlans", "Offset", "Progress", "Share", "plan_shares"]
+
+logger = get_logger("jmsjca.spark")
 
 _MAX_SKIPPED = 31
 _EMPTY_EPOCHS = 2
@@ -124,8 +127,9 @@ class AvailableNowLimit:
     """The end of a query with trigger AvailableNow: the messages that the queues had when the query began.
 
     If the broker does not report the queue depth, the query ends when two epochs in turn are empty, or with the first
-    epoch that has a message that was sent after the query began. One empty epoch does not end it: the attempt of a
-    speculative task that was killed may hold messages until the broker notices.
+    epoch whose messages were all sent after the query began, by the clocks of senders and driver. One empty epoch does
+    not end it: the attempt of a speculative task that was killed may hold messages until the broker notices. Nor does
+    one late message: it may have overtaken others, or have a wrong time.
 
     Args:
         depth: The queue depth when the query began; None if unknown.
@@ -160,13 +164,21 @@ class AvailableNowLimit:
         received = sum(part.received for part in counts)
         self._empty = 0 if received else self._empty + 1
         if self._remaining is None:
-            self.reached = self._empty >= _EMPTY_EPOCHS or any(self._is_late(part) for part in counts)
+            self.reached = self._empty >= _EMPTY_EPOCHS or self._are_late(counts)
         else:
             self._remaining -= _taken(counts) - kept_by_others
             self.reached = self._remaining <= 0
 
-    def _is_late(self, counts: Counts) -> bool:
-        return counts.latest is not None and counts.latest >= self._started
+    def _are_late(self, counts: Sequence[Counts]) -> bool:
+        """Return True, and log it, if all messages of an epoch were sent after the query began."""
+        sent = [part.earliest for part in counts if part.received]
+        late = bool(sent) and all(first is not None and first >= self._started for first in sent)
+        if late:
+            logger.warning(
+                "The run ends, because all messages of its last batch were sent after it began, by their JMSTimestamp."
+                " If the clock of the driver is behind those of the senders, earlier messages are left in the queue."
+            )
+        return late
 
 
 def _taken(counts: Sequence[Counts]) -> int:
@@ -211,6 +223,7 @@ class Progress:
         redelivered: The number of rows whose message was delivered before.
         duplicates: The number of redelivered messages that were recognised and dropped.
         sameKey: The number of messages that were dropped because an earlier one of the same batch had the same key.
+        unmarked: The number of the duplicates that the broker does not mark as redelivered: they may be other messages.
         withoutKey: The number of rows whose message has no key: they are read at least once.
     """
 
@@ -218,6 +231,7 @@ class Progress:
     redelivered: int = 0
     duplicates: int = 0
     sameKey: int = 0
+    unmarked: int = 0
     withoutKey: int = 0
 
     def record_epoch(self, counts: Sequence[Counts]) -> None:
@@ -226,6 +240,7 @@ class Progress:
         self.redelivered += sum(part.redelivered for part in counts)
         self.duplicates += sum(part.duplicates for part in counts)
         self.sameKey += sum(part.same_key for part in counts)
+        self.unmarked += sum(part.unmarked for part in counts)
         self.withoutKey += sum(part.without_key for part in counts)
 
 

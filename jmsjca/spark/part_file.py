@@ -48,6 +48,8 @@ class Counts:
         latest: The latest JMSTimestamp in milliseconds since the epoch; None if none was read.
         same_key: The number of messages that were dropped because an earlier one of this partition had the same key.
         without_key: The number of rows whose message has no key, so that its redelivery is not recognised.
+        unmarked: The number of duplicates that the broker does not mark as redelivered: they may be other messages.
+        earliest: The earliest JMSTimestamp, as `latest`.
     """
 
     received: int
@@ -56,6 +58,8 @@ class Counts:
     latest: int | None = None
     same_key: int = 0
     without_key: int = 0
+    unmarked: int = 0
+    earliest: int | None = None
 
     @property
     def duplicates(self) -> int:
@@ -155,8 +159,11 @@ def _head(file: BinaryIO) -> dict[str, Any]:
 
 
 def _counts(head: dict[str, Any]) -> Counts:
-    later = (head.get(name, 0) for name in ("same_key", "without_key"))  # which the first files of version 2 lack
-    return Counts(head["received"], head["rows"], head["redelivered"], head["latest"], *later)
+    older = {"same_key": 0, "without_key": 0, "unmarked": 0, "earliest": head["latest"]}  # files lack these
+    return Counts(
+        **{name: head[name] for name in ("received", "rows", "redelivered", "latest")},
+        **{name: head.get(name, value) for name, value in older.items()},
+    )
 
 
 def _read_sections(file: BinaryIO) -> StagedPart:

@@ -365,6 +365,13 @@ class PartitionReader:
                 " of the batch. If they are different messages, choose another dedupKey.",
                 *(*self._part[:2], counts.same_key, self._options.dedupKey),
             )
+        if counts.unmarked:
+            logger.warning(
+                "Epoch %d, partition %d: %d messages were dropped as redelivered, because each has the same %s as a"
+                " staged message in doubt, but the broker does not mark them. If they are different messages, choose"
+                " another dedupKey.",
+                *(*self._part[:2], counts.unmarked, self._options.dedupKey),
+            )
         if counts.without_key and self._options.dedupKey != "none":
             logger.warning(
                 "Epoch %d, partition %d: %d messages have no %s. They are read at least once: if their settlement"

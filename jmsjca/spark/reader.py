@@ -259,15 +259,23 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def _may_come(self, limit: AvailableNowLimit, looks: int) -> bool:
-        """Return True if messages of this run may still come: those that a killed attempt at a task received."""
+        """Return True if messages of this run may still come: those that a killed attempt at a task received.
+
+        Raises:
+            JMSError: The broker does not tell how many messages are left.
+        """
         if self._monitor.is_failing:
             return True
         if not limit.is_counted:
             return looks < _LOOKS
-        held = sum(depth.held + depth.ready for depth in (self._monitor.depths_or_none() or {}).values())
         now = time.monotonic()
         self._held_since = self._held_since or now
-        if held and now - self._held_since < _HELD_PATIENCE:
+        is_patient = now - self._held_since < _HELD_PATIENCE
+        depths = self._monitor.depths_or_none() if is_patient else self._monitor.depths()
+        if depths is None:  # the broker was lost after the look
+            return True
+        held = sum(depth.held + depth.ready for depth in depths.values())
+        if held and is_patient:
             return True
         if held:
             logger.warning(
@@ -295,6 +303,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise StoreError(
                 "The staging location holds messages of another checkpoint that were perhaps never processed: "
                 f"{', '.join(found[:5])}{' …' if len(found) > 5 else ''}. Go on with that checkpoint, "  # noqa: PLR2004
-                "or name another stagingLocation, or set orphans=ignore. If another query reads the same queue with"
+                "or name another stagingLocation, or set orphans=ignore. A batch after which Spark asked for no other"
+                " (with trigger once, or as the query was stopped during its interval) is named even if its checkpoint"
+                " has it in 'commits': then ignore it. If another query reads the same queue with"
                 " this stagingLocation, give each a stagingName."
             )

@@ -1,6 +1,7 @@
 """Fixtures of the Spark tests: a broker in a file, and one Spark session for all of them."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spark.staging_location import open_location
 from jmsjca.spark.store import Store
 from jmsjca.spi import Depth
+from jmsjca.testing.contract.harness import prepare
 from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
 
 
@@ -84,6 +86,19 @@ class Broker:
         connection = connect(ConnectionSettings(self.url))
         try:
             return [d.message.body for chunk in connection.browse(self.queue) for d in chunk]
+        finally:
+            connection.close()
+
+    def send_at(self, time: datetime, *texts: str) -> None:
+        """Send texts that say that they were sent at a time."""
+        connection = connect(ConnectionSettings(self.url))
+        try:
+            unit = connection.unit()
+            for text in texts:
+                message = prepare(TextMessage(text), self.queue)
+                message.timestamp = time
+                unit.send(message, self.queue)
+            unit.commit()
         finally:
             connection.close()
 

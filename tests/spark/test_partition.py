@@ -361,6 +361,19 @@ def test_messages_with_one_id_in_a_batch_are_counted_and_told(broker, caplog) ->
     assert "2 messages were dropped, because each has the same JMSCorrelationID" in caplog.text
 
 
+@pytest.mark.parametrize(("really", "unmarked"), [(True, 1), (False, 0)])
+def test_a_message_with_the_key_of_one_in_doubt_is_told(broker, read_with_fault, caplog, really, unmarked) -> None:
+    """Unless the broker marks it as redelivered: then it is the one in doubt."""
+    broker.send("a", correlation_id="1")
+    read_with_fault(FIRST, really=really, dedupKey="JMSCorrelationID")
+    if really:
+        broker.send("b", correlation_id="1")
+    assert broker.texts(SECOND, dedupKey="JMSCorrelationID") == []
+    counts = broker.staging().counts(SECOND)
+    assert (counts.received, counts.rows, counts.duplicates, counts.unmarked) == (1, 0, 1, unmarked)
+    assert ("1 messages were dropped as redelivered, because each has the same JMSC" in caplog.text) == bool(unmarked)
+
+
 def test_messages_without_key_are_counted_and_told(broker, caplog) -> None:
     broker.send("a", "b")
     assert broker.texts(FIRST, dedupKey="JMSCorrelationID") == ["a", "b"]

@@ -6,7 +6,7 @@ import pickle
 import shutil
 import sqlite3
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -117,7 +117,7 @@ def test_available_now_goes_on_after_a_batch_of_duplicates(driver, broker, monke
     made = driver(maxMessagesPerBatch=2, partitions=1)
     broker.send(*"abcde")
     with monkeypatch.context() as patch:
-        patch.setattr(PartitionReader, "_settle", lambda *_: None)  # a and b come again
+        patch.setattr(PartitionReader, "_settle", lambda *_: None)  # a and b come again, as if nobody had had them
         assert made.batch() == ["a", "b"]
     restarted = driver(maxMessagesPerBatch=2, partitions=1)
     restarted.offset = made.offset
@@ -184,7 +184,7 @@ def test_a_blind_available_now_ends_when_nothing_is_left(driver, broker, blind) 
     assert broker.depth().total == 0
 
 
-def test_a_blind_available_now_ends_with_the_first_late_message(driver, broker, blind) -> None:
+def test_a_blind_available_now_ends_with_the_first_batch_of_late_messages(driver, broker, blind, caplog) -> None:
     made = driver(maxMessagesPerBatch=2)
     broker.send(*"abc")
     made.reader.prepareForTriggerAvailableNow()
@@ -192,7 +192,16 @@ def test_a_blind_available_now_ends_with_the_first_late_message(driver, broker, 
     while (batch := made.batch()) is not None:
         batches.append(batch)
         broker.send("late", "late")
-    assert batches == [["a", "b"], ["c", "late"]]
+    assert batches == [["a", "b"], ["c", "late"], ["late", "late"]]
+    assert "If the clock of the driver is behind" in caplog.text
+
+
+def test_a_message_with_a_wrong_time_ends_no_available_now(driver, broker, blind) -> None:
+    made = driver(maxMessagesPerBatch=2, partitions=1)
+    broker.send_at(datetime.now(UTC) + timedelta(days=1), "early")
+    broker.send(*"abc")
+    assert made.available_now() == ["early", *"abc"]
+    assert broker.depth().total == 0
 
 
 def test_a_blind_driver_reports_no_depth(driver, blind) -> None:
@@ -312,7 +321,7 @@ def test_where_nobody_can_count_the_limit_is_the_plan(driver, broker, blind) -> 
     assert [(part.quota, part.counted) for part in planned] == [(5, False), (5, False)]
 
 
-NONE = {"sameKey": 0, "withoutKey": 0}
+NONE = {"sameKey": 0, "unmarked": 0, "withoutKey": 0}
 
 
 def test_the_progress_is_reported(driver, broker, monkeypatch) -> None:
@@ -327,7 +336,9 @@ def test_the_progress_is_reported(driver, broker, monkeypatch) -> None:
     made.next()
     report = made.reader.reportLatestOffset()
     assert datetime.fromisoformat(report.pop("oldest")).tzinfo == UTC
-    assert report == {"depth": 3, "received": 5, "redelivered": 0, "duplicates": 2, "inDoubt": 2} | NONE
+    assert report == {"depth": 3, "received": 5, "redelivered": 0, "duplicates": 2, "inDoubt": 2} | NONE | {
+        "unmarked": 2
+    }
 
 
 def test_available_now_waits_for_a_broker_that_is_away_for_a_moment(driver, broker, monkeypatch) -> None:
@@ -474,6 +485,44 @@ def test_available_now_waits_for_messages_that_a_killed_attempt_holds(driver, br
     made.reader._monitor.throttle = release_later
     assert made.batch() == ["a", "b"]
     assert made.batch() is None
+
+
+class Fragile:
+    """A connection that is lost when it is asked for the depths."""
+
+    def __init__(self, connection, lost) -> None:
+        self._connection = connection
+        self._lost = lost
+
+    def admin(self) -> None:
+        self._lost(ConnectionLostError("lost"))
+        raise ConnectionLostError("lost")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+
+@pytest.mark.parametrize("patience", [60.0, 0.0])
+def test_available_now_does_not_end_when_the_broker_cannot_tell_what_is_left(
+    driver, broker, monkeypatch, patience
+) -> None:
+    monkeypatch.setattr("jmsjca.spark.reader._HELD_PATIENCE", patience)
+    made = driver(maxMessagesPerBatch=2, driverRetryTimeout=0)
+    broker.send("a", "b")
+    made.reader.prepareForTriggerAvailableNow()
+    with contextlib.closing(connect(ConnectionSettings(broker.url))) as holder:
+        holder.consumer(broker.queue, window=0).receive(2, 60)
+        made.reader.stop()
+        connections = iter([connect(ConnectionSettings(broker.url))])
+
+        def connect_once(settings, lost):
+            for connection in connections:
+                return Fragile(connection, lost)
+            raise ConnectionLostError("refused")
+
+        monkeypatch.setattr(module, "connect", connect_once)
+        with pytest.raises(ConnectionLostError, match="refused" if patience else "lost"):
+            made.next()
 
 
 def test_available_now_leaves_what_others_hold_for_long(driver, broker, monkeypatch, caplog) -> None:

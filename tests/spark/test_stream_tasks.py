@@ -102,6 +102,28 @@ def test_a_query_follows_the_queue(stream, broker) -> None:
     assert broker.depth() == Depth(0, 0, 0)
 
 
+@pytest.mark.parametrize("trigger", ["once", "availableNow"])
+def test_the_last_batch_is_no_orphan_if_spark_asked_for_a_next_one(stream, broker, trigger) -> None:
+    """With the trigger once it does not, so nobody knows that it was committed, and the error says so."""
+    broker.send("a")
+    stream.start(stream.frame(), **{trigger: True}).awaitTermination()
+    stream.checkpoint = broker.folder / "another"
+    broker.send("b")
+    if trigger == "once":
+        with pytest.raises(Exception, match=r"p-0000\d\.arrow.*with trigger once"):
+            stream.start(stream.frame(), availableNow=True).awaitTermination()
+    stream.run(stream.frame(orphans="ignore" if trigger == "once" else "fail"))
+    assert stream.texts() == ["a", "b"]
+
+
+def test_the_progress_has_the_batches_before(stream, broker) -> None:
+    broker.send(*"abcde")
+    query = stream.start(stream.frame(maxMessagesPerBatch=2, partitions=1), availableNow=True)
+    query.awaitTermination()
+    figures = [json.loads(progress["sources"][0]["latestOffset"]) for progress in query.recentProgress]
+    assert [found["received"] for found in figures if found["depth"]] == [0, 2, 4]
+
+
 def test_no_task_holds_more_than_it_reads(stream, broker) -> None:
     """Between batches no consumer is left, and what a batch did not take is there for others."""
     broker.send(*"abcdef")
