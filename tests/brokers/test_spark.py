@@ -8,7 +8,7 @@ from brokers import PAIRS
 from raw_amqp import RawAMQP
 from spark_session import spark_session
 
-from jmsjca import Queue, TextMessage
+from jmsjca import ConnectionFactory, Queue, TextMessage, Topic
 from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.inbound.test_poison import DEFECTS
 
@@ -135,6 +135,25 @@ def test_a_table_is_written_with_and_without_transactions(spark, pair, broker_ur
         assert chunk, f"{len(received)} came"
     connection.close()
     assert sorted(received) == numbers
+
+
+@pytest.mark.parametrize("pair", ["artemis-amqp", pytest.param("qpid-amqp", marks=pytest.mark.torture)])
+def test_a_stream_reads_a_topic_through_a_shared_subscription(spark, pair, broker_url, tmp_path):
+    """Two partitions compete on it, and it keeps what is published between the runs."""
+    url, topic, name = broker_url(pair), Topic(f"spark.{uuid.uuid4().hex}"), f"s{uuid.uuid4().hex}"
+    options = {"url": url, "destination": topic.name, "destinationType": "topic", "subscription": name}
+    options |= {"stagingLocation": str(tmp_path / "staging"), "receiveIdleTimeout": "0.5", "partitions": "2"}
+    sent: list[str] = []
+    for texts in ([], TEXTS[:20], TEXTS[20:]):
+        with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+            producer = session.create_producer(topic)
+            for text in texts:
+                producer.send(text)
+        sent += texts
+        sink = spark.readStream.format("jms").options(**options).load().writeStream.format("parquet")
+        sink = sink.option("path", str(tmp_path / "out")).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        sink.trigger(availableNow=True).start().awaitTermination()
+    assert sorted(row.text for row in spark.read.parquet(str(tmp_path / "out")).collect()) == sent
 
 
 def test_a_batch_looks_or_is_refused(spark, stream):
