@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from jmsjca.errors import InvalidArgumentError, StoreError
 from jmsjca.spark.epochs import EpochPlans
-from jmsjca.spark.sealed_files import replace_sealed
+from jmsjca.spark.sealed_files import read_sealed, replace_sealed
 from jmsjca.spark.staging import EpochPartition, Staging, epoch_folder, generations
 from jmsjca.spark.store import Store, StoreUnavailableError
 
@@ -70,7 +70,7 @@ def _is_of(finding: Finding, staging: Staging, epoch: int) -> bool:
 
 def _check(staging: Staging) -> Iterator[Finding]:
     store = staging.store
-    yield from _reset(store, "OWNER", lambda: staging.claim(""), "removed: the next task writes it")
+    yield from _reset(store, "OWNER", lambda: read_sealed(store, "OWNER"), "removed: the next task writes it")
     yield from _reset(store, "SOURCE", staging.origin, "removed: the next run of the query writes it")
     yield from _repair_low(staging)
     yield from _repair_plans(staging)

@@ -1,5 +1,6 @@
 """Small files of a store, each a text with its checksum, so that an empty or damaged one is found."""
 
+import re
 from zlib import crc32
 
 from jmsjca.errors import StoreError
@@ -8,6 +9,8 @@ from jmsjca.spark.store import Store
 __all__ = ["create_sealed", "damaged", "read_sealed", "replace_sealed", "seal", "unseal"]
 
 _SEAL = b"crc32:"
+# The texts of version 1: a list of keys, the number of an epoch, or the id that Spark gives a query, which is a UUID.
+_VERSION_1 = re.compile(rb"\[.*\]|[0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
 _REMEDY = "Restore it from a backup, or see `jmsjca spark repair --help` for what can be repaired."
 
 
@@ -43,7 +46,7 @@ def read_sealed(store: Store, name: str) -> str | None:
             data = file.read()
     except FileNotFoundError:
         return None
-    if data.startswith(b"[") or (data and b" " not in data):  # version 1
+    if _VERSION_1.fullmatch(data):
         return data.decode(errors="replace")
     try:
         return unseal(data).decode()

@@ -34,8 +34,17 @@ def staging(tmp_path: Path) -> Staging:
     return made
 
 
+DAMAGES = {
+    "empty": lambda data: b"",
+    "torn": lambda data: data[:-1],
+    "cut before its first space": lambda data: data[:10],
+    "zeros": lambda data: bytes(len(data)),
+    "a bit of its space": lambda data: data.replace(b" ", b"!", 1),
+}
+
+
 def damage(path: Path, how: str) -> Path:
-    path.write_bytes(b"" if how == "empty" else path.read_bytes()[:-1])
+    path.write_bytes(DAMAGES[how](path.read_bytes()))
     return path
 
 
@@ -51,7 +60,7 @@ def test_a_whole_location_needs_no_repair(staging: Staging) -> None:
     assert {path: path.read_bytes() for path in staging.store.folder.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("how", ["empty", "torn"])
+@pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("name", ["OWNER", "LOW", "SOURCE", "doubt/KEYS"])
 def test_a_damaged_small_file_stops_the_query_until_it_is_repaired(staging: Staging, name: str, how: str) -> None:
     def use() -> None:
