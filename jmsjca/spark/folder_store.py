@@ -6,14 +6,18 @@ folder is renamed for its removal, so that a late attempt never finds a partial 
 
 import os
 import shutil
+import socket
+import stat
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, ParamSpec, TypeVar
 
 from jmsjca.errors import StoreError
+from jmsjca.spark.store import StoreUnavailableError
 
 __all__ = ["FolderStore"]
 
@@ -23,7 +27,27 @@ _NO_LINKS = (
     " or NFS, not FAT or SMB, and name an object store by its URL instead of mounting it; or set"
     " guarantee=at-least-once"
 )
+_ONE_USER = "the driver and all executors need the same user, who may read and write there"
 _SYNCED_PARENTS = 3  # above a generation: the version, the location, and its parent
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _permitted(method: Callable[P, T]) -> Callable[P, T]:
+    """Turn a refused permission into an error that names the user and the remedy."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except PermissionError as error:
+            raise StoreUnavailableError(
+                f"{error.filename or 'A file'} cannot be used by the user {os.geteuid()} on {socket.gethostname()}:"
+                f" {error.strerror}. In the staging location {_ONE_USER}."
+            ) from error
+
+    return call
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +77,7 @@ class FolderStore:
         """Return the path of a file or folder."""
         return str(self.folder / name)
 
+    @_permitted
     def create(self, name: str, write: Callable[[BinaryIO], object]) -> bool:
         """Create a file durably. Return False if it exists already."""
         path = self.folder / name
@@ -72,6 +97,7 @@ class FolderStore:
         _sync_folder(path.parent)
         return True
 
+    @_permitted
     def create_like(self, name: str, data: bytes, common: str) -> bool:
         """Create a second name of a common file, without flushing the folder. Return False if it exists already."""
         for _ in range(2):
@@ -87,10 +113,12 @@ class FolderStore:
                 return True
         return self.create(name, lambda file: file.write(data))
 
+    @_permitted
     def flush(self, folder: str) -> None:
         """Flush the names in a folder."""
         _sync_folder(self.folder / folder)
 
+    @_permitted
     def replace(self, name: str, data: bytes) -> None:
         """Create or replace a file durably."""
         path = self.folder / name
@@ -99,15 +127,18 @@ class FolderStore:
         temporary.replace(path)
         _sync_folder(path.parent)
 
+    @_permitted
     def mark(self, name: str) -> None:
         """Create an empty file, without flushing it."""
         with suppress(FileNotFoundError):
             (self.folder / name).touch(0o600)
 
+    @_permitted
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
         return (self.folder / name).open("rb")
 
+    @_permitted
     def version(self, name: str) -> str | None:
         """Return a text that changes whenever a file is replaced; None if there is no such file."""
         try:
@@ -116,14 +147,17 @@ class FolderStore:
             return None
         return f"{state.st_ino} {state.st_mtime_ns} {state.st_size}"
 
+    @_permitted
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
         (self.folder / name).unlink(missing_ok=True)
 
+    @_permitted
     def set_aside(self, name: str) -> None:
         """Rename a damaged file."""
         (self.folder / name).rename(self.folder / f"{name}.damaged")
 
+    @_permitted
     def add_folder(self, name: str = "") -> bool:
         """Create a folder durably, with all folders above it. Return False if it exists."""
         folder = self.folder / name
@@ -136,30 +170,40 @@ class FolderStore:
             _sync_folder(parent)
         return True
 
+    @_permitted
     def has_folder(self, name: str = "") -> bool:
         """Return True if a folder exists."""
-        return (self.folder / name).is_dir()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return stat.S_ISDIR((self.folder / name).stat().st_mode)  # is_dir() may hide that this is not permitted
+        return False
 
+    @_permitted
     def remove_folder(self, name: str) -> None:
         """Rename a folder for its removal by `sweep_folders`."""
         (self.folder / name).rename(self.folder / f"{_TRASH}{uuid.uuid4().hex}")
 
+    @_permitted
     def names(self, folder: str = "") -> set[str]:
         """Return the names in a folder; none if there is no folder."""
         return _names(self.folder / folder)
 
+    @_permitted
     def folders(self, beginning: str = "") -> dict[str, set[str]]:
         """Return the folders whose names have a beginning, with the names in each."""
-        found = (path for path in sorted(self.folder.glob(f"{beginning}*")) if path.is_dir())
-        return {path.name: _names(path) for path in found if not path.name.startswith(_TRASH)}
+        found = sorted(name for name in _names(self.folder) if name.startswith(beginning))
+        return {
+            name: _names(self.folder / name) for name in found if not name.startswith(_TRASH) and self.has_folder(name)
+        }
 
+    @_permitted
     def sweep(self, folder: str = "", name: str = "") -> int:
         """Remove temporary files."""
-        left = [path for path in (self.folder / folder).glob(f".{name}*.tmp") if path.is_file()]
-        for path in left:
-            path.unlink(missing_ok=True)
+        left = [each for each in _names(self.folder / folder) if each.startswith(f".{name}") and each.endswith(".tmp")]
+        for each in left:
+            (self.folder / folder / each).unlink(missing_ok=True)
         return len(left)
 
+    @_permitted
     def sweep_folders(self, beginning: str, last: str) -> None:
         """Remove the folders that were renamed for their removal."""
         del beginning, last  # those have other names
@@ -175,7 +219,7 @@ class FolderStore:
         """
         first, second = _temporary(self.folder / "probe"), _temporary(self.folder / "probe")
         try:
-            with _explained(self.folder, "files cannot be written there"):
+            with _explained(self.folder, f"files cannot be written there; {_ONE_USER}"):
                 _write(first, lambda file: file.write(b"probe"))
             if self.exclusive:
                 with _explained(self.folder, _NO_LINKS):
@@ -206,7 +250,7 @@ class _explained:  # noqa: N801  # a context manager
 def _names(folder: Path) -> set[str]:
     try:
         return set(os.listdir(folder))  # noqa: PTH208  # names are enough
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return set()
 
 

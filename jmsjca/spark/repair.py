@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jmsjca.errors import InvalidArgumentError, StoreError
+from jmsjca.errors import InvalidArgumentError, JMSError, StoreError
 from jmsjca.spark.epochs import EpochPlans
 from jmsjca.spark.sealed_files import read_sealed, replace_sealed
 from jmsjca.spark.staging import EpochPartition, Staging, epoch_folder, generations
@@ -44,9 +44,19 @@ def repair(location: Store, accepted: Sequence[str] = ()) -> list[Finding]:
 
     Raises:
         InvalidArgumentError: An epoch is not named like this.
-        StoreError: There are no staged messages, and no loss is accepted.
+        StoreError: There are no staged messages, and no loss is accepted. Or a file cannot be read, so that nothing is
+            known about it; what was repaired before stays repaired.
     """
     epochs = [_parse_epoch(text) for text in accepted]
+    try:
+        return _repair(location, epochs)
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"{location} could not be checked to its end: {error}. Mend that, and repeat the command."
+        ) from error
+
+
+def _repair(location: Store, epochs: Sequence[tuple[str, int]]) -> list[Finding]:
     stagings = generations(location)
     if not stagings and not epochs:  # all may be lost, and its loss accepted
         raise StoreError(f"There are no staged messages in {location}: is it the stagingLocation of the queries?")
@@ -101,14 +111,24 @@ def _reset(
 
 
 def _problem(read: Callable[[], object]) -> str:
+    """Return the damage of a file; empty if it is whole, or gone.
+
+    Raises:
+        OSError: It cannot be read now. Nothing is known about it.
+        StoreUnavailableError: The same.
+    """
     try:
         read()
-    except StoreUnavailableError:
+    except FileNotFoundError:
+        return ""
+    except (OSError, StoreUnavailableError):
         raise
     except StoreError as error:
         return str(error).partition(". ")[0]
-    except Exception:  # noqa: BLE001  # another query is the owner, for instance: the file is whole
-        return ""
+    except JMSError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a library may fail in its own way on a file without checksums
+        return f"it cannot be read: {type(error).__name__}: {error}"
     return ""
 
 

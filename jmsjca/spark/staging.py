@@ -102,7 +102,13 @@ class Staging:
             StoreError: The store cannot be used for reading with this guarantee.
             InvalidOptionError: Another source was read into this generation, and that is not allowed.
         """
-        self.store.add_folder()
+        try:
+            self.store.add_folder()
+        except OSError as error:
+            raise StoreError(
+                f"{self.location} cannot hold staged messages: {error}. The option stagingLocation must name a folder,"
+                " which is made if it does not exist, or a bucket that exists."
+            ) from error
         self.store.probe()
         self.store.sweep(name="SOURCE")
         self.store.sweep(name="probe")
