@@ -10,6 +10,7 @@ plan, because its predecessor crashed or still runs, records its own plan, or us
 """
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ logger = get_logger("jmsjca.spark")
 
 _MAX_SKIPPED = 31
 _EMPTY_EPOCHS = 2
+_PLAN = re.compile(r"plan-([0-9]{10}|[1-9][0-9]{10,})")
 
 
 class Share(NamedTuple):
@@ -299,9 +301,7 @@ class EpochPlans:
 
     def numbers(self) -> list[int]:
         """Return the epochs that have a plan."""
-        return sorted(
-            int(name.removeprefix("plan-")) for name in self._staging.store.names() if name.startswith("plan-")
-        )
+        return sorted(int(match[1]) for match in map(_PLAN.fullmatch, self._staging.store.names()) if match)
 
     def remove(self, epoch: int) -> None:
         """Remove the plans of all epochs up to one that Spark has committed."""

@@ -28,6 +28,7 @@ _OF_VIEW = {"columns"}  # a view is read, and may be written: its sink ignores w
 _VARIABLE = "selector."
 _GUARANTEES = ("", "at-least-once", "exactly-once")
 _SINK_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
+_MAX_PARTITIONS = 99_999  # five digits in the names of staged files
 _DEDUP_KEYS = ("JMSMessageID", "JMSCorrelationID", "content", "none")
 
 
@@ -244,6 +245,10 @@ class SourceOptions(JmsOptions):
         for name in ("partitions", "maxMessagesPerBatch", "maxBytesPerBatch"):
             if getattr(self, name) < 1:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
+        if self.partitions > _MAX_PARTITIONS:
+            raise InvalidOptionError(
+                f"The option 'partitions' must be at most {_MAX_PARTITIONS}, not {self.partitions}."
+            )
         self._check_prefetch()
         if self.dedupKey not in _DEDUP_KEYS and not self.dedupKey.startswith("property:"):
             raise InvalidOptionError(

@@ -90,7 +90,7 @@ def _check(staging: Staging) -> Iterator[Finding]:
             yield from _reset(store, f"doubt/{name}", staging.keys_in_doubt_parked, aside, keep=True)
     for part, ending, problem in _damaged(staging):
         yield Finding(store.address(part.file(ending)), problem)
-    for folder in ["", *store.folders("e-"), "doubt"]:
+    for folder in ["", *map(epoch_folder, staging.epochs()), "doubt"]:
         if number := store.sweep(folder):
             yield Finding(store.address(folder), f"{number} temporary files of crashed processes", "removed")
 
@@ -136,8 +136,7 @@ def _repair_low(staging: Staging) -> Iterator[Finding]:
     problem = _problem(lambda: staging.low)
     if problem:
         # Too low is safe: the folders of the committed epochs are gone, and no attempt at them finds one.
-        epochs = [int(folder.removeprefix("e-")) for folder in staging.store.folders("e-")]
-        low = min(epochs, default=1) - 1
+        low = min(staging.epochs(), default=1) - 1
         replace_sealed(staging.store, "LOW", str(low))
         yield Finding(staging.store.address("LOW"), problem, f"set to {low}, before the first epoch that is staged")
 

@@ -19,12 +19,12 @@ missing when a batch is processed was lost, and is an error: messages received i
 """
 
 import json
+import re
 import socket
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.errors import IllegalStateError, InvalidOptionError, JMSError, StoreError
@@ -33,39 +33,18 @@ from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.generation import Origin, is_at_least_once
 from jmsjca.spark.part_file import Counts, StagedPart, read_counts, read_keys, read_part, write_part
 from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, replace_sealed
+from jmsjca.spark.staging_names import EpochPartition, epoch_folder, epochs_of, files_of, published_of
 from jmsjca.spark.store import Store
 
 __all__ = ["EpochPartition", "Staging", "StaleEpochError", "epoch_folder", "generations"]
 
 _VERSION = "v1"
-_EPOCH = "e-"
+_GENERATION = re.compile(r"\w+")
+_CRASHED = ("LOW", "OWNER", "KEEPS_ALL")  # the files of a generation that crashed processes may have left incomplete
 
 
 class StaleEpochError(JMSError):
     """A late attempt at a batch that is committed already. It consumed nothing."""
-
-
-class EpochPartition(NamedTuple):
-    """One partition of one epoch. The order decides which partition keeps a message that two of them have.
-
-    Attributes:
-        epoch: The number of the epoch.
-        number: The number of the partition in it.
-        attempt: The attempt that has a file of its own, with ``guarantee=at-least-once``; else empty.
-    """
-
-    epoch: int
-    number: int
-    attempt: str = ""
-
-    @property
-    def name(self) -> str:
-        """The file name, without extension."""
-        return f"p-{self.number:05d}{'.' if self.attempt else ''}{self.attempt}"
-
-    def file(self, ending: str) -> str:
-        """Return the name of a file below its generation."""
-        return f"{epoch_folder(self.epoch)}/{self.name}.{ending}"
 
 
 class Staging:
@@ -158,10 +137,9 @@ class Staging:
         names = self.store.names(epoch_folder(part.epoch))
         if "LOST" in names:
             return True
-        for name in sorted(names):
-            stem, _, ending = name.rpartition(".")
-            if _number_of(stem) == part.number and ending in ("acked", "ok") and f"{stem}.arrow" not in names:
-                raise self.missing(f"{epoch_folder(part.epoch)}/{stem}.arrow", part.epoch)
+        for each, _ in sorted(files_of(part.epoch, names)):
+            if each.number == part.number and f"{each.name}.arrow" not in names:
+                raise self.missing(each.file("arrow"), part.epoch)
         return False
 
     def missing(self, name: str, epoch: int) -> StoreError:
@@ -325,9 +303,17 @@ class Staging:
             epoch: The only epoch to report; None for all.
         """
         found: dict[EpochPartition, bool] = {}
-        for folder, names in self.store.folders(_EPOCH if epoch is None else epoch_folder(epoch)).items():
-            found.update(_parts(_epoch_of(folder), names))
+        for number, names in self.epochs(epoch).items():
+            found.update(published_of(number, names))
         return found
+
+    def epochs(self, epoch: int | None = None) -> dict[int, set[str]]:
+        """Return the epochs that are staged, in order, with the names of the files of each.
+
+        Args:
+            epoch: The only epoch to report; None for all.
+        """
+        return epochs_of(self.store.folders("e-" if epoch is None else epoch_folder(epoch)))
 
     def keys_in_doubt(self) -> set[str]:
         """Return the keys of staged messages that may be redelivered; none with ``guarantee=at-least-once``.
@@ -388,20 +374,22 @@ class Staging:
         """
         self.complete(epoch)
         oldest = epoch - max(retain, int(self.at_least_once))  # the next epoch may have rows of this one
-        for folder, names in self.store.folders(_EPOCH).items():
-            if _epoch_of(folder) <= oldest:
-                self._park(_epoch_of(folder), names)
+        for number, names in self.epochs().items():
+            folder = epoch_folder(number)
+            if number <= oldest:
+                self._park(number, names)
                 self.store.remove_folder(folder)
-            elif _epoch_of(folder) <= epoch:
+            elif number <= epoch:
                 self.store.sweep(folder)  # an attempt that comes too late loses its file, and releases its messages
-        self.store.sweep_folders(_EPOCH, epoch_folder(max(oldest, 0)))
-        self.store.sweep(name="LOW")
+        self.store.sweep_folders("e-", epoch_folder(max(oldest, 0)))
+        for name in _CRASHED:
+            self.store.sweep(name=name)
         if self.store.has_folder("doubt"):
             self._doubt.merge(doubt_retention)
 
     def _park(self, epoch: int, names: set[str]) -> None:
         """Park the keys in doubt of an epoch before it is removed."""
-        for part, confirmed in _parts(epoch, names):
+        for part, confirmed in published_of(epoch, names).items():
             if not confirmed and not self.at_least_once:
                 self._doubt.park(f"{part.epoch:010d}-{part.number:05d}", self.keys(part))
 
@@ -423,32 +411,11 @@ class Staging:
         return known is None or known == origin
 
 
-def epoch_folder(epoch: int) -> str:
-    """Return the name of the folder of an epoch."""
-    return f"{_EPOCH}{epoch:010d}"
-
-
-def _epoch_of(folder: str) -> int:
-    return int(folder.removeprefix(_EPOCH))
-
-
-def _parts(epoch: int, names: set[str]) -> Iterator[tuple[EpochPartition, bool]]:
-    """Yield the published partitions among the files of an epoch, and whether each is confirmed."""
-    for name in sorted(name for name in names if name.endswith(".arrow")):
-        number, stem = _number_of(name), name.removesuffix(".arrow")
-        if number is not None:
-            yield EpochPartition(epoch, number, stem.partition(".")[2]), f"{stem}.acked" in names
-
-
-def _number_of(name: str) -> int | None:
-    """Return the number of the partition that a file belongs to; None for another file."""
-    return int(name[2:7]) if name.startswith("p-") else None
-
-
 def _as_store(location: Store | Path) -> Store:
     return FolderStore(location) if isinstance(location, Path) else location
 
 
 def generations(location: Store | Path) -> list[Staging]:
     """Return all generations of a staging location."""
-    return [Staging(location, gen) for gen in _as_store(location).within(_VERSION).folders()]
+    found = _as_store(location).within(_VERSION).folders()
+    return [Staging(location, gen) for gen in found if _GENERATION.fullmatch(gen)]

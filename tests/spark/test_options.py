@@ -51,6 +51,7 @@ def test_an_unknown_option_gets_a_hint() -> None:
         ("partitions", "0", "at least 1"),
         ("partitions", "-1", "not negative"),
         ("partitions", "1.5", "must be a number"),
+        ("partitions", "100000", "at most 99999, not 100000"),
         ("maxMessagesPerBatch", "0", "at least 1"),
         ("retainEpochs", "-1", "not negative"),  # would remove the epoch that is being read
         ("batchTimeout", "-1", "not negative"),
