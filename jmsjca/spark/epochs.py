@@ -261,7 +261,11 @@ class EpochPlans:
 
         Returns:
             Another plan than the given one if a process has begun the epoch with it.
+
+        Raises:
+            StoreError: The epoch was committed before, so the checkpoint is older than its staged files.
         """
+        self._staging.check_new(plan.epoch)
         if self._staging.create_epoch(plan.epoch):  # then no other process begins it
             return plan
         return plan if self._record(plan) else self.find(plan.epoch) or plan

@@ -41,6 +41,11 @@ __all__ = ["EpochPartition", "Staging", "StaleEpochError", "epoch_folder", "gene
 _VERSION = "v1"
 _GENERATION = re.compile(r"\w+")
 _CRASHED = ("LOW", "OWNER", "KEEPS_ALL")  # the files of a generation that crashed processes may have left incomplete
+_OLDER_CHECKPOINT = (
+    "the checkpoint is older than its staged files, perhaps because it was restored from a backup. The sink has the"
+    " rows of the later epochs, and their messages are no longer in the queue. Restore the last checkpoint of the"
+    " query, or begin with a new checkpoint and a new output folder: it reads what is in the queue."
+)
 
 
 class StaleEpochError(JMSError):
@@ -116,11 +121,26 @@ class Staging:
         needed = [""] if swept else ["", epoch_folder(epoch)]
         lost = next((folder for folder in needed if not self.store.has_folder(folder)), None)
         if lost is not None:
+            low = self.low
+            older = f" It is committed up to epoch {low}: {_OLDER_CHECKPOINT}" if epoch <= low else ""
             raise StoreError(
                 f"The staging folder {self.store.address(lost)} is missing, with the messages of epoch {epoch}, which"
                 " Spark processes now or again: they were perhaps taken off the queue, and this was their only copy."
-                " Restore the folder, or name the stagingLocation of the earlier run. To accept their loss, run:"
-                f" jmsjca spark repair {self.location} --accept-loss {self.gen}/{epoch}"
+                f"{older} Restore the folder, or name the stagingLocation of the earlier run. To accept their loss,"
+                f" run: jmsjca spark repair {self.location} --accept-loss {self.gen}/{epoch}"
+            )
+
+    def check_new(self, epoch: int) -> None:
+        """Raise an error for an epoch that begins now, and was committed before.
+
+        Raises:
+            StoreError: The checkpoint was set back; the message has the remedy.
+        """
+        low = self.low
+        if epoch <= low:
+            raise StoreError(
+                f"The checkpoint goes on with epoch {epoch}, but {self.store} is committed up to epoch {low}:"
+                f" {_OLDER_CHECKPOINT}"
             )
 
     def accept_loss(self, epoch: int) -> None:
@@ -178,11 +198,12 @@ class Staging:
         return int(low or 0)
 
     def check_live(self, part: EpochPartition) -> None:
-        """Raise an error for a partition of an epoch that is over.
+        """Raise an error for a partition of an epoch that is over, unless the loss of its files was accepted.
 
         Raises:
             StaleEpochError: The epoch was committed or removed.
-            StoreError: This machine does not see the folder that the driver created.
+            StoreError: This machine does not see the folder that the driver created. Or the epoch was committed, and
+                the rows of the partition are missing.
         """
         if not self.store.has_folder():
             raise StoreError(
@@ -190,7 +211,8 @@ class Staging:
                 " so this executor sees another file system or store. The option stagingLocation must name a folder"
                 " that the driver and all executors share, for instance on NFS, or a bucket."
             )
-        if part.epoch <= self.low or not self.has_epoch(part.epoch):
+        is_live = self.has_epoch(part.epoch) if part.epoch > self.low else self.is_lost(part)
+        if not is_live:
             raise StaleEpochError(
                 f"Epoch {part.epoch} is over; this attempt of partition {part.number} comes too late."
             )
