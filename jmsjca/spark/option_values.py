@@ -14,10 +14,9 @@ from jmsjca.spark.staging_location import parse_location
 __all__ = ["build_selector_option", "convert_option"]
 
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?\Z")
-_UNITS = {"ms": 0.001, "s": 1.0} | {
-    name + plural: seconds
-    for name, seconds in {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}.items()
-    for plural in ("", "s")
+_SECONDS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
+_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0} | {
+    name + plural: seconds for name, seconds in _SECONDS.items() for plural in ("", "s")
 }
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 _SIZES = {"": 0, "b": 0, **{f"{letter}{rest}": n for n, letter in enumerate("kmgt", 1) for rest in ("", "b", "ib")}}
@@ -34,12 +33,14 @@ def convert_option(name: str, text: str) -> Any:
     Raises:
         InvalidOptionError: The text is no such value.
     """
+    convert = _CONVERTERS.get(name, str)
     try:
-        return _CONVERTERS.get(name, str)(text)
+        return convert(text)
     except ConfigurationError:
         raise
     except ValueError as error:
-        raise InvalidOptionError(f"The option {name!r} must be a number that is not negative, not {text!r}.") from error
+        wanted = _WANTED.get(convert, "a number that is not negative")
+        raise InvalidOptionError(f"The option {name!r} must be {wanted}, not {text!r}.") from error
 
 
 def build_selector_option(template: str, given: Mapping[str, str]) -> str:
@@ -123,6 +124,13 @@ def _parse_count(text: str) -> int:
     return int(text)
 
 
+_WANTED: dict[Callable[[str], Any], str] = {
+    _parse_duration: (
+        "a time that is not negative, in seconds or with a unit: ms, s, min, h, d, or millisecond, second, minute,"
+        " hour, day, week, as '5 seconds' or '1 minute 30 seconds'"
+    ),
+    _parse_size: "a whole number of bytes, or of B, KB, MB, GB or TB, each 1024 times the one before, as '64 MiB'",
+}
 _CONVERTERS: dict[str, Callable[[str], Any]] = {
     "credentials": parse_credentials,
     "columns": _parse_columns,

@@ -1,7 +1,7 @@
 """The options of the "jms" data source: `SourceOptions` of what is read, `SinkOptions` of what is written.
 
 Names are not case-sensitive; values are texts. Durations are in seconds, or have units: ``0.5``, ``5 seconds``,
-``1 minute 30 seconds``.
+``1 minute 30 seconds``, ``5 min``, ``1 week``.
 """
 
 import re
@@ -242,6 +242,16 @@ class SourceOptions(JmsOptions):
             InvalidOptionError: The message names them.
         """
         JmsOptions.check(self)
+        self._check_numbers()
+        self._check_prefetch()
+        self._check_key()
+        if self.destinations and (self.destination or self.destinationType != "queue"):
+            raise InvalidOptionError(
+                "The option 'destinations' names several queues: leave out 'destination' and the path, and read a topic"
+                " by a stream of its own."
+            )
+
+    def _check_numbers(self) -> None:
         for name in ("partitions", "maxMessagesPerBatch", "maxBytesPerBatch"):
             if getattr(self, name) < 1:
                 raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
@@ -249,16 +259,16 @@ class SourceOptions(JmsOptions):
             raise InvalidOptionError(
                 f"The option 'partitions' must be at most {_MAX_PARTITIONS}, not {self.partitions}."
             )
-        self._check_prefetch()
+        if not self.batchTimeout:
+            raise InvalidOptionError("The option 'batchTimeout' must be greater than 0: a partition reads for so long.")
+
+    def _check_key(self) -> None:
+        if self.dedupKey.startswith("property:") and not self.dedupKey.removeprefix("property:").strip():
+            raise InvalidOptionError("The option 'dedupKey' names no property: write property:NAME.")
         if self.dedupKey not in _DEDUP_KEYS and not self.dedupKey.startswith("property:"):
             raise InvalidOptionError(
                 "The option 'dedupKey' must be JMSMessageID, JMSCorrelationID, property:NAME, content or none, "
                 f"not {self.dedupKey!r}."
-            )
-        if self.destinations and (self.destination or self.destinationType != "queue"):
-            raise InvalidOptionError(
-                "The option 'destinations' names several queues: leave out 'destination' and the path, and read a topic"
-                " by a stream of its own."
             )
 
     def _check_prefetch(self) -> None:

@@ -17,8 +17,12 @@ def parse_location(text: str) -> str:
     Called on the driver.
 
     Raises:
-        InvalidOptionError: It is the URL of something else, or has credentials.
+        InvalidOptionError: It is empty or the URL of something else, or has credentials.
     """
+    if not text.strip():
+        raise InvalidOptionError(
+            "The option 'stagingLocation' is empty: name a folder, or a bucket, that driver and executors share."
+        )
     path = re.sub("^file:(//(?=/))?(?=/(?!/))", "", text)
     scheme = re.match("[A-Za-z][A-Za-z0-9+.-]+:", path)
     if scheme is None:
