@@ -119,5 +119,5 @@ def _others(staging: Staging) -> Iterator[Staging]:
         return
     for other in generations(staging.location):
         theirs = other.origin()
-        if theirs is not None and theirs.source == mine.source and theirs.name not in ("", mine.name):
+        if theirs is not None and theirs.identity == mine.identity and theirs.name not in ("", mine.name):
             yield other

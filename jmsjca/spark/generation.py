@@ -14,13 +14,17 @@ store, with ``guarantee=at-least-once``, this happens:
 """
 
 import json
+import re
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
-__all__ = ["Origin", "is_at_least_once", "new_generation"]
+__all__ = ["DEFAULT_PORTS", "Origin", "is_at_least_once", "new_generation"]
+
+DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671, "stomp": 61613, "stomp+ssl": 61614}
 
 _AT_LEAST_ONCE = "atleastonce_"
+_SOURCE = re.compile(r"(.*) at ([\w+.-]+)://([^/]*)(.*)", re.DOTALL)
 
 
 def new_generation(*, at_least_once: bool = False) -> str:
@@ -41,13 +45,21 @@ def is_at_least_once(gen: str) -> bool:
 class Origin:
     """The source of the staged messages of a generation.
 
+    Texts that name the same destinations and brokers are equal: their order, the case of hosts, a default port and a
+    slash at the end do not matter.
+
     Attributes:
         source: The destination and the broker, without credentials.
         name: The name that the query has in a shared staging location; empty if it has none.
+        identity: The source in the one form that is compared.
     """
 
-    source: str
+    source: str = field(compare=False)
     name: str = ""
+    identity: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", _in_one_form(self.source))
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -65,4 +77,19 @@ class Origin:
         return f"{self.source} (stagingName {self.name!r})" if self.name else self.source
 
     def __str__(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps({"source": self.source, "name": self.name})
+
+
+def _in_one_form(source: str) -> str:
+    match = _SOURCE.fullmatch(source)
+    if match is None:
+        return source
+    destinations, protocol, hosts, path = match.groups()
+    if hosts:  # a file has none
+        path = path.rstrip("/")
+        hosts = ",".join(sorted(_with_port(host.lower(), DEFAULT_PORTS.get(protocol)) for host in hosts.split(",")))
+    return f"{', '.join(sorted(re.split(', (?=queue:)', destinations)))} at {protocol}://{hosts}{path}"
+
+
+def _with_port(host: str, port: int | None) -> str:
+    return host if port is None or re.search(r":\d+\Z", host) else f"{host}:{port}"
