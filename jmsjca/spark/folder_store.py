@@ -38,7 +38,7 @@ def _permitted(method: Callable[P, T]) -> Callable[P, T]:
     """Turn a refused permission into an error that names the user and the remedy."""
 
     @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+    def _call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return method(*args, **kwargs)
         except PermissionError as error:
@@ -47,7 +47,7 @@ def _permitted(method: Callable[P, T]) -> Callable[P, T]:
                 f" {error.strerror}. In the staging location {_ONE_USER}."
             ) from error
 
-    return call
+    return _call
 
 
 @dataclass(frozen=True, slots=True)

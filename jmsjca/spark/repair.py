@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from jmsjca.errors import InvalidArgumentError, JMSError, StoreError
 from jmsjca.spark.epochs import EpochPlans
 from jmsjca.spark.sealed_files import read_sealed, replace_sealed
-from jmsjca.spark.staging import EpochPartition, Staging, epoch_folder, generations
+from jmsjca.spark.staging import Staging, generations
+from jmsjca.spark.staging_names import EpochPartition, epoch_folder
 from jmsjca.spark.store import Store, StoreUnavailableError
 
 __all__ = ["Finding", "repair"]

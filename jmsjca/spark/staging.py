@@ -36,7 +36,7 @@ from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, repla
 from jmsjca.spark.staging_names import EpochPartition, epoch_folder, epochs_of, files_of, published_of
 from jmsjca.spark.store import Store
 
-__all__ = ["EpochPartition", "Staging", "StaleEpochError", "epoch_folder", "generations"]
+__all__ = ["EpochPartition", "Staging", "StaleEpochError", "generations"]
 
 _VERSION = "v1"
 _GENERATION = re.compile(r"\w+")
