@@ -18,7 +18,7 @@ from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, Properties
 from jmsjca.redelivery import Delay, Delete, Failure, Move, MoveFacts, RedeliveryPolicy, moved_copy, plain_copy
 from jmsjca.redelivery.encounter import encodable
 from jmsjca.spark.options import SinkOptions
-from jmsjca.spark.rows import REJECTION, Outgoing, RowEncoder, SendOptions
+from jmsjca.spark.rows import REJECTION, Outgoing, RowEncoder, SendOptions, int_or_none
 
 __all__ = ["DEFAULT_HANDLING", "FIRST_ID", "RETRY_COUNT", "dead_letter", "encoder_of_sink"]
 
@@ -37,6 +37,7 @@ _USED = (
 _NUMBERS = ("JMSXGroupSeq", "JMSXDeliveryCount", RETRY_COUNT, f"{PREFIX}ReplayCount")  # texts in a row that was read
 _LONGEST_REASON = 1000
 _SHORTEST_LIFE = 0.001  # seconds; 0 would be unlimited
+_LONGEST_LIFE = 1e10  # seconds: a send takes no longer one, and other clients may have set any time
 
 
 def dead_letter(
@@ -207,7 +208,8 @@ def _take_first(properties: dict[str, PropertyValue]) -> _First:
 
 def _number(name: str, value: Any) -> PropertyValue:
     """Return a property that is a number again, because a row has all properties as texts."""
-    return Int(value) if name in _NUMBERS and isinstance(value, str) and value.isdecimal() else value
+    number = int_or_none(value) if name in _NUMBERS and str(value).isdecimal() else None
+    return value if number is None else number
 
 
 def _retry(message: Message, count: int) -> Message:
@@ -248,5 +250,5 @@ def _options(row: Mapping[str, Any], *, expires: bool = False) -> SendOptions:
         options["priority"] = row["priority"]
     if row.get("expiration") is not None:
         left = (row["expiration"].astimezone(UTC) - datetime.now(UTC)) / timedelta(seconds=1)
-        options["time_to_live"] = max(left, _SHORTEST_LIFE if expires else 0.0)
+        options["time_to_live"] = min(max(left, _SHORTEST_LIFE if expires else 0.0), _LONGEST_LIFE)
     return options

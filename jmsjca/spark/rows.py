@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple, Self, TypedDict, cast
 
-from pyspark.sql.types import DataType, MapType, StructType
+from pyspark.sql.types import DataType, MapType, StructType, VariantVal
 
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import InvalidOptionError, MessageFormatError
@@ -24,9 +24,9 @@ from jmsjca.messages import (
 )
 from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.schema import COLUMNS
-from jmsjca.spark.variants import decode_object
+from jmsjca.spark.variants import decode_object, is_null
 
-__all__ = ["REJECTION", "Outgoing", "RowEncoder", "RowIds", "SendOptions"]
+__all__ = ["REJECTION", "Outgoing", "RowEncoder", "RowIds", "SendOptions", "int_or_none"]
 
 REJECTION = "_rejection"
 """The column of the rows of `jmsjca.spark.dead_letter`: why a row was rejected, and what to do."""
@@ -87,7 +87,7 @@ class Outgoing(NamedTuple):
 
 
 class RowEncoder:
-    """Converts rows to messages.
+    """Converts rows to messages: rows out of Arrow, and dicts of a `Row` with its nested ones.
 
     The body is the column ``text`` (string) or ``body`` (string or binary); ``properties`` is a map, or a struct with
     typed fields, and ``typed_properties`` takes its place where it is not null; ``duplicate_id`` identifies a row that
@@ -105,7 +105,9 @@ class RowEncoder:
     def __init__(self, schema: StructType, target: Destination | None = None, kind: str = "queue") -> None:
         self._types = {field.name: field.dataType.simpleString() for field in schema.fields}
         _check_columns(self._types)
-        self._property_types = _property_types(schema["properties"].dataType) if "properties" in self._types else {}
+        properties = schema["properties"].dataType if "properties" in self._types else None
+        self._property_types = {} if properties is None else _property_types(properties)
+        self._has_struct = isinstance(properties, StructType)
         self._target = target
         self._kind = kind
         self._destinations: dict[str, Destination] = {}
@@ -195,13 +197,13 @@ class RowEncoder:
         return TextMessage(body) if self._types.get("body") == "string" else BytesMessage(body)
 
     def _properties(self, row: Mapping[str, Any]) -> Properties:
-        values, typed = row.get("properties"), row.get("typed_properties")
+        typed = _object_of(row.get("typed_properties"))
         if typed is not None:
-            return _as_received(decode_object(**typed))
-        if isinstance(values, Mapping):  # a struct: its names are those of the job
-            struct = cast("Mapping[str, Any]", values)
-            return Properties({n: self._typed_value(n, value) for n, value in struct.items() if value is not None})
-        return _as_received({name: self._typed_value(name, value) for name, value in values or () if value is not None})
+            return _as_received(typed)
+        values: Any = row.get("properties") or ()
+        pairs = values.items() if isinstance(values, Mapping) else values  # Arrow has a map as pairs, and a Row a dict
+        found = {name: self._typed_value(name, value) for name, value in pairs if value is not None}
+        return Properties(found) if self._has_struct else _as_received(found)  # the names of a struct are of the job
 
     def _parse_destination(self, text: str) -> Destination:
         """Return a destination from "queue:orders"; tables name few destinations in many rows."""
@@ -243,12 +245,32 @@ class RowIds:
         return f"{self._prefix}/{digest.hex()}/{before}"
 
 
+def _object_of(variant: Any) -> dict[str, Any] | None:
+    """Return the named values of a VARIANT, which is a dict out of Arrow; None for null, also that of JSON."""
+    if isinstance(variant, VariantVal):
+        variant = {"value": variant.value, "metadata": variant.metadata}
+    return None if variant is None or is_null(variant["value"]) else decode_object(**variant)
+
+
 def _as_received(values: Mapping[str, Any]) -> Properties:
-    """Return properties as they were read: their names need not be identifiers. Those of the provider are left out."""
+    """Return properties as they were read: their names need not be identifiers.
+
+    Those of the provider are left out, and so is a number of a group that other clients have set to something else.
+    """
     found = {name: value.hex() if isinstance(value, bytes) else value for name, value in values.items()}
-    if _SEQUENCE in found and found[_SEQUENCE] is not None:
-        found[_SEQUENCE] = Int(found[_SEQUENCE])
+    if found.get(_SEQUENCE) is not None:
+        number = int_or_none(found.pop(_SEQUENCE))
+        if number is not None:
+            found[_SEQUENCE] = number
     return Properties(Properties.received(found))
+
+
+def int_or_none(value: object) -> Int | None:
+    """Return a value, or the number that a text states, as a number of 32 bits; None if it is none."""
+    try:
+        return Int(str(value))
+    except MessageFormatError:
+        return None
 
 
 def _check_columns(types: Mapping[str, str]) -> None:

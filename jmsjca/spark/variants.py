@@ -11,7 +11,7 @@ from typing import Any
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Double, Float, Int, Long, Short
 
-__all__ = ["decode_object", "encode_object"]
+__all__ = ["decode_object", "encode_object", "is_null"]
 
 _LIMIT = (1 << 24) - 1  # bytes: Spark refuses a larger value
 _SHORT_TEXT = 0x3F
@@ -64,6 +64,11 @@ def decode_object(value: bytes, metadata: bytes) -> dict[str, Any]:
         return {names[n]: _decoded(value, at, names[n]) for n, at in _fields_of(value)}
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise MessageFormatError(f"A VARIANT with the typed properties of a message is damaged: {error}.") from error
+
+
+def is_null(value: bytes) -> bool:
+    """Return whether a VARIANT is the null of JSON, which is not that of SQL."""
+    return value[:1] == _NULL
 
 
 def _encode_text(value: str) -> bytes:

@@ -1,12 +1,24 @@
 """The writer for foreach, called as Spark calls it."""
 
 import pickle
+from datetime import datetime
 
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from jmsjca.errors import IllegalStateError, InvalidOptionError, NotSupportedError
+from jmsjca.management import Insight
 from jmsjca.messages import Int
 from jmsjca.spark import ForeachWriter
 
@@ -95,6 +107,29 @@ def test_a_row_keeps_its_types_and_headers(broker) -> None:
         [message] = session.create_browser(broker.queue)
     assert (message.body, message.priority) == (b"\xff", 9)
     assert (type(message.properties["small"]), message.properties["large"]) == (Int, 2)
+
+
+def test_a_rejected_row_keeps_its_times_and_names(broker) -> None:
+    """A `Row` has times of the zone of the machine, and a dict for a map."""
+    kinds = {"handling": StringType(), "reason": StringType(), "error_class": StringType(), "origin": StringType()}
+    schema = text_and(
+        destination=StringType(),
+        timestamp=TimestampType(),
+        expiration=TimestampType(),
+        properties=MapType(StringType(), StringType()),
+        _rejection=StructType([StructField(name, kind) for name, kind in kinds.items()]),
+    )
+    told = Row(handling="1:move(queue:dlq.$)", reason="no", error_class="shop.No", origin=None)
+    sent, ends = datetime(2026, 1, 2, 3, 4, 5), datetime(2200, 1, 1)  # noqa: DTZ001  # as Spark gives them
+    properties = {"x-opt.key": "k", "JMSXDeliveryCount": "2"}
+    row = Row(
+        text="a", destination="queue:orders", timestamp=sent, expiration=ends, properties=properties, _rejection=told
+    )
+    call(ForeachWriter(schema, url=broker.url), [row])
+    [copy] = Insight(broker.url).messages("dlq.orders")
+    assert copy.properties["x-opt.key"] == "k"
+    assert copy.properties["_JMSJCA_OriginalTimestamp"] == round(sent.timestamp() * 1000)
+    assert abs(copy.expiration.timestamp() - ends.timestamp()) < 60
 
 
 @pytest.mark.parametrize(

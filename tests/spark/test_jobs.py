@@ -6,6 +6,7 @@ from pyspark.sql import functions as f
 from jmsjca import Queue, TextMessage
 from jmsjca.errors import InvalidOptionError, InvalidRedeliveryHandlingError
 from jmsjca.management import Insight
+from jmsjca.messages import Properties
 from jmsjca.spark import ForeachWriter, dead_letter, replies, reports
 from jmsjca.spark.rejections import RETRY_COUNT
 
@@ -161,6 +162,49 @@ def test_reports_go_to_the_requests_that_ask_for_them(spark, broker):
     assert reported(error=error, text=f.upper("text")) == sorted(expected)
     with pytest.raises(InvalidOptionError, match="Reports need the column properties"):
         reports(rows.drop("properties"))
+
+
+ODD = {"x-opt.key": "k", "JMSXGroupSeq": "abc", "JMSXDeliveryCount": "2", "region": "EU"}  # those of other clients
+
+
+def send_odd(broker):
+    message = TextMessage("odd")
+    message.properties = Properties.received(dict(ODD))
+    with broker.factory.create_connection() as connection, connection.create_session() as session:
+        session.create_producer(broker.queue).send(message)
+
+
+@pytest.mark.parametrize("column", ["properties", "typed_properties"])
+def test_a_foreach_writer_writes_what_was_read(spark, broker, column):
+    send_odd(broker)
+    rows = stream(spark, broker, columns=f"text,{column}")
+    run(rows.writeStream.foreach(ForeachWriter(rows.schema, url=broker.url, destination="copies")), broker)
+    [copy] = Insight(broker.url).messages("copies")
+    assert (copy.body, dict(copy.properties)) == ("odd", {"x-opt.key": "k", "region": "EU"})
+
+
+@pytest.mark.parametrize("column", ["properties", "typed_properties"])
+def test_a_table_and_dead_letters_take_what_was_read(spark, broker, column):
+    send_odd(broker)
+    rows = spark.read.format("jms").options(**broker.sink(columns="text,properties,typed_properties,destination"))
+    rows = rows.load().drop(*({"properties", "typed_properties"} - {column, "properties"}))
+    rows.drop("destination").write.format("jms").options(**broker.sink(destination="copies")).mode("append").save()
+    dead_letter(rows, "no").write.format("jms").option("url", broker.url).mode("append").save()
+    for queue in ("copies", "dlq.orders"):
+        [copy] = Insight(broker.url).messages(queue)
+        assert {name: copy.properties.get(name) for name in ODD} == {
+            "x-opt.key": "k",
+            "region": "EU",
+            "JMSXGroupSeq": None,
+            "JMSXDeliveryCount": None,
+        }
+
+
+def test_a_variant_that_is_null_in_json_is_no_object(spark, broker):
+    rows = spark.sql("SELECT 'a' AS text, parse_json('null') AS typed_properties, map('n', '1') AS properties")
+    rows.write.format("jms").options(**broker.sink()).mode("append").save()
+    [message] = Insight(broker.url).messages("orders")
+    assert message.properties["n"] == "1"
 
 
 def test_a_task_of_a_foreach_writer_that_fails_leaves_nothing(spark, broker):

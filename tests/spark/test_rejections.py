@@ -232,6 +232,15 @@ def test_a_dead_letter_stays_and_a_retry_does_not_once_the_time_is_over(job):
     assert job.read() == []
 
 
+def test_a_life_of_millennia_is_shortened(job):
+    row = {"text": "a", "destination": "queue:orders", "expiration": datetime(9000, 1, 1, tzinfo=UTC)}
+    job.write([row])
+    job.write([row], "2:delete")
+    for queue in (DLQ, "orders"):
+        [copy] = job.messages(queue)
+        assert copy.expiration - datetime.now(UTC) > timedelta(days=365 * 300)
+
+
 def test_names_that_only_other_clients_can_set_are_kept(job):
     row = {"text": "a", "destination": "queue:orders", "properties": [("a-b", "1"), ("JMSXDeliveryCount", "4")]}
     job.write([row])
@@ -240,6 +249,16 @@ def test_names_that_only_other_clients_can_set_are_kept(job):
     job.write([row], "2:delete")
     [again] = job.read()
     assert ("a-b", "1") in again["properties"]
+
+
+@pytest.mark.parametrize("name", ["JMSXGroupSeq", "JMSXDeliveryCount", RETRY_COUNT, "_JMSJCA_ReplayCount"])
+@pytest.mark.parametrize("value", ["abc", "99999999999"])
+def test_a_count_that_is_no_number_hinders_nothing(job, name, value):
+    row = {"text": "a", "destination": "queue:orders", "properties": [(name, value), ("region", "EU")]}
+    job.write([row])
+    job.write([row], "2:delete")
+    [copy], [retry] = job.messages(DLQ), job.messages("orders")
+    assert (copy.properties["region"], retry.properties["region"], retry.properties[RETRY_COUNT]) == ("EU", "EU", 1)
 
 
 def test_the_exactly_once_sink_takes_rejected_rows(job):

@@ -1,8 +1,10 @@
 """Rows as messages."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import pytest
+from pyspark.sql import Row
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -20,11 +22,12 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
     VariantType,
+    VariantVal,
 )
 
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import InvalidDestinationError, InvalidOptionError, MessageFormatError
-from jmsjca.messages import BytesMessage, Float, Int, Message, Short, TextMessage, type_name
+from jmsjca.messages import BytesMessage, Double, Float, Int, Long, Message, Short, TextMessage, type_name
 from jmsjca.spark.rows import RowEncoder
 from jmsjca.spark.schema import SCHEMA
 from jmsjca.spark.variants import encode_object
@@ -39,8 +42,32 @@ def encoder(**columns: DataType) -> RowEncoder:
     return RowEncoder(schema)
 
 
-def encode(columns: dict[str, DataType], **row: Any) -> Message:
-    return encoder(**columns).message(row)[0]
+def value_of_row(kind: DataType, value: Any) -> Any:
+    """A value as a `Row` has it, for one of Arrow."""
+    if value is None:
+        return None
+    if isinstance(kind, MapType):
+        return dict(value)
+    if isinstance(kind, StructType):
+        return Row(**value)
+    if isinstance(kind, VariantType):
+        return VariantVal(value["value"], value["metadata"])
+    return bytearray(value) if isinstance(kind, BinaryType) else value
+
+
+Encode: TypeAlias = Callable[..., Message]
+
+
+@pytest.fixture(params=["arrow", "row"])
+def encode(request: pytest.FixtureRequest) -> Encode:
+    """Encodes a row, which the sink takes out of Arrow, and a ForeachWriter out of a `Row`."""
+
+    def message_of(columns: dict[str, DataType], **row: Any) -> Message:
+        if request.param == "row":
+            row = Row(**{n: value_of_row(columns[n], value) for n, value in row.items()}).asDict(recursive=True)
+        return encoder(**columns).message(row)[0]
+
+    return message_of
 
 
 @pytest.mark.parametrize(
@@ -57,7 +84,7 @@ def encode(columns: dict[str, DataType], **row: Any) -> Message:
         ({"text": TEXT, "body": BINARY}, {"text": None, "body": b"b"}, BytesMessage, b"b"),
     ],
 )
-def test_the_body(columns: dict[str, DataType], row: dict[str, Any], kind: type, body: object) -> None:
+def test_the_body(encode: Encode, columns: dict[str, DataType], row: dict[str, Any], kind: type, body: object) -> None:
     message = encode(columns, **row)
     assert (type(message), message.body) == (kind, body)
 
@@ -75,7 +102,7 @@ def test_the_body(columns: dict[str, DataType], row: dict[str, Any], kind: type,
         (DoubleType(), 0.5, "double"),
     ],
 )
-def test_properties_keep_their_types(kind: DataType, value: object, name: str) -> None:
+def test_properties_keep_their_types(encode: Encode, kind: DataType, value: object, name: str) -> None:
     in_map = encode({"text": TEXT, "properties": MapType(TEXT, kind)}, text="", properties=[("p", value)])
     in_struct = encode({"text": TEXT, "properties": StructType().add("p", kind)}, text="", properties={"p": value})
     for message in (in_map, in_struct):
@@ -83,7 +110,7 @@ def test_properties_keep_their_types(kind: DataType, value: object, name: str) -
         assert type_name(message.properties["p"]) == name
 
 
-def test_a_struct_mixes_types_and_leaves_out_what_is_null() -> None:
+def test_a_struct_mixes_types_and_leaves_out_what_is_null(encode: Encode) -> None:
     columns = {"text": TEXT, "properties": StructType().add("n", LongType()).add("s", TEXT).add("gone", TEXT)}
     message = encode(columns, text="", properties={"n": 1, "s": "x", "gone": None})
     assert {name: type_name(value) for name, value in message.properties.items()} == {"n": "long", "s": "string"}
@@ -120,7 +147,7 @@ def test_types_that_a_column_cannot_have(name: str, kind: DataType) -> None:
 
 
 @pytest.mark.parametrize("name", ["correlation_id", "reply_to", "type", "priority", "duplicate_id"])
-def test_a_column_of_nulls_has_no_type(name: str) -> None:
+def test_a_column_of_nulls_has_no_type(encode: Encode, name: str) -> None:
     assert encode({"text": TEXT, name: NullType()}, text="t", **{name: None}).body == "t"
 
 
@@ -141,38 +168,58 @@ def test_what_was_read_can_be_written() -> None:
 
 
 MAP = {"text": TEXT, "properties": MapType(TEXT, TEXT)}
+TYPED: dict[str, DataType] = {"text": TEXT, "typed_properties": VariantType()}
 
 
-def test_a_map_has_the_names_of_received_messages() -> None:
+def test_a_map_has_the_names_of_received_messages(encode: Encode) -> None:
     names = ["x-opt.key", "order", "null", "é è", "JMSFoo", "_AMQ_DUPL_ID", ""]
     message = encode(MAP, text="", properties=[(name, "x") for name in names])
     assert list(message.properties) == names
     message.properties["more"] = 1  # of the sink
 
 
-def test_properties_of_the_provider_are_left_out() -> None:
+def test_properties_of_the_provider_are_left_out(encode: Encode) -> None:
     pairs = [("JMSXDeliveryCount", "2"), ("JMSXUserID", "me"), ("JMSXGroupID", "g"), ("JMSXGroupSeq", "7")]
     message = encode(MAP, text="", properties=pairs)
     assert message.properties == {"JMSXGroupID": "g", "JMSXGroupSeq": 7}
     assert type_name(message.properties["JMSXGroupSeq"]) == "int"
 
 
-def test_a_struct_has_names_that_a_sender_may_set() -> None:
+@pytest.mark.parametrize("value", ["abc", "4294967295", "1.5", "", "1_0"])
+def test_a_received_group_sequence_that_is_no_int_is_left_out(encode: Encode, value: str) -> None:
+    message = encode(MAP, text="", properties=[("JMSXGroupID", "g"), ("JMSXGroupSeq", value)])
+    assert message.properties == {"JMSXGroupID": "g"}
+
+
+@pytest.mark.parametrize("value", ["abc", Long(2**40), Double(2.5), True, b"\xff"])
+def test_a_typed_group_sequence_that_is_no_int_is_left_out(encode: Encode, value: object) -> None:
+    typed = encode_object({"JMSXGroupSeq": value, "n": Int(1)})
+    assert encode(TYPED, text="", typed_properties=typed).properties == {"n": 1}
+
+
+def test_a_struct_has_names_that_a_sender_may_set(encode: Encode) -> None:
     with pytest.raises(MessageFormatError, match="x-y"):
         encode({"text": TEXT, "properties": StructType().add("x-y", TEXT)}, text="", properties={"x-y": "1"})
 
 
-def test_typed_properties_take_the_place_of_texts() -> None:
+def test_typed_properties_take_the_place_of_texts(encode: Encode) -> None:
     columns = MAP | {"typed_properties": VariantType()}
     typed = {"n": Short(1), "x-y": Float(0.5), "b": True, "raw": b"\xff", "none": None, "JMSXGroupSeq": Int(3)}
     message = encode(columns, text="", properties=[("n", "1")], typed_properties=encode_object(typed))
     assert message.properties == typed | {"raw": "ff"}
     assert [type_name(message.properties[name]) for name in ("n", "x-y", "JMSXGroupSeq")] == ["short", "float", "int"]
-    message = encode(columns, text="", properties=[("n", "1")], typed_properties=None)
-    assert message.properties == {"n": "1"}
+    for null in (None, {"value": b"\x00", "metadata": b"\x01\x00\x00"}):  # of SQL, and of JSON
+        message = encode(columns, text="", properties=[("n", "1")], typed_properties=null)
+        assert message.properties == {"n": "1"}
 
 
-def test_headers() -> None:
+def test_typed_properties_are_an_object(encode: Encode) -> None:
+    number = VariantVal.parseJson("7")
+    with pytest.raises(MessageFormatError, match="must be an object"):
+        encode(TYPED, text="", typed_properties={"value": number.value, "metadata": number.metadata})
+
+
+def test_headers(encode: Encode) -> None:
     columns = {"text": TEXT, "correlation_id": TEXT, "reply_to": TEXT, "type": TEXT}
     message = encode(columns, text="", correlation_id="c", reply_to="topic:a:b", type="order")
     assert (message.correlation_id, message.reply_to, message.type) == ("c", Topic("a:b"), "order")
@@ -181,7 +228,7 @@ def test_headers() -> None:
 
 
 @pytest.mark.parametrize(("text", "error"), [("orders", MessageFormatError), ("mail:x", InvalidDestinationError)])
-def test_a_reply_to_that_names_no_destination(text: str, error: type[Exception]) -> None:
+def test_a_reply_to_that_names_no_destination(encode: Encode, text: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         encode({"text": TEXT, "reply_to": TEXT}, text="", reply_to=text)
 
@@ -192,7 +239,7 @@ def test_send_options_are_those_that_are_not_null() -> None:
     assert encoder(**columns).send_options(row) == {"priority": 0, "delivery_mode": "NON_PERSISTENT"}
 
 
-def test_the_group_is_a_property() -> None:
+def test_the_group_is_a_property(encode: Encode) -> None:
     columns = {"text": TEXT, "group_id": TEXT, "group_sequence": LongType()}
     assert encode(columns, text="", group_id="g", group_sequence=2).properties == {
         "JMSXGroupID": "g",
