@@ -5,8 +5,9 @@ transaction.
 """
 
 import threading
+import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -26,7 +27,7 @@ from jmsjca.spark.exactly_once import StateQueue, Token
 from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.rejections import encoder_of_sink
 from jmsjca.spark.schema import ipc, pa
-from jmsjca.spark.writer import current_batch, table_batch
+from jmsjca.spark.writer import current_batch, current_run, table_batch
 
 __all__ = ["AtomicBatchWriter", "AtomicStreamWriter", "BatchSender", "Rows"]
 
@@ -45,17 +46,19 @@ class Rows(WriterCommitMessage):
         count: The number of rows.
         query: The id of the streaming query; empty outside of one.
         batch: The number of Spark's batch; None outside of a streaming query.
+        run: The id of the run of the streaming query; empty outside of one.
     """
 
     data: bytes
     count: int
     query: str = ""
     batch: int | None = None
+    run: str = ""
 
     @classmethod
     def collect(cls, batches: Iterator[Any]) -> "Rows":
         """Return the rows of a task. Called on an executor."""
-        return cls(*_packed(batches), *current_batch())
+        return cls(*_packed(batches), *current_batch(), current_run())
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         """Return each row by the names of its columns."""
@@ -70,12 +73,13 @@ class BatchSender:
     Args:
         options: The options of the sink.
         schema: The columns of the table.
+        write: The id of the write of a table; empty for a stream, which has one table for each batch.
 
     Raises:
         InvalidOptionError: A column is unknown, missing or ambiguous, or has a wrong type; or there is no destination.
     """
 
-    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+    def __init__(self, options: SinkOptions, schema: StructType, write: str = "") -> None:
         if "duplicate_id" in schema.names:
             raise InvalidOptionError(
                 "guarantee=exactly-once recognises a batch as a whole, and a broker that detects duplicates would drop"
@@ -83,6 +87,8 @@ class BatchSender:
             )
         self._options = options
         self._encoder = encoder_of_sink(schema, options)
+        target = options.target if options.destination else "the destinations of its rows"
+        self._table, self._write = f"{target} ({', '.join(schema.names)})", write
 
     def send(self, parts: Sequence[Rows], number: int) -> bool:
         """Send a batch, unless it was sent before. A lost connection is replaced, for about a minute.
@@ -95,10 +101,11 @@ class BatchSender:
             False if the batch was sent before.
 
         Raises:
-            IllegalStateError: The token of the sink names another query or a later batch, or is missing.
+            IllegalStateError: The token of the sink names another query, a later batch or another table, or is
+                missing.
             JMSError: The broker cannot be reached, or refused a message; nothing was sent, or the outcome is unknown.
         """
-        token = Token(parts[0].query if parts else "", number, sum(part.count for part in parts))
+        token = self._token(parts, number)
         for pause in (*_PAUSES, None):
             try:
                 return self._send(parts, token)
@@ -108,6 +115,11 @@ class BatchSender:
                 self._report(token, error)
                 threading.Event().wait(pause)
         raise AssertionError("unreachable")
+
+    def _token(self, parts: Sequence[Rows], number: int) -> Token:
+        query, run = (parts[0].query, parts[0].run) if parts else ("", "")
+        token = Token(query, number, sum(part.count for part in parts))
+        return replace(token, table=self._table, run=run, write=self._write) if self._write else token
 
     def _send(self, parts: Sequence[Rows], token: Token) -> bool:
         options = self._options
@@ -168,7 +180,7 @@ class AtomicBatchWriter(DataSourceArrowWriter):
     """
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        self._sender = BatchSender(options, schema)
+        self._sender = BatchSender(options, schema, uuid.uuid4().hex)
         self._options = options
 
     def write(self, iterator: Iterator[Any]) -> Rows:

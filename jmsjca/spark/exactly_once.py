@@ -10,12 +10,15 @@ One transaction has the old token, the rows and the new token, so a crash at any
 no row, or the new token and all rows. The broker gives the token to one process at a time: a driver that Spark has
 replaced cannot write beside its successor. A batch is recognised as a whole, so it does not matter in which order, or
 over how many partitions, its rows come when Spark repeats it.
+
+Two tables of one batch that have the same name by mistake are told from a repetition by the run of the query: within
+one run, each batch is written once. So the token has the run and the write that it was seen by last.
 """
 
 import json
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from jmsjca.destinations import Queue
@@ -40,15 +43,31 @@ class Token:
         query: The id of the streaming query, which its checkpoint keeps; empty outside of one.
         batch: The number of the batch; -1 before the first one.
         rows: The number of its rows.
+        table: The destination and the columns of a table; empty for a stream, which has one table for each batch.
+        run: The id of the run of the streaming query in which a table was written, or last repeated; empty outside.
+        write: The id of that write.
     """
 
     query: str
     batch: int = -1
     rows: int = 0
+    table: str = ""
+    run: str = ""
+    write: str = ""
 
     def message(self) -> TextMessage:
         """Return the message that is this token."""
-        return TextMessage(json.dumps({"version": 1, "query": self.query, "batch": self.batch, "rows": self.rows}))
+        return TextMessage(json.dumps({"version": 1} | asdict(self)))
+
+    def repeated_by(self, batch: "Token") -> "Token":
+        """Return the token after a repetition of its batch."""
+        return replace(self, run=batch.run, write=batch.write)
+
+    def is_second_table(self, batch: "Token") -> bool:
+        """Return whether a table of the same batch is another one than that which was written."""
+        if self.run and batch.run:
+            return self.run == batch.run and self.write != batch.write
+        return bool(self.table and batch.table) and self.table != batch.table
 
     @classmethod
     def of(cls, message: Message, queue: Queue) -> Self:
@@ -60,7 +79,8 @@ class Token:
         try:
             fields: dict[str, Any] = json.loads(message.body)
             if fields["version"] == 1:
-                return cls(str(fields["query"]), int(fields["batch"]), int(fields["rows"]))
+                texts = {name: str(fields.get(name, "")) for name in ("table", "run", "write")}  # not in 0.1.0
+                return cls(str(fields["query"]), int(fields["batch"]), int(fields["rows"]), **texts)
             problem = f"it has version {fields['version']}"
         except (ValueError, KeyError, TypeError) as error:
             problem = f"{type(error).__name__}: {error}"
@@ -103,7 +123,7 @@ class StateQueue:
             False if the rows were sent before.
 
         Raises:
-            IllegalStateError: The token names another query or a later batch, or is missing.
+            IllegalStateError: The token names another query, a later batch or another table, or is missing.
             StoreError: A message in the queue is no token.
             JMSError: The broker failed; the call can be repeated.
         """
@@ -116,7 +136,7 @@ class StateQueue:
             is_new = last.batch < batch.batch
             if is_new:
                 send(session)
-            self._put(session, batch if is_new else last)
+            self._put(session, batch if is_new else last.repeated_by(batch))
             session.commit()
         return is_new
 
@@ -183,7 +203,13 @@ class StateQueue:
                 " checkpoint is older than the queue, or another driver has gone on. Whether the batch was written is"
                 " not known. Use the newest checkpoint, or another queryName."
             )
-        if last.batch == batch.batch and last.rows != batch.rows:
+        if last.batch == batch.batch:
+            self._check_repetition(last, batch)
+
+    def _check_repetition(self, last: Token, batch: Token) -> None:
+        if last.is_second_table(batch):
+            raise IllegalStateError(self._two_tables(last, batch))
+        if last.rows != batch.rows:
             logger.warning(
                 "Batch %d of %s was written with %d rows and is repeated with %d, which are dropped. Two writes of one "
                 "batch need a queryName each.",
@@ -192,6 +218,15 @@ class StateQueue:
                 last.rows,
                 batch.rows,
             )
+
+    def _two_tables(self, last: Token, batch: Token) -> str:
+        in_run = " in this run of the query" if batch.run else ""
+        remedy = "start the query again" if batch.run else "write it as it was"
+        return (
+            f"Batch {batch.batch} of {self._queue} was written{in_run}, to {last.table}, and this is a second table, to"
+            f" {batch.table}. Nothing of it was sent. Two tables of one batch need a queryName each. If it is the same"
+            f" table, because the job repeats a write or was changed, {remedy}."
+        )
 
     def _put(self, session: Session, token: Token) -> None:
         with closing(session.create_producer(self._queue)) as producer:

@@ -8,6 +8,7 @@ an id made from the query, the batch, the partition and the content of the row (
 number of ids, so the driver warns of a batch with more messages.
 """
 
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,11 +30,12 @@ from jmsjca.spark.rows import RowIds
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["JmsBatchWriter", "JmsStreamWriter", "current_batch", "table_batch"]
+__all__ = ["JmsBatchWriter", "JmsStreamWriter", "current_batch", "current_run", "table_batch"]
 
 logger = get_logger("jmsjca.spark")
 
 _MAX_UNIT = 1000
+_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REMEMBERED_BY_ARTEMIS = 20_000  # by default: its setting `id-cache-size`
 
 
@@ -177,6 +179,17 @@ def current_batch() -> tuple[str, int | None]:
     query = context and context.getLocalProperty("sql.streaming.queryId")
     batch = context and context.getLocalProperty("streaming.sql.batchId")
     return query or "", int(batch) if batch else None
+
+
+def current_run() -> str:
+    """Return the id of the run of the streaming query of the current task; empty outside of one.
+
+    A query that is started again has the same id and another run. Spark has the run as the group of its jobs, which a
+    job may replace by one of its own.
+    """
+    context = TaskContext.get()
+    group = context and context.getLocalProperty("spark.jobGroup.id")
+    return group if group and current_batch()[0] and _RUN.fullmatch(group) else ""
 
 
 def table_batch(options: SinkOptions, found: int | None) -> int:

@@ -44,7 +44,7 @@ def test_a_crash_at_each_step_and_at_each_after_one_that_held_the_token(tmp_path
 
 
 SEND = "                send(session)\n"
-PUT = "            self._put(session, batch if is_new else last)\n"
+PUT = "            self._put(session, batch if is_new else last.repeated_by(batch))\n"
 OWN = "                with self._connection.create_session(transacted=True) as own:\n"
 FAULTS = {
     "the token moves before the rows": (

@@ -20,14 +20,14 @@ class Sink:
     def __init__(self, broker):
         self.broker = broker
 
-    def write(self, number, *texts, query="q", patience=60.0):
+    def write(self, number, *texts, query="q", patience=60.0, **identity):
         def send(session):
             producer = session.create_producer(RESULTS)
             for text in texts:
                 producer.send(TextMessage(text))
 
         with self.broker.factory.create_connection() as connection:
-            token = Token(query, number, len(texts))
+            token = Token(query, number, len(texts), **identity)
             return StateQueue(connection, "results", patience).write(token, send)
 
     def bodies(self, queue):
@@ -163,3 +163,41 @@ def test_the_rows_carry_no_id_that_a_broker_would_drop_them_by(sink):
     with sink.broker.factory.create_connection() as connection:
         messages = list(connection.create_session().create_browser(STATE))
     assert [DUPLICATE_ID in message.properties for message in messages] == [False]
+
+
+def test_a_second_table_of_a_batch_is_refused_and_nothing_is_lost(sink):
+    for run in ("r1", "r2"):  # the query is started again
+        assert sink.write(0, "a", table="queue:one (text)", run=run, write=f"{run}/a") is (run == "r1")
+        with pytest.raises(IllegalStateError, match=r"queue:one \(text\).*queue:two \(text\).*a queryName each"):
+            sink.write(0, "b", table="queue:two (text)", run=run, write=f"{run}/b")
+    assert sink.results == ["a"]
+    assert sink.write(1, "c", run="r3", write="r3/c")
+
+
+def test_an_equal_table_is_another_one_too_if_the_run_has_written_one(sink):
+    sink.write(0, "a", run="r1", write="w1")
+    with pytest.raises(IllegalStateError, match="in this run of the query"):
+        sink.write(0, "a", run="r1", write="w2")
+
+
+def test_a_repetition_is_no_second_table(sink):
+    same = {"table": "queue:results (text)"}
+    assert sink.write(0, "a", run="r1", write="w1", **same)
+    assert not sink.write(0, "a", run="r1", write="w1", **same)  # the outcome was in doubt
+    assert not sink.write(0, "b", run="r2", write="w2", table="queue:results (text, type)")  # the job was changed
+    assert sink.write(1, "c", run="r2", write="w3", **same)
+    assert sink.results == ["a", "c"]
+
+
+def test_without_a_run_tables_differ_by_their_destination_and_columns(sink):
+    assert sink.write(0, "a", table="queue:one (text)", write="w1")
+    assert not sink.write(0, "a", table="queue:one (text)", write="w2")
+    with pytest.raises(IllegalStateError, match=r"queue:one \(text\), and this is.*queue:one \(body\).*as it was"):
+        sink.write(0, "b", table="queue:one (body)", write="w3")
+
+
+def test_a_token_of_an_earlier_version_is_read(sink):
+    sink.put('{"version": 1, "query": "q", "batch": 4, "rows": 1}')
+    assert not sink.write(4, "a", table="queue:one (text)", run="r1", write="w1")
+    assert sink.write(5, "b", table="queue:one (text)", run="r1", write="w2")
+    assert sink.results == ["b"]

@@ -105,6 +105,32 @@ def test_two_tables_of_a_batch_have_a_name_each(spark, broker):
     assert results(spark, broker) == ["1", "1", "2", "2"]
 
 
+@pytest.mark.parametrize("second", ["others", "results"])
+def test_two_tables_of_a_batch_with_one_name_are_refused_in_each_run(spark, broker, second):
+    """Tables of equal size, as they are written by mistake; then the job is corrected."""
+    broker.send("1")
+    names = ["same", "same"]
+
+    def process(frame, number):
+        for name, destination, text in zip(names, ("results", second), ("1", "2"), strict=True):
+            options = sink(broker, queryName=name) | {"destination": destination}
+            table = frame.selectExpr(f"'{text}' AS text")
+            table.write.format("jms").options(**options).mode("append").save()
+
+    def write():
+        query = stream(spark, broker).writeStream.foreachBatch(process)
+        run(query.option("checkpointLocation", checkpoint(broker)))
+
+    for _ in range(2):
+        with pytest.raises(Exception, match=r"queue:results \(text\), and this is a second table.*a queryName each"):
+            write()
+        assert results(spark, broker) == ["1"]
+    names[1] = "other"
+    write()
+    found = [row.text for row in spark.read.format("jms").options(**broker.sink(destination=second)).load().collect()]
+    assert sorted(found) == (["2"] if second == "others" else ["1", "2"])
+
+
 def test_the_number_is_that_of_the_batch(spark, broker):
     broker.send("1")
 
