@@ -11,7 +11,8 @@ number of ids, so the driver warns of a batch with more messages.
 import re
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
@@ -35,6 +36,7 @@ __all__ = ["JmsBatchWriter", "JmsStreamWriter", "current_batch", "current_run", 
 logger = get_logger("jmsjca.spark")
 
 _MAX_UNIT = 1000
+_MAX_QUERIES = 1000  # that a process remembers
 _RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REMEMBERED_BY_ARTEMIS = 20_000  # by default: its setting `id-cache-size`
 
@@ -47,10 +49,13 @@ class Sent(WriterCommitMessage):
         messages: The number of messages sent.
         remembered: How many ids of a destination the broker remembers by default; 0 if it does not recognise repeated
             messages.
+        query: The id of a streaming query that would send the messages again if Spark repeats the batch, because
+            nothing identifies them; empty if there is none.
     """
 
     messages: int
     remembered: int = 0
+    query: str = ""
 
 
 class PartitionWriter:
@@ -132,6 +137,7 @@ class JmsBatchWriter(DataSourceArrowWriter):
         self._writer = PartitionWriter(options, schema)
         self._job = uuid.uuid4().hex
         self._options = options
+        self._is_recognised = bool(options.queryName) or "duplicate_id" in schema.names
 
     def write(self, iterator: Iterator[Any]) -> Sent:
         """Send a partition, on an executor.
@@ -139,11 +145,14 @@ class JmsBatchWriter(DataSourceArrowWriter):
         Raises:
             InvalidOptionError: The option ``batchId`` is missing, see `table_batch`.
         """
-        return self._writer.write(iterator, self._named() if self._options.queryName else self._job)
+        sent = self._writer.write(iterator, self._named() if self._options.queryName else self._job)
+        return sent if self._is_recognised else replace(sent, query=current_batch()[0])
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Warn, on the driver, of more messages than the broker recognises in a repetition."""
+        """Warn, on the driver, of messages that the broker would not recognise in a repetition."""
         _check_size(messages)
+        for query in {task.query for task in messages if isinstance(task, Sent) and task.query}:
+            _warn_of_repetition(query)
 
     def _named(self) -> str:
         """Return the name and the number of the table. Both are the same if the batch is repeated."""
@@ -221,6 +230,16 @@ def _remembered_ids(connection: Connection) -> int:
     if not connection.capabilities.duplicate_detection:
         return 0
     return Limits().duplicate_history if connection.metadata.protocol == "embedded" else _REMEMBERED_BY_ARTEMIS
+
+
+@lru_cache(_MAX_QUERIES)
+def _warn_of_repetition(query: str) -> None:
+    """Log a warning, once for each query, that the messages of a repeated batch are not recognised."""
+    logger.warning(
+        "A table of the streaming query %s has no queryName: if Spark repeats the batch, its messages are sent again,"
+        " and no broker recognises them. Set the option queryName, or give the rows a duplicate_id.",
+        query,
+    )
 
 
 def _check_size(tasks: Sequence[WriterCommitMessage | None]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jmsjca.spark.options import SinkOptions
@@ -46,6 +47,50 @@ def test_a_batch_with_more_messages_than_the_broker_remembers_is_told(broker, ca
     told = [record.getMessage() for record in caplog.records if "remembers the last 100000 ids" in record.getMessage()]
     assert len(told) == (2 if warned else 0)
     assert all("had 100001 messages" in each for each in told)
+
+
+def in_batch(monkeypatch, query: str, number: int) -> None:
+    """Run what follows as a task of a batch of a streaming query."""
+    context = object.__new__(TaskContext)
+    properties = {"sql.streaming.queryId": query, "streaming.sql.batchId": str(number)}
+    TaskContext.__init__(context, partitionId=0, localProperties=properties)
+    monkeypatch.setattr(TaskContext, "_taskContext", context)
+
+
+def write_table(broker, schema: StructType = SCHEMA, **options: object) -> None:
+    """Write a table as Spark does within foreachBatch."""
+    writer = JmsBatchWriter(SinkOptions.parse(broker.sink(**options)), schema)
+    writer.commit([writer.write(iter([pa.RecordBatch.from_pylist([dict.fromkeys(schema.names, "a")])]))])
+
+
+def warnings_of(caplog) -> list[str]:
+    return [r.getMessage() for r in caplog.records if "if Spark repeats the batch" in r.getMessage()]
+
+
+def test_a_table_of_a_batch_without_a_name_is_told_once_for_each_query(broker, monkeypatch, caplog) -> None:
+    for query in ("q1", "q2"):
+        for number in (0, 0, 1):
+            in_batch(monkeypatch, query, number)
+            write_table(broker)
+    assert len(broker.waiting()) == 6
+    assert [
+        (f"query {query} has no queryName" in told)
+        for query, told in zip(("q1", "q2"), warnings_of(caplog), strict=True)
+    ] == [True, True]
+
+
+@pytest.mark.parametrize(("options", "columns"), [({"queryName": "named"}, ["text"]), ({}, ["text", "duplicate_id"])])
+def test_a_table_of_a_batch_that_is_recognised_is_written_once(broker, monkeypatch, caplog, options, columns) -> None:
+    in_batch(monkeypatch, "q3", 0)
+    for _ in range(2):
+        write_table(broker, StructType([StructField(name, StringType()) for name in columns]), **options)
+    assert broker.waiting() == ["a"]
+    assert warnings_of(caplog) == []
+
+
+def test_a_table_that_is_of_no_batch_is_never_repeated(broker, caplog) -> None:
+    write_table(broker)
+    assert warnings_of(caplog) == []
 
 
 def test_rows_that_changed_between_two_attempts_are_both_sent(broker) -> None:
