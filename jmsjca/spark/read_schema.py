@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspark.sql import types as t
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.errors import InvalidOptionError
 from jmsjca.spark.body_columns import BodyColumns, CsvColumns, JsonColumns
 from jmsjca.spark.options import SourceOptions
@@ -49,10 +50,12 @@ def plan_columns(
         The body is None if no column comes out of it.
 
     Raises:
-        InvalidOptionError: A column has a type that it cannot have, or a message that does not fit would be lost.
+        InvalidOptionError: A column has a type that it cannot have, or the name of a column of messages in another
+            spelling, or a message that does not fit would be lost.
     """
     _check_names(schema)
     for field in schema.fields:
+        _check_spelling(field.name)
         _check_known(field)
     found = [field for field in schema.fields if field.name not in COLUMNS]
     if not found:
@@ -83,6 +86,17 @@ def _check_names(schema: t.StructType) -> None:
     if len(set(lower)) < len(lower):
         twice = next(name for name in schema.names if lower.count(name.lower()) > 1)
         raise InvalidOptionError(f".schema(…) names the column {twice!r} twice.")
+
+
+def _check_spelling(name: str) -> None:
+    """Raise an error for a name of the body that Spark takes for that of a column of messages."""
+    if name not in COLUMNS and name.lower() in COLUMNS:
+        meant = did_you_mean(name.lower(), {known: known for known in COLUMNS})
+        raise InvalidOptionError(
+            f"There is no column {name!r} {meant}."
+            " Spark's names are the same in upper and lower case. For a value of that name in the body, select"
+            " from_json(text, …)."
+        )
 
 
 def _check_known(field: t.StructField) -> None:

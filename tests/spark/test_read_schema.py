@@ -85,6 +85,14 @@ def test_a_column_is_named_once() -> None:
         plan(schema_of(a="int", A="int", **KEPT))
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("TEXT", "text"), ("Error", "error"), ("Typed_Properties", "typed_properties")]
+)
+def test_a_column_of_a_message_is_spelled_in_one_way(name: str, meant: str) -> None:
+    with pytest.raises(InvalidOptionError, match=rf"no column '{name}' \(did you mean {meant}\?\).*from_json"):
+        plan(schema_of(**{name: "string"}), streaming=False)
+
+
 @pytest.mark.parametrize("body_format", ["json", "csv"])
 def test_a_format_needs_columns(body_format: str) -> None:
     with pytest.raises(InvalidOptionError, match="needs the columns"):
