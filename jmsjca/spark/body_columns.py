@@ -9,7 +9,9 @@ import csv
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from threading import Lock
 from typing import Any, TypeAlias
 
 from jmsjca.spark.schema import pa
@@ -24,12 +26,18 @@ PreparedRow: TypeAlias = Any
 """A body that is ready for its conversion together with others."""
 
 _MAX_REASON = 300  # characters
-_ZONE = r"(?:Z|[+-]\d{2}:?\d{2})$"
+_ZONE = r"(?:Z|[+-]\d{2}(?::?\d{2})?)$"
+_DAY = r"^(\d{4}-\d{2}-\d{2})$"
+_BEYOND_MICROSECONDS = r"(:\d{2}\.\d{6})\d+"
+_BYTE_ORDER_MARK = "\ufeff"
 # No JSON value contains this: an object is followed by a comma or a bracket, and a string has no line break. So a body
 # cannot merge with the next one, and as many rows as bodies mean that each body is one object.
 _BEGIN, _END = b'{"":', b"}\n"
 _COLUMN = re.compile(r"Column\(//?(.*?)\) ")
 _ROW = re.compile(r"\.? in row 0")
+
+
+_limit_lock = Lock()
 
 
 class MisfitError(ValueError):
@@ -218,7 +226,8 @@ class CsvColumns(BodyColumns):
         if '"' not in line and "\n" not in line and "\r" not in line:
             return line.split(self._delimiter)
         try:
-            (record,) = csv.reader([body], delimiter=self._delimiter, strict=True)
+            with _values_of(len(body)):
+                (record,) = csv.reader([body], delimiter=self._delimiter, strict=True)
         except csv.Error as error:
             raise MisfitError(f"it is not one record of CSV: {error}") from error
         return record
@@ -239,6 +248,18 @@ class CsvColumns(BodyColumns):
             except (ValueError, TypeError, NotImplementedError) as found:
                 return f"column {name}: {found}"
         return str(error)
+
+
+@contextmanager
+def _values_of(length: int) -> Iterator[None]:
+    """Allow values of a length. The limit of `csv` is one of the process, and others may rely on it."""
+    with _limit_lock:
+        limit = csv.field_size_limit()
+        csv.field_size_limit(max(limit, length))
+        try:
+            yield
+        finally:
+            csv.field_size_limit(limit)
 
 
 def _text_type(kind: Any) -> Any:
@@ -270,18 +291,15 @@ def _from_text(array: Any, kind: Any) -> Any:
     if pa.types.is_struct(kind):
         children = [_from_text(child, field.type) for child, field in zip(array.flatten(), kind, strict=True)]
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        array = _with_zone(array)
-    return _compute.cast(array, kind)
+    return _compute.cast(_times(array, kind) if pa.types.is_timestamp(kind) else array, kind)
 
 
 def _text_of(body: Body) -> str:
     if body is None:
         raise MisfitError("the message has no body")
-    if isinstance(body, str):
-        return body
     try:
-        return body.decode()
+        text = body if isinstance(body, str) else body.decode()
+        return text.removeprefix(_BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         raise MisfitError(f"it is not in UTF-8, at byte {error.start}") from error
 
@@ -297,7 +315,14 @@ def _typed(texts: Sequence[str], kind: Any) -> Any:
     return _from_text(_compute.if_else(_compute.equal(array, ""), pa.scalar(None, pa.string()), array), kind)
 
 
-def _with_zone(array: Any) -> Any:
-    """Return the texts of times, with the zone UTC where the zone is missing."""
+def _times(array: Any, kind: Any) -> Any:
+    """Return the texts of times as Arrow reads them: with microseconds at most, and the zone UTC if one is missing.
+
+    Spark's ``from_json`` takes more digits, and days, too.
+    """
+    array = _compute.replace_substring_regex(array, _BEYOND_MICROSECONDS, r"\1")
+    if kind.tz is None:
+        return array
+    array = _compute.replace_substring_regex(array, _DAY, r"\1T00:00:00Z")
     has_zone = _compute.match_substring_regex(array, _ZONE)
     return _compute.if_else(has_zone, array, _compute.binary_join_element_wise(array, pa.scalar("Z"), ""))

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -63,7 +64,14 @@ def read_one(kind: str, value: str, **options: str) -> Any:
         ("timestamp", '"2026-01-02T03:04:05Z"', datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
         ("timestamp", '"2026-01-02 03:04:05.678901+02:00"', datetime(2026, 1, 2, 1, 4, 5, 678901, UTC)),
         ("timestamp", '"2026-01-02T03:04:05"', datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        ("timestamp", '"2026-01-02T03:04:05.123456789Z"', datetime(2026, 1, 2, 3, 4, 5, 123456, UTC)),
+        ("timestamp", '"1969-12-31T23:59:59.9999999"', datetime(1969, 12, 31, 23, 59, 59, 999999, UTC)),
+        ("timestamp", '"2026-01-02 03:04:05.1234567891+02:00"', datetime(2026, 1, 2, 1, 4, 5, 123456, UTC)),
+        ("timestamp", '"2026-01-02T03:04:05+02"', datetime(2026, 1, 2, 1, 4, 5, tzinfo=UTC)),
+        ("timestamp", '"2026-01-02"', datetime(2026, 1, 2, tzinfo=UTC)),
         ("timestamp_ntz", '"2026-01-02T03:04:05"', datetime(2026, 1, 2, 3, 4, 5)),  # noqa: DTZ001
+        ("timestamp_ntz", '"2026-01-02T03:04:05.123456789"', datetime(2026, 1, 2, 3, 4, 5, 123456)),  # noqa: DTZ001
+        ("timestamp_ntz", '"2026-01-02"', datetime(2026, 1, 2)),  # noqa: DTZ001
         ("array<int>", "[1, null]", [1, None]),
         ("array<date>", '["2026-01-02", null]', [date(2026, 1, 2), None]),
         ("struct<b:string,c:struct<d:int>>", '{"c": {"d": 1, "e": 2}}', {"b": None, "c": {"d": 1}}),
@@ -97,6 +105,11 @@ def test_a_member_of_json(kind: str, text: str, value: object) -> None:
         ("date", '"2026-02-30"'),
         ("date", "1"),
         ("timestamp", '"yesterday"'),
+        ("timestamp", '"2026-02-30"'),
+        ("timestamp", '"2026-01-02Z"'),
+        ("timestamp", '"2026-01"'),
+        ("timestamp", '"2026-01-02T03:04:05.123456789x"'),
+        ("timestamp_ntz", '"2026-01-02T03:04:05.123456789Z"'),
         ("timestamp_ntz", '"2026-01-02T03:04:05Z"'),
         ("array<int>", "1"),
         ("array<int>", '["x"]'),
@@ -143,6 +156,13 @@ def test_unknown_members_and_line_breaks_are_no_matter() -> None:
     assert read(columns({"a": "int"}), *texts) == [{"a": 1}, {"a": 2}, {"a": None}]
     deep = '{"a": 1, "b": %s}' % ("[" * 100_000 + "]" * 100_000)
     assert read(columns({"a": "int"}), deep) == [{"a": 1}]
+
+
+@pytest.mark.parametrize(("body_format", "text"), [("json", '{"a": "x"}'), ("csv", "x"), ("csv", '"x"')])
+def test_a_byte_order_mark_is_no_part_of_a_body(body_format: str, text: str) -> None:
+    body = columns({"a": "string"}, bodyFormat=body_format)
+    assert read(body, text, f"\ufeff{text}", b"\xef\xbb\xbf" + text.encode()) == [{"a": "x"}] * 3
+    assert isinstance(read(columns({"a": "int"}), "\ufeff\ufeff{}")[0], str)
 
 
 @pytest.mark.parametrize("body_format", ["json", "csv"])
@@ -233,6 +253,28 @@ def test_csv_that_does_not_fit(body: Body, reason: str) -> None:
     assert (before, after) == ({"a": 0, "b": "x"}, {"a": 2, "b": "z"})
     assert isinstance(found, str)
     assert reason in found
+
+
+def test_a_quoted_value_of_csv_is_as_long_as_another() -> None:
+    """Python's own limit, which is one of the process, stays as it was."""
+    limit = csv.field_size_limit()
+    long = "x" * (limit + 1)
+    body = columns({"a": "int", "b": "string"}, bodyFormat="csv")
+    assert read(body, f"1,{long}", f'2,"{long}"', f'3,"{long}\n""') == [
+        {"a": 1, "b": long},
+        {"a": 2, "b": long},
+        "The body does not fit the columns: it is not one record of CSV: unexpected end of data",
+    ]
+    assert csv.field_size_limit() == limit
+
+
+def test_long_values_of_csv_in_several_threads() -> None:
+    limit = csv.field_size_limit()
+    body = columns({"a": "string"}, bodyFormat="csv")
+    with ThreadPoolExecutor(8) as pool:
+        found = pool.map(lambda n: read(body, '"' + "x" * (limit + n) + '"'), range(1, 200))
+        assert [len(row["a"]) for (row,) in found if isinstance(row, dict)] == [limit + n for n in range(1, 200)]
+    assert csv.field_size_limit() == limit
 
 
 def test_csv_with_another_delimiter() -> None:
