@@ -9,7 +9,7 @@ import csv
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from threading import Lock
 from typing import Any, TypeAlias
@@ -37,6 +37,8 @@ _COLUMN = re.compile(r"Column\(//?(.*?)\) ")
 _ROW = re.compile(r"\.? in row 0")
 
 
+_USUAL_LIMIT = 131_072  # characters of a value: the default of `csv`
+_NOTHING = nullcontext()
 _limit_lock = Lock()
 
 
@@ -226,7 +228,7 @@ class CsvColumns(BodyColumns):
         if '"' not in line and "\n" not in line and "\r" not in line:
             return line.split(self._delimiter)
         try:
-            with _values_of(len(body)):
+            with _NOTHING if len(body) <= _USUAL_LIMIT else _values_of(len(body)):
                 (record,) = csv.reader([body], delimiter=self._delimiter, strict=True)
         except csv.Error as error:
             raise MisfitError(f"it is not one record of CSV: {error}") from error
