@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jmsjca import Queue, TextMessage
+from jmsjca import ConnectionFactory, Limits, Queue, TextMessage
 from jmsjca.config.settings import DestinationSettings
 from jmsjca.errors import IllegalStateError, MessageFormatError, StoreError
 from jmsjca.messages import DUPLICATE_ID
@@ -201,3 +201,18 @@ def test_a_token_of_an_earlier_version_is_read(sink):
     assert not sink.write(4, "a", table="queue:one (text)", run="r1", write="w1")
     assert sink.write(5, "b", table="queue:one (text)", run="r1", write="w2")
     assert sink.results == ["b"]
+
+
+def test_a_batch_larger_than_the_history_of_the_broker_is_written_once(sink, broker):
+    """The ids of rows, by which the sink with guarantee=at-least-once is recognised, are forgotten."""
+    broker.factory = ConnectionFactory(broker.url, limits=Limits(duplicate_history=4))
+    texts = [str(number) for number in range(20)]
+    for is_new in (True, False):
+        assert sink.write(0, *texts) is is_new
+    assert sink.write(1, "last")
+    assert sink.results == [*texts, "last"]
+    with broker.factory.create_connection() as connection, connection.create_session() as session:
+        producer = session.create_producer(Queue("control"))
+        for text in texts * 2:
+            producer.send(TextMessage(text, properties={DUPLICATE_ID: text}))
+    assert len(sink.bodies(Queue("control"))) == 40

@@ -134,18 +134,6 @@ def test_a_lost_epoch_is_named_and_its_loss_can_be_accepted(spark, broker):
     assert sorted(written(spark, broker)) == ["a", "b"]  # the sink had the first batch
 
 
-def test_a_source_may_have_a_name(spark, broker):
-    spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
-    try:
-        broker.send("a")
-        frame = spark.readStream.name("incoming").format("jms").options(**broker.given()).load()
-        checkpoint, out = str(broker.folder / "checkpoint"), str(broker.folder / "out")
-        run(frame.writeStream.format("parquet").option("path", out).option("checkpointLocation", checkpoint))
-        assert written(spark, broker) == ["a"]
-    finally:
-        spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")
-
-
 def test_a_message_that_cannot_be_decoded_hides_nothing(spark, broker):
     broker.send("a", "poison", "c")
     with contextlib.closing(sqlite3.connect(broker.folder / "broker.db")) as db:

@@ -4,10 +4,12 @@ import json
 import os
 import shutil
 from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 
 import pytest
 from crashing_query import run_to_end
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType
 
@@ -190,3 +192,28 @@ def test_an_attempt_at_a_batch_that_is_over_takes_nothing(stream, broker) -> Non
     assert broker.waiting() == ["g"]
     stream.run(frame)
     assert stream.texts() == [*"abcdefg"]
+
+
+def test_a_source_may_have_a_name(spark, broker):
+    """Sources are added to a query and removed from it, and its checkpoint stays."""
+    query = Stream(spark, broker)
+
+    def source(queue):
+        given = broker.given(destination=queue, stagingLocation=broker.location / queue, receiveIdleTimeout=0.1)
+        return spark.readStream.name(queue).format("jms").options(**given).load()
+
+    def read(*queues):
+        query.run(reduce(DataFrame.union, map(source, queues)))
+        return sorted(row.text for row in spark.read.parquet(query.out).select("text").collect())
+
+    spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
+    try:
+        broker.send("a")
+        assert read("orders") == ["a"]
+        broker.send("b")
+        broker.factory.send("returns", "c")
+        assert read("returns", "orders") == ["a", "b", "c"]
+        broker.factory.send("returns", "d")
+        assert read("returns") == ["a", "b", "c", "d"]
+    finally:
+        spark.conf.unset("spark.sql.streaming.queryEvolution.enableSourceEvolution")

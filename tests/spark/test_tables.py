@@ -24,6 +24,26 @@ def test_options_that_a_table_would_lose_are_refused(spark, broker):
         spark.sql(f"CREATE TABLE lost USING jms OPTIONS (url '{broker.url}', destination 'orders')")
 
 
+def test_options_of_a_table_with_columns_are_lost_at_its_first_use(spark, broker):
+    """Spark creates the table without asking for its options, and hands none over when it is used."""
+    spark.sql(f"CREATE TABLE lost (text STRING) USING jms OPTIONS (url '{broker.url}', destination 'orders')")
+    try:
+        for use in ("SELECT * FROM lost", "INSERT INTO lost VALUES ('a')"):
+            with pytest.raises(Exception, match=r"WITH \(url = '…', …\)"):
+                spark.sql(use).collect()
+    finally:
+        spark.sql("DROP TABLE lost")
+
+
+def test_a_table_of_a_query_is_refused(spark, broker):
+    with pytest.raises(Exception, match=r"WITH \(url = '…', …\)"):
+        spark.sql(
+            f"CREATE TABLE lost USING jms OPTIONS (url '{broker.url}', destination 'orders') AS SELECT 'a' AS text"
+        )
+    assert broker.waiting() == []
+    assert not spark.catalog.tableExists("lost")
+
+
 @pytest.fixture(autouse=True)
 def table(spark):
     spark.sql("CREATE TABLE receipts (text STRING) USING jms")
