@@ -11,8 +11,8 @@ no row, or the new token and all rows. The broker gives the token to one process
 replaced cannot write beside its successor. A batch is recognised as a whole, so it does not matter in which order, or
 over how many partitions, its rows come when Spark repeats it.
 
-Two tables of one batch that have the same name by mistake are told from a repetition by the run of the query: within
-one run, each batch is written once. So the token has the run and the write that it was seen by last.
+Two tables of one batch may have the same name by mistake. The second one is no repetition if it is written in the same
+run of the query, which writes each batch once. So the token names the run and the write that received it last.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The conversion of rows to messages."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple, Self, TypedDict, cast
 
@@ -200,9 +200,7 @@ class RowEncoder:
         typed = _object_of(row.get("typed_properties"))
         if typed is not None:
             return _as_received(typed)
-        values: Any = row.get("properties") or ()
-        pairs = values.items() if isinstance(values, Mapping) else values  # Arrow has a map as pairs, and a Row a dict
-        found = {name: self._typed_value(name, value) for name, value in pairs if value is not None}
+        found = {n: self._typed_value(n, value) for n, value in _pairs(row.get("properties")) if value is not None}
         return Properties(found) if self._has_struct else _as_received(found)  # the names of a struct are of the job
 
     def _parse_destination(self, text: str) -> Destination:
@@ -245,6 +243,13 @@ class RowIds:
         return f"{self._prefix}/{digest.hex()}/{before}"
 
 
+def _pairs(properties: Any) -> Iterable[tuple[str, Any]]:
+    """Return the names and values of a struct or a map. Arrow has a map as pairs, and a `Row` has it as a dict."""
+    if isinstance(properties, Mapping):
+        return cast("Mapping[str, Any]", properties).items()
+    return properties or ()
+
+
 def _object_of(variant: Any) -> dict[str, Any] | None:
     """Return the named values of a VARIANT, which is a dict out of Arrow; None for null, also that of JSON."""
     if isinstance(variant, VariantVal):
@@ -266,7 +271,7 @@ def _as_received(values: Mapping[str, Any]) -> Properties:
 
 
 def int_or_none(value: object) -> Int | None:
-    """Return a value, or the number that a text states, as a number of 32 bits; None if it is none."""
+    """Return a number, or the number in a text, as one of 32 bits; None for any other value."""
     try:
         return Int(str(value))
     except MessageFormatError:

@@ -50,7 +50,7 @@ class Sent(WriterCommitMessage):
         remembered: How many ids of a destination the broker remembers by default; 0 if it does not recognise repeated
             messages.
         query: The id of a streaming query that would send the messages again if Spark repeats the batch, because
-            nothing identifies them; empty if there is none.
+            nothing identifies them; else empty.
     """
 
     messages: int
