@@ -8,7 +8,7 @@ are the columns; a body of CSV is one record, with a value for each column in or
 import csv
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from threading import Lock
@@ -253,7 +253,7 @@ class CsvColumns(BodyColumns):
 
 
 @contextmanager
-def _values_of(length: int) -> Iterator[None]:
+def _values_of(length: int) -> Generator[None]:
     """Allow values of a length. The limit of `csv` is one of the process, and others may rely on it."""
     with _limit_lock:
         limit = csv.field_size_limit()
