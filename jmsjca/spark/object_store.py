@@ -217,7 +217,7 @@ class ObjectStore:
     def sweep_folders(self, beginning: str, last: str) -> None:
         """Delete the objects in folders without marker."""
         for folder, names in self._grouped(beginning).items():
-            if folder <= last and _MARKER not in names:
+            if len(folder) == len(last) and folder <= last and _MARKER not in names:
                 self._delete([f"{folder}/{name}" for name in names])
 
     def probe(self) -> None:

@@ -46,6 +46,17 @@ def test_a_stray_folder_is_ignored(location: Store, folder: str) -> None:
     assert [finding.repaired for finding in repair(location)] == ["set to 0, before the first epoch that is staged"]
 
 
+def test_a_copy_of_an_epoch_in_a_bucket_is_kept(location: Store) -> None:
+    """An object store has no folders, so a copy may lack the object that marks one."""
+    made = staged(location)
+    if isinstance(location, FolderStore):
+        made.store.add_folder("e-0000000001.bak")
+    made.store.replace("e-0000000001.bak/p-00000.arrow", b"copy")
+    made.commit(2, retain=0, doubt_retention=1.0)
+    with made.store.open("e-0000000001.bak/p-00000.arrow") as file:
+        assert file.read() == b"copy"
+
+
 @pytest.mark.parametrize("name", ["p-foo", "p-1", "p-00000 (copy)", "p-00000.a b", "p-000001", "p-", "x"])
 def test_a_stray_file_is_ignored(location: Store, name: str) -> None:
     made = staged(location)
