@@ -28,6 +28,7 @@ logger = get_logger("jmsjca.spark")
 
 _MAX_SKIPPED = 31
 _EMPTY_EPOCHS = 2
+_STUCK_EPOCHS = 10
 _PLAN = re.compile(r"plan-([0-9]{10}|[1-9][0-9]{10,})")
 
 
@@ -142,6 +143,11 @@ class AvailableNowLimit:
         self._started = time.time_ns() // 1_000_000  # the unit of JMSTimestamp
         self._empty = 0
         self.reached = depth == 0
+
+    @property
+    def is_stuck(self) -> bool:
+        """True if so many epochs in turn were empty that a run with a count makes no progress."""
+        return self.is_counted and self._empty >= _STUCK_EPOCHS
 
     @property
     def is_counted(self) -> bool:

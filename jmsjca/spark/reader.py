@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from jmsjca import spi
-from jmsjca.errors import InvalidOptionError, StoreError
+from jmsjca.errors import IllegalStateError, InvalidOptionError, StoreError
 from jmsjca.log_records import get_logger
 from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.duplicates import count_kept_by_others, orphans
@@ -72,6 +72,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises:
             JMSError: The broker could not be reached for longer than the option ``driverRetryTimeout``.
+            IllegalStateError: With trigger AvailableNow, batch after batch is empty although messages are ready.
             StoreError: A staged file or folder is damaged or missing, or the staging location cannot be used.
             InvalidOptionError: The checkpoint belongs to another source.
         """
@@ -96,6 +97,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             rows = self._available_now.next_limit(rows)
         self._depths = self._monitor.depths_or_none()
         ready = {name: self._depths[name].ready if self._depths else None for name in waiting}
+        self._check_progress(sum(filter(None, ready.values())))
         shares = plan_shares(ready, self._options.partitions, rows)
         end = offset.next(shares, at_least_once=self._options.at_least_once)
         # Before the offset is in Spark's log: when a batch is processed, the folder of its epoch exists, or was lost.
@@ -241,6 +243,15 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return False
         self._monitor.throttle()
         return True
+
+    def _check_progress(self, ready: int) -> None:
+        """Raise an error if a run would never end, because no batch receives any of the messages that are ready."""
+        if ready and self._available_now is not None and self._available_now.is_stuck:
+            raise IllegalStateError(
+                f"The queues have {ready} messages that are ready, and the last batches received none of them. If the"
+                " broker is far away, its first message takes longer than the option receiveIdleTimeout, which is"
+                f" {self._options.receiveIdleTimeout:g} s: set it higher."
+            )
 
     def _find_waiting(self) -> list[str]:
         """Return the names of the queues with messages.

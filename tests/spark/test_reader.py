@@ -15,7 +15,15 @@ from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from jmsjca import ConnectionFactory, Queue, TextMessage, Topic
-from jmsjca.errors import ConnectionLostError, InvalidOptionError, InvalidURLError, NotSupportedError, StoreError
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    InvalidOptionError,
+    InvalidURLError,
+    NotSupportedError,
+    StoreError,
+)
+from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import queue_monitor as module
 from jmsjca.spark.epochs import EmptyEpochBackoff, Offset, Share, plan_shares
@@ -485,6 +493,22 @@ def test_available_now_waits_for_messages_that_a_killed_attempt_holds(driver, br
     made.reader._monitor.throttle = release_later
     assert made.batch() == ["a", "b"]
     assert made.batch() is None
+
+
+def test_available_now_does_not_run_for_ever_without_receiving(driver, broker, monkeypatch) -> None:
+    """As with a broker that needs longer for its first message than a partition waits."""
+    made = driver(receiveIdleTimeout=0.1)
+    broker.send("a")
+    made.reader.prepareForTriggerAvailableNow()
+    with monkeypatch.context() as patch:
+        patch.setattr(EmbeddedConsumer, "receive", lambda *_: [])
+        for _ in range(10):
+            assert made.batch() == []
+        with pytest.raises(
+            IllegalStateError, match=r"have 1 messages that are ready.*receiveIdleTimeout, which is 0\.1 s"
+        ):
+            made.next()
+    assert made.available_now() == ["a"]
 
 
 class Fragile:
