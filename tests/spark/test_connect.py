@@ -9,7 +9,6 @@ import pytest
 from spark_cluster import connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.torture, pytest.mark.timeout(600)]
-pytest.importorskip("grpc", reason="the client of Spark Connect: pip install --group connect")
 
 CLIENT = """
 import sys

@@ -12,7 +12,6 @@ from jmsjca.management import Insight
 from tests.spark.conftest import Broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.torture, pytest.mark.timeout(3600)]
-pytest.importorskip("grpc", reason="the client of Spark Connect: pip install --group connect")
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark-jobs.md"
 FOLDER = "/var/lib/app"

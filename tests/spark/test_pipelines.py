@@ -12,7 +12,6 @@ from jmsjca import ConnectionFactory
 from jmsjca.management import Insight
 
 pytestmark = [pytest.mark.spark, pytest.mark.torture, pytest.mark.timeout(600)]
-pytest.importorskip("grpc", reason="the client of Spark Connect: pip install --group connect")
 
 RUN = """
 import sys
