@@ -50,8 +50,10 @@ def open_location(
         credentials: The reference to the credentials for a bucket.
 
     Raises:
-        InvalidOptionError: A folder has settings of a bucket, or the credentials are no reference.
+        InvalidOptionError: A folder has settings of a bucket, the credentials are no reference, or the endpoint has
+            credentials. The message does not contain them.
     """
+    _check_endpoint(endpoint or "")
     if "://" in location:
         bucket = Bucket(location, endpoint, region, credentials)
         bucket.check()
@@ -62,3 +64,11 @@ def open_location(
             f" stagingLocation is the folder {location}: leave them out."
         )
     return FolderStore(Path(location))
+
+
+def _check_endpoint(endpoint: str) -> None:
+    if not re.fullmatch("[^@?#]*", endpoint):
+        raise InvalidOptionError(
+            "The option 'stagingEndpoint' must be the URL of a service, without user, password or query: use the option"
+            " 'stagingCredentials'."
+        )

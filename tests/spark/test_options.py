@@ -161,6 +161,10 @@ def test_what_does_not_fit_a_staging_location_is_refused_without_showing_a_secre
         ({"stagingLocation": "/folder", "stagingCredentials": "AKIA:5ecret"}, "are for buckets"),
         ({"stagingLocation": "s3://AKIA:5ecret@b/p"}, "use the option 'stagingCredentials'"),
         ({"stagingLocation": "wasb://AKIA:5ecret@b/p"}, "not wasb:"),
+        *(
+            ({"stagingLocation": "s3://b/p", "stagingEndpoint": endpoint}, "use the option 'stagingCredentials'")
+            for endpoint in ("https://AKIA:5ecret@host", "https://AKIA:5e/5ecret@host", "https://host?key=5ecret")
+        ),
     ):
         with pytest.raises(InvalidOptionError, match=why) as caught:
             SourceOptions.parse(GIVEN | given).staging()
