@@ -4,13 +4,32 @@
 
 import pytest
 from crashing_query import RunningQuery, run_to_end
-from crashing_source import DRIVER_STEPS, PREFETCH_STEPS, TASK_STEPS
+from crashing_source import COMMIT_STEPS, DRIVER_STEPS, PREFETCH_STEPS, TASK_STEPS
 from crashing_streams import EMPTY, PAIRS, TEXTS, Stream, await_until, cluster, make_stream, spark  # noqa: F401  # fixtures
+from pyspark.errors import StreamingQueryException
 from spark_cases import cases
 
+from jmsjca import Queue
 from jmsjca.spi import Depth
+from tests.support.s3_server import CREDENTIALS, s3_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+
+IN_BUCKET = [step for step in TASK_STEPS if step != "linking"]  # an object has its name at once
+SINKS = ["embedded", "artemis-amqp", "activemq-amqp", "activemq-stomp"]  # with transactions of receipts and sends
+
+
+@pytest.fixture(scope="module")
+def s3():
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3, tmp_path):
+    """Return the options of a bucket of S3."""
+    place = {"stagingLocation": s3.new_bucket(), "stagingEndpoint": s3.endpoint}
+    return place | {"stagingCredentials": CREDENTIALS, "crashFolder": tmp_path}
 
 
 @pytest.mark.parametrize(("pair", "step"), cases(PAIRS, TASK_STEPS, keep=3))
@@ -18,6 +37,17 @@ def test_a_worker_that_dies_loses_and_doubles_nothing(spark, make_stream, pair, 
     stream = make_stream(pair)
     stream.send(TEXTS)
     run_to_end(lambda: stream.start(spark, step, "worker"))
+    assert stream.crashed
+    assert stream.texts(spark) == TEXTS
+    assert stream.left() in EMPTY
+    assert stream.outlived() == []
+
+
+@pytest.mark.parametrize("step", cases(IN_BUCKET))
+def test_a_worker_that_dies_with_a_bucket_loses_and_doubles_nothing(spark, make_stream, bucket, step):
+    stream = make_stream("embedded")
+    stream.send(TEXTS)
+    run_to_end(lambda: stream.start(spark, step, "worker", **bucket))
     assert stream.crashed
     assert stream.texts(spark) == TEXTS
     assert stream.left() in EMPTY
@@ -36,6 +66,40 @@ def test_a_worker_that_dies_loses_nothing_with_at_least_once(spark, make_stream,
 @pytest.mark.parametrize(("pair", "step"), cases(PAIRS, (*TASK_STEPS, *DRIVER_STEPS), keep=1))
 def test_a_driver_that_dies_with_all_workers_loses_and_doubles_nothing(make_stream, pair, step):
     kill_and_go_on(make_stream(pair), step, "everything")
+
+
+@pytest.mark.parametrize("step", cases(IN_BUCKET))
+def test_a_driver_that_dies_with_all_workers_and_a_bucket_loses_and_doubles_nothing(make_stream, bucket, step):
+    kill_and_go_on(make_stream("embedded"), step, "everything", **bucket)
+
+
+@pytest.mark.parametrize(("pair", "step"), cases(PAIRS, DRIVER_STEPS))
+def test_a_planner_that_dies_loses_and_doubles_nothing(spark, make_stream, pair, step):
+    """It is the process of Python that Spark's driver asks for epochs; nothing else is killed."""
+    stream = make_stream(pair)
+    stream.send(TEXTS)
+    with pytest.raises(StreamingQueryException):
+        run_to_end(lambda: stream.start(spark, step, "worker"))
+    assert stream.crashed
+    assert stream.outlived()
+    run_to_end(lambda: stream.start(spark, step, "worker"))
+    assert stream.texts(spark) == TEXTS
+    assert stream.left() in EMPTY
+    assert stream.outlived() == []
+
+
+@pytest.mark.parametrize(("pair", "step"), cases(SINKS, COMMIT_STEPS))
+def test_a_commit_that_dies_writes_each_row_once_with_exactly_once(spark, make_stream, pair, step):
+    """It is the process of Python that sends a batch for Spark's driver; nothing else is killed."""
+    stream = make_stream(pair)
+    stream.send(TEXTS)
+    target = Queue(f"{stream.queue.name}.results")
+    with pytest.raises(StreamingQueryException):
+        run_to_end(lambda: stream.start_exactly_once(spark, step, target))
+    assert stream.crashed
+    run_to_end(lambda: stream.start_exactly_once(spark, step, target))
+    assert sorted(stream.take(target)) == TEXTS
+    assert stream.left() in EMPTY
 
 
 @pytest.mark.parametrize(("pair", "step"), cases(PAIRS[:2], PREFETCH_STEPS))
@@ -61,10 +125,13 @@ def kill_and_go_on(stream: Stream, step: str, victim: str, **changes: object) ->
     killed = stream.run_apart(step, victim, **changes)
     assert stream.crashed, killed.said
     assert killed.code < 0
+    is_kept = "retainEpochs" in changes or "stagingLocation" in changes
+    assert is_kept or stream.outlived()
     again = stream.run_apart(step, victim, **changes)
     assert again.code == 0, again.said
     assert again.texts == TEXTS
     assert stream.left() in EMPTY
+    assert is_kept or stream.outlived() == []
 
 
 @pytest.mark.parametrize("pair", cases(PAIRS))
@@ -134,6 +201,7 @@ def test_an_executor_that_dies_loses_and_doubles_nothing(make_stream, cluster, p
     assert stream.crashed
     assert done.texts == TEXTS
     assert stream.left() in EMPTY
+    assert stream.outlived() == []
 
 
 @pytest.mark.parametrize(("pair", "step"), cases(PAIRS, ("received", "published")))

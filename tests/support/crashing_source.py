@@ -1,11 +1,13 @@
 """The data source "crashing": "jms", and at a step of an epoch something happens, see `Crash`.
 
 Options beside those of "jms": ``crashStep``, one of `STEPS`; ``victim``; ``crashes``, how often it happens;
-``crashAfter``, a path below the folder of the query, which must exist before; ``tasks``, one of `TASKS`. The steps of a
-task are taken in the second epoch, when a batch is committed already.
+``crashAfter``, a path below the folder of the query, which must exist before; ``tasks``, one of `TASKS`;
+``crashFolder``, the folder of the query, if it is not the one with the staging location. The steps of a task are taken
+in the second epoch, when a batch is committed already, and those of the commit of a sink in the second batch.
 """
 
 import os
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -13,8 +15,11 @@ from crash import Crash
 from meeting_tasks import MeetingPartition
 from pyspark import TaskContext
 
+from jmsjca.outbound import Session
 from jmsjca.spark import JmsDataSource, prefetch
-from jmsjca.spark.options import SourceOptions
+from jmsjca.spark.atomic_writer import AtomicStreamWriter
+from jmsjca.spark.exactly_once import StateQueue
+from jmsjca.spark.options import SinkOptions, SourceOptions
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.reader import JmsStreamReader
 
@@ -22,8 +27,9 @@ TASK_STEPS = ("receiving", "received", "linking", "published", "settled", "confi
 DRIVER_STEPS = ("epoch created", "offset logged", "cleaned up")
 SINK_STEP = "sink written"
 PREFETCH_STEPS = ("planned ahead", "partly staged ahead", "staged ahead")
-STEPS = (*TASK_STEPS, *DRIVER_STEPS, SINK_STEP, *PREFETCH_STEPS)
-CRASH_OPTIONS = ("crashStep", "victim", "crashes", "crashAfter", "tasks")
+COMMIT_STEPS = ("putting the token", "token put", "committing", "committed")
+STEPS = (*TASK_STEPS, *DRIVER_STEPS, SINK_STEP, *PREFETCH_STEPS, *COMMIT_STEPS)
+CRASH_OPTIONS = ("crashStep", "victim", "crashes", "crashAfter", "tasks", "crashFolder")
 EPOCH = 2
 PATIENCE = 60.0
 
@@ -149,13 +155,45 @@ class CrashingReader(JmsStreamReader):
         return super()._end_prefetch()
 
 
+class CrashingWriter(AtomicStreamWriter):
+    """Passes the steps of the commit of the second batch."""
+
+    def __init__(self, options, schema, crash) -> None:
+        super().__init__(options, schema)
+        self._crash = crash
+
+    def commit(self, messages, batchId) -> None:  # noqa: N803
+        if batchId != 1:
+            super().commit(messages, batchId)
+            return
+        with self._passing(StateQueue, "_put", *COMMIT_STEPS[:2]), self._passing(Session, "commit", *COMMIT_STEPS[2:]):
+            super().commit(messages, batchId)
+
+    @contextmanager
+    def _passing(self, owner, name, before, after):
+        """Pass a step before and after each call of a function."""
+        whole = getattr(owner, name)
+
+        def call(*given):
+            self._crash.pass_step(before)
+            result = whole(*given)
+            self._crash.pass_step(after)
+            return result
+
+        setattr(owner, name, call)
+        try:
+            yield
+        finally:
+            setattr(owner, name, whole)
+
+
 class CrashingSource(JmsDataSource):
     """The data source."""
 
     def __init__(self, options) -> None:
         given = {name.lower(): text for name, text in options.items()}
         self._tasks = TASKS[given.pop("tasks", "crashing")]
-        folder = Path(given["staginglocation"]).parent
+        folder = Path(given.pop("crashfolder", "") or Path(given["staginglocation"]).parent)
         times, after = int(given.pop("crashes", 1)), given.pop("crashafter", "")
         self._crash = Crash(given.pop("crashstep"), given.pop("victim"), folder, times, after)
         super().__init__(given)
@@ -167,3 +205,7 @@ class CrashingSource(JmsDataSource):
     def streamReader(self, schema):  # noqa: N802
         del schema
         return CrashingReader(SourceOptions.parse(self._given), self._crash, self._tasks)
+
+    def streamWriter(self, schema, overwrite):  # noqa: N802
+        del overwrite
+        return CrashingWriter(SinkOptions.parse(self._given), schema, self._crash)

@@ -13,11 +13,11 @@ import psutil
 import pytest
 from crash import PATIENCE, Crash
 from crashing_query import RunningQuery
-from crashing_source import CrashingSource
+from crashing_source import EPOCH, CrashingSource
 from spark_cluster import spark_cluster
 from spark_session import SUPPORT, spark_session
 
-from jmsjca import Queue, TextMessage
+from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Depth
 
@@ -131,6 +131,16 @@ class Stream:
         sink = frame.writeStream.format("parquet").option("path", str(self.folder / "out"))
         return sink.option("checkpointLocation", str(self.folder / "checkpoint")).trigger(availableNow=True).start()
 
+    def start_exactly_once(self, spark, step: str, target: Queue):
+        """Start a query into a queue; the process that commits its batches may be killed at a step."""
+        frame = spark.readStream.format("jms").options(**self.options()).load().select("text")
+        sink = frame.writeStream.format("crashing").queryName(target.name).option("guarantee", "exactly-once")
+        sink = sink.options(url=self.url, destination=target.name, crashFolder=str(self.folder))
+        sink = sink.options(crashStep=step, victim="worker").option(
+            "checkpointLocation", str(self.folder / "checkpoint")
+        )
+        return sink.trigger(availableNow=True).start()
+
     def start_named(self, spark, name: str, kind: str = "jms", **changes: object):
         """Start one of several queries of the queue, which goes on until it is stopped."""
         frame = spark.readStream.format(kind).options(**self.options(stagingName=name, **changes)).load()
@@ -162,6 +172,18 @@ class Stream:
 
     def texts(self, spark, out: str = "out") -> list[str]:
         return sorted(row.text for row in spark.read.parquet(str(self.folder / out)).select("text").collect())
+
+    def take(self, queue: Queue) -> list[str]:
+        """Receive what is in a queue."""
+        with ConnectionFactory(self.url).create_connection() as connection, connection.create_session() as session:
+            consumer = session.create_consumer(queue)
+            return [message.body for message in iter(lambda: consumer.receive(2), None)]
+
+    def outlived(self) -> list[str]:
+        """Return what should be removed at the end: temporary files, and the epochs up to that of the crash."""
+        epochs = {f"e-{number:010}" for number in range(1, EPOCH + 1)}
+        found = (self.folder / "staging").rglob("*")
+        return sorted(str(path) for path in found if path.suffix == ".tmp" or path.name in epochs)
 
     @property
     def crashed(self) -> bool:
