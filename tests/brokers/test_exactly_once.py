@@ -74,6 +74,17 @@ def test_a_crash_at_steps_loses_nothing_and_doubles_nothing(broker_url, pair):
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("pair", "stride"), [("activemq-amqp", 11), ("activemq-stomp", 2)])
+def test_a_crash_without_duplicate_detection_loses_nothing_and_doubles_nothing(broker_url, pair, stride, capsys):
+    """The first batch waits for a token that may come: not for long, as ActiveMQ redelivers at once."""
+    reports = crash(broker_url(pair), "--patience", "3", stride=stride, seconds=1100)
+    assert [report for report in reports if not is_right(report)] == []
+    with capsys.disabled():
+        print(f"\n{pair}: {len(reports) - 3} steps to crash at", end="")
+
+
+@pytest.mark.torture
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("pair", ["artemis-amqp"])
 def test_a_crash_at_each_step_loses_nothing_and_doubles_nothing(broker_url, pair, capsys):

@@ -141,6 +141,7 @@ def test_a_broker_that_dies_while_a_task_reads_fails_the_query_and_loses_nothing
     broker.start()
     run_to_end(lambda: stream.start(spark, "receiving", "nobody"))
     assert stream.texts(spark) == TEXTS
+    assert stream.left() in EMPTY
 
 
 @pytest.mark.parametrize("pair", cases(PAIRS[1:]))
@@ -157,6 +158,7 @@ def test_a_query_goes_on_when_an_idle_broker_is_back(spark, own_broker, tmp_path
     finally:
         query.stop()
     assert stream.texts(spark, "out-first") == TEXTS
+    assert stream.left() in EMPTY
 
 
 def own(own_broker, pair: str, folder: Path) -> tuple[object, Stream]:
@@ -189,3 +191,4 @@ def test_available_now_fails_if_it_loses_the_broker(spark, own_broker, tmp_path,
     broker.start()
     run(kill_in=None)
     assert stream.texts(spark) == TEXTS
+    assert stream.left() in EMPTY

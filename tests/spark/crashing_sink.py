@@ -108,8 +108,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("url")
     parser.add_argument("--stride", type=int, default=1)
+    parser.add_argument("--patience", type=float, help="seconds for which a missing token is awaited")
     parser.add_argument("--steps", type=int, nargs="*", help="of the second batch, instead of all steps")
     arguments = parser.parse_args()
+    if arguments.patience:
+        StateQueue.__init__.__defaults__ = (arguments.patience,)
     if arguments.steps:
         for at in arguments.steps:
             print(json.dumps(crash_at(arguments.url, 1, at, held=False)))

@@ -15,9 +15,9 @@ STRIDE = 1 if ALL else 11
 WANTED = [sorted(texts) for texts in crashing_sink.BATCHES]
 
 
-def crash(url: str, *arguments: str, where: Path = ROOT, stride: int = STRIDE):
+def crash(url: str, *arguments: str, where: Path = ROOT, stride: int = STRIDE, seconds: float = 280):
     command = [crashing_sink.__name__, url, "--stride", str(stride), *arguments]
-    done = run_in(where, command, 280 if stride > 1 else 2900)
+    done = run_in(where, command, seconds if stride > 1 else 2900)
     assert not done.returncode, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
