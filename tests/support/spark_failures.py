@@ -24,6 +24,8 @@ BROKERS = ("embedded", *PAIRS, "artemis", "rabbitmq4")  # as the cases name them
 CRASHES, OTHERS = "brokers/test_spark_crashes.py", "brokers/test_spark_failures.py"
 WORKER = f"{CRASHES}::test_a_worker_that_dies_loses_and_doubles_nothing"
 DRIVER = f"{CRASHES}::test_a_driver_that_dies_with_all_workers_loses_and_doubles_nothing"
+PLANNER = f"{CRASHES}::test_a_planner_that_dies_loses_and_doubles_nothing"
+COMMIT = f"{CRASHES}::test_a_commit_that_dies_writes_each_row_once_with_exactly_once"
 EXECUTOR = f"{CRASHES}::test_an_executor_that_dies_loses_and_doubles_nothing"
 POWER = f"{CRASHES}::test_a_machine_that_loses_power_loses_and_doubles_nothing"
 SHARED = f"{CRASHES}::test_two_queries_share_a_queue_although_a_worker_dies"
@@ -38,6 +40,8 @@ SINK_FAILS = f"{REPLAYS}::test_a_sink_that_fails_once_gets_the_same_rows_in_the_
 NAMES = {
     WORKER: "a worker is killed",
     DRIVER: "everything is killed",
+    PLANNER: "the planner is killed",
+    COMMIT: "the commit of the sink is killed",
     EXECUTOR: "an executor is killed",
     SHARED: "a worker of two queries is killed",
 }
@@ -66,6 +70,11 @@ class Row(NamedTuple):
 def task(failure: str, result: str, step: str, *more: Shown) -> Row:
     """Return the row of a step of a task, at which a worker dies, or everything."""
     return Row(failure, result, [Shown(WORKER, step), Shown(DRIVER, step), *more])
+
+
+def driver(failure: str, result: str, step: str) -> Row:
+    """Return the row of a step of the driver, at which everything dies, or its process that plans epochs."""
+    return Row(failure, result, [Shown(DRIVER, step), Shown(PLANNER, step)])
 
 
 def row(failure: str, result: str, *tests: str | Shown) -> Row:
@@ -100,9 +109,27 @@ FAILURES = [
         f"{CRASHES}::test_a_driver_that_dies_before_spark_notes_that_the_sink_is_done",
         "brokers/test_spark.py::test_a_stream_takes_each_message_once",
     ),
-    row("the driver that has made an epoch", "the next run uses it", Shown(DRIVER, "epoch created")),
-    row("the driver, before its clean-up", "the next clean-up removes the files", Shown(DRIVER, "offset logged")),
-    row("the driver, after its clean-up", "nothing is left to do", Shown(DRIVER, "cleaned up")),
+    row(
+        "the commit of a sink with `guarantee=exactly-once`, before the broker has it",
+        "the broker rolls it back; the next run writes the batch",
+        Shown(COMMIT, "putting the token"),
+        Shown(COMMIT, "token put"),
+        Shown(COMMIT, "committing"),
+    ),
+    row(
+        "the commit of a sink with `guarantee=exactly-once`, after the broker has it",
+        "the next run finds the token, and writes nothing again",
+        Shown(COMMIT, "committed"),
+    ),
+    driver("the driver that has made an epoch", "the next run uses it", "epoch created"),
+    driver("the driver, before its clean-up", "the next clean-up removes the files", "offset logged"),
+    driver("the driver, after its clean-up", "nothing is left to do", "cleaned up"),
+    row(
+        "a task or the driver, with staging in a bucket",
+        "the same as with a folder",
+        f"{CRASHES}::test_a_worker_that_dies_with_a_bucket_loses_and_doubles_nothing",
+        f"{CRASHES}::test_a_driver_that_dies_with_all_workers_and_a_bucket_loses_and_doubles_nothing",
+    ),
     row(
         "the driver that stages the next batch early",
         "it is the next batch of the next run",
@@ -216,6 +243,11 @@ PROPERTIES = [
         "a query that is stopped",
         "leaves no consumer, and goes on when it is started again",
         f"{REPLAYS}::test_a_query_that_is_stopped_leaves_no_consumer_and_goes_on",
+    ),
+    row(
+        "a query of a client of Spark Connect",
+        "has each message once; its exactly-once sink writes it once",
+        "spark/test_connect.py::test_a_client_reads_and_writes_through_a_server",
     ),
     row("redelivered messages that are dropped", "are settled, so that the queue is empty", Shown(WORKER, "published")),
 ]
