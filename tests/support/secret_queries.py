@@ -1,10 +1,14 @@
 """Reads and writes with a password that is given in each way, and keeps what Spark shows and writes meanwhile.
 
 ``python -m secret_queries FOLDER URL``: the password is in the file ``FOLDER/../secret`` and the variable ``SECRET``.
+``python -m secret_queries FOLDER URL REMOTE PAGES WAY…`` does so as a client of Spark Connect, with some of the ways;
+``PAGES`` is the address of the server's pages.
 """
 
+import html
 import json
 import os
+import re
 import sys
 import traceback
 import urllib.request
@@ -14,6 +18,7 @@ from pathlib import Path
 from crashing_query import run_to_end
 from guarded_artemis import USER
 from pyspark import TaskContext
+from pyspark.sql import SparkSession
 from spark_session import spark_session
 
 VISIBLE = "this-is-to-be-found"
@@ -92,21 +97,35 @@ class Queries:
             (self._folder / f"error-{number}").write_text(f"{text}\n{error!r}\n{error.__dict__}")
 
 
-def keep_pages(spark, folder):
-    """Keep what the running application shows."""
-    root, number = spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId
-    with urllib.request.urlopen(f"{root}/api/v1/applications/{number}/sql?length=1000", timeout=60) as answer:  # noqa: S310
-        executions = [f"SQL/execution/?id={execution['id']}" for execution in json.load(answer)]
-    addresses = [f"api/v1/applications/{number}/{name}" for name in FIGURES] + PAGES + executions
+def keep_pages(root, folder, *more):
+    """Keep what the running application shows.
+
+    Args:
+        root: The address of its pages.
+        folder: Where they are kept.
+        *more: Further pages.
+    """
+    [application] = load(f"{root}/api/v1/applications")
+    number = application["id"]
+    executions = load(f"{root}/api/v1/applications/{number}/sql?length=1000")
+    addresses = [f"api/v1/applications/{number}/{name}" for name in FIGURES]
+    addresses += [*PAGES, *more, *(f"SQL/execution/?id={execution['id']}" for execution in executions)]
     folder.mkdir()
     for place, address in enumerate(addresses):
         with urllib.request.urlopen(f"{root}/{address}", timeout=60) as page:  # noqa: S310  # Spark's own
             (folder / f"{place:02}").write_bytes(f"{address}\n".encode() + page.read())
 
 
-def main(folder, url):
-    secret, file = os.environ["SECRET"], folder.parent / "secret"
-    settings = {
+def load(address):
+    """Return what the application says in JSON."""
+    with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310  # Spark's own
+        return json.load(answer)
+
+
+def event_log(folder):
+    """Return the settings of a Spark that shows pages, and writes its events into a folder."""
+    (folder / "events").mkdir()
+    return {
         "spark.ui.enabled": "true",
         "spark.ui.port": "0",
         "spark.ui.showConsoleProgress": "false",
@@ -115,13 +134,28 @@ def main(folder, url):
         "spark.eventLog.dir": str(folder / "events"),
         "spark.visible": VISIBLE,
     }
-    (folder / "events").mkdir()
-    with spark_session(folder, "local[2]", settings) as spark:
+
+
+def main(folder, url):
+    with spark_session(folder, "local[2]", event_log(folder)) as spark:
         spark.sparkContext.setLogLevel("INFO")
-        for name, options in ways(url, secret, file).items():
+        run(spark, folder, url)
+        keep_pages(spark.sparkContext.uiWebUrl, folder / "pages")
+
+
+def main_of_client(folder, url, remote, root, *names):
+    run(SparkSession.builder.remote(f"{remote}/;user_id={USER}").getOrCreate(), folder, url, *names)
+    with urllib.request.urlopen(f"{root}/connect/", timeout=60) as page:  # noqa: S310  # Spark's own
+        [session] = set(re.findall('href="/(connect/session/[^"]+)"', page.read().decode()))
+    keep_pages(root, folder / "pages", "connect/", html.unescape(session))
+
+
+def run(spark, folder, url, *names):
+    """Run the queries with all ways to give the password, or with some."""
+    for name, options in ways(url, os.environ["SECRET"], folder.parent / "secret").items():
+        if not names or name in names:
             Queries(spark, folder / name, options).run()
-        keep_pages(spark, folder / "pages")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    (main_of_client if sys.argv[3:] else main)(Path(sys.argv[1]), *sys.argv[2:])

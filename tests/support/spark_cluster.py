@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -40,8 +40,13 @@ def spark_cluster(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    """Start a server of Spark Connect, which is a driver with executors in it, and yield its URL."""
+def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Start a server of Spark Connect, which is a driver with executors in it, and yield its URL.
+
+    Args:
+        folder: Where it has its files and its log, ``connect.log``.
+        more: Settings beside those of all tests.
+    """
     port, started = next(free_ports()), list[psutil.Popen]()
     settings = {
         "spark.master": "local[2]",
@@ -50,6 +55,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.driver.bindAddress": HOSTS[0],
         "spark.connect.grpc.binding.address": HOSTS[0],
         "spark.connect.grpc.binding.port": str(port),
+        **(more or {}),
     }
     given = [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
     try:
