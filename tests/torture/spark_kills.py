@@ -5,7 +5,8 @@
 Spark runs in processes of its own. While messages come, one of its Python processes is killed at random: a worker of a
 task, the one that plans the epochs, or the daemon that forks them. Every tenth time it is everything: driver, JVM and
 workers. At the end the query runs until the queue is empty. ``--minutes 30`` kills nothing later, and reports the kills
-that there were.
+that there were. With ``--settle-after 1`` each task waits for a second between staging its messages and settling them,
+and with ``--kind worker`` only workers of tasks are killed, so that a few kills are enough to hit that time.
 """
 
 import argparse
@@ -35,6 +36,7 @@ __all__ = ["Report", "run"]
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300.0
 EVERYTHING = 10  # every so many kills
+AHEAD = 400  # messages, which are two batches: a kill that finds an empty queue hits nothing
 
 
 class Report(NamedTuple):
@@ -70,11 +72,13 @@ class Spark:
     Args:
         folder: The folder of the run.
         url: The broker.
+        settle_after: The seconds between staging messages and settling them, besides those that are needed.
     """
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, settle_after: float) -> None:
         self._folder = folder
         self._command = [sys.executable, "-W", "ignore", "-m", "tests.torture.spark_stream", str(folder), url]
+        self._command += ["--settle-after", str(settle_after)]
         self._process: psutil.Popen | None = None
 
     def start(self) -> None:
@@ -90,9 +94,9 @@ class Spark:
         figures: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
         return figures
 
-    def kill_one(self, dice: random.Random) -> str | None:
-        """Kill a Python process below the JVM, and return what it was; None if there is none."""
-        workers = {process: kind for process in self._tree() if (kind := _kind(process))}
+    def kill_one(self, dice: random.Random, only: str | None) -> str | None:
+        """Kill a Python process below the JVM, of one kind or of any, and return its kind; None if there is none."""
+        workers = {process: kind for process in self._tree() if (kind := _kind(process)) and only in (None, kind)}
         if not workers:
             return None
         victim = dice.choice(list(workers))
@@ -152,7 +156,16 @@ def _kind(process: psutil.Process) -> str | None:
 
 
 def run(
-    name: str, url: str, folder: Path, *, messages: int, kills: int, seed: int, seconds: float = math.inf
+    name: str,
+    url: str,
+    folder: Path,
+    *,
+    messages: int,
+    kills: int,
+    seed: int,
+    seconds: float = math.inf,
+    settle_after: float = 0,
+    kind: str | None = None,
 ) -> Report:
     """Send messages and kill processes meanwhile.
 
@@ -164,21 +177,25 @@ def run(
         kills: How many kills.
         seed: Which processes are killed; not when the scheduler runs them.
         seconds: The time after which nothing is killed any more.
+        settle_after: The seconds between staging messages and settling them, besides those that are needed.
+        kind: What is killed, as "worker"; None for anything.
     """
     began, dice, killed = time.monotonic(), random.Random(seed), Counter[str]()
-    spark, sink = Spark(folder, url), Sink(folder)
-    sent = 0
+    spark, sink = Spark(folder, url, settle_after), Sink(folder)
+    sent = read = 0
     try:
         for number in range(1, kills + 1):
             if time.monotonic() - began > seconds:
                 break
             spark.start()
             until = messages * number // kills
-            _send(url, range(sent, until))
-            _await_rows(sink, until - int((until - sent) * dice.random()), spark)
-            sent = until
+            most = min(messages, until + AHEAD)
+            _send(url, range(sent, most))
+            sent = most
+            _await_rows(sink, until - int((until - read) * dice.random()), spark)
+            read = until
             threading.Event().wait(dice.uniform(0, 0.3))  # at any moment of a batch
-            killed[_kill(spark, dice, everything=number % EVERYTHING == 0)] += 1
+            killed[_kill(spark, dice, kind, everything=number % EVERYTHING == 0)] += 1
         killed[spark.kill_everything()] += 1
         _send(url, range(sent, messages))
         figures = spark.finish()
@@ -189,12 +206,12 @@ def run(
     return Report(name, messages, **figures, left=left, kills=killed, failed=failed, seconds=taken, seed=seed)
 
 
-def _kill(spark: Spark, dice: random.Random, *, everything: bool) -> str:
+def _kill(spark: Spark, dice: random.Random, only: str | None, *, everything: bool) -> str:
     deadline = time.monotonic() + PATIENCE
     while True:
         if everything:
             return spark.kill_everything()
-        if kind := spark.kill_one(dice):
+        if kind := spark.kill_one(dice, only):
             return kind
         spark.start()  # the last kill ended the driver, if that was just planning
         assert time.monotonic() < deadline, "Spark has no Python process"
@@ -250,6 +267,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
+    parser.add_argument("--settle-after", type=float, default=0)
+    parser.add_argument("--kind", choices=["worker", "planner", "daemon"])
     given = parser.parse_args()
     good = True
     for name in given.names:
@@ -263,6 +282,8 @@ def main() -> int:
                 kills=given.kills,
                 seed=given.seed,
                 seconds=60 * given.minutes,
+                settle_after=given.settle_after,
+                kind=given.kind,
             )
         print(report, flush=True)
         good = good and report.good
