@@ -2,6 +2,10 @@
 
 # ruff: noqa: F811  # fixtures are imported
 
+import json
+import shutil
+import uuid
+
 import pytest
 from crashing_query import RunningQuery, run_to_end
 from crashing_streams import EMPTY, PAIRS, TEXTS, Stream, await_until, make_stream, spark  # noqa: F401  # fixtures
@@ -54,6 +58,40 @@ def test_a_sink_that_fails_once_gets_the_same_rows_in_the_same_partitions(spark,
     assert batches.are_equal
     assert batches.count == len(TEXTS)
     assert stream.left() in EMPTY
+
+
+@pytest.mark.parametrize("pair", cases(PAIRS))
+def test_a_batch_without_its_note_in_sparks_log_has_the_same_rows_again(spark, make_stream, pair):
+    """As after a crash of the driver between the sink's commit and Spark's note of it."""
+    stream = make_stream(pair)
+    stream.send(TEXTS)
+    batches = Batches(stream)
+    batches.run(spark, partitions=2)
+    last = max(batches.seen)
+    for path in (stream.folder / "checkpoint" / "commits").glob(f"*{last}*"):
+        path.unlink()
+    stream.send(["more"])
+    batches.run(spark, partitions=2)
+    assert len(batches.seen[last]) == 4
+    assert batches.are_equal
+    assert batches.count == len(TEXTS) + 1
+    assert stream.left() in EMPTY
+
+
+@pytest.mark.parametrize("pair", cases(PAIRS))
+def test_a_copied_checkpoint_with_the_same_staging_is_refused(spark, make_stream, pair):
+    stream = make_stream(pair)
+    stream.send(TEXTS)
+    run_to_end(lambda: stream.start(spark, "", "nobody"))
+    copy = shutil.copytree(stream.folder / "checkpoint", stream.folder / "copy")
+    (copy / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
+    (copy / ".metadata.crc").unlink(missing_ok=True)
+    stream.send(["more"])
+    frame = spark.readStream.format("jms").options(**stream.options()).load()
+    sink = frame.writeStream.format("noop").option("checkpointLocation", str(copy)).trigger(availableNow=True)
+    with pytest.raises(Exception, match="each query needs a checkpoint of its own"):
+        sink.start().awaitTermination()
+    assert stream.take(stream.queue) == ["more"]
 
 
 @pytest.mark.parametrize("pair", cases(PAIRS))

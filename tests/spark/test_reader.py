@@ -4,6 +4,7 @@ import contextlib
 import json
 import pickle
 import shutil
+import socket
 import sqlite3
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.types import StructType
 
 from jmsjca import ConnectionFactory, Queue, TextMessage, Topic
 from jmsjca.errors import (
@@ -25,6 +27,7 @@ from jmsjca.errors import (
 )
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.reconnection import ConnectionSettings, connect
+from jmsjca.spark import SCHEMA, JmsDataSource
 from jmsjca.spark import queue_monitor as module
 from jmsjca.spark.epochs import EmptyEpochBackoff, Offset, Share, plan_shares
 from jmsjca.spark.options import SourceOptions
@@ -49,6 +52,21 @@ class Blind:
 
     def close(self) -> None:
         self._connection.close()
+
+
+@pytest.mark.parametrize("pair", ["artemis-amqp", "activemq-stomp"])
+def test_readers_and_writers_open_no_connection_until_they_must(tmp_path, pair) -> None:
+    """To make, pickle and unpickle them asks no broker: nobody connects."""
+    text = StructType().add("text", "string")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        given = {"url": f"{pair.rpartition('-')[2]}://127.0.0.1:{server.getsockname()[1]}", "destination": "orders"}
+        source, sink = JmsDataSource(given | {"stagingLocation": str(tmp_path)}), JmsDataSource(given)
+        writers = sink.writer(text, overwrite=False), sink.streamWriter(text, overwrite=False)
+        for made in (source.reader(SCHEMA), source.streamReader(SCHEMA), *writers):
+            cloudpickle.loads(cloudpickle.dumps(made))
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()
 
 
 @pytest.fixture

@@ -190,6 +190,7 @@ FAILURES = [
         "the checkpoint: two queries use it",
         "the second one is refused",
         f"{TASKS}::test_a_copied_checkpoint_may_not_go_on_with_the_same_files",
+        f"{REPLAYS}::test_a_copied_checkpoint_with_the_same_staging_is_refused",
     ),
     row("one of two queries of a queue", "each message is a row of one of them", SHARED),
     row(
@@ -207,13 +208,17 @@ FAILURES = [
 ]
 PROPERTIES = [
     row(
-        "a reader that is made or copied", "opens no connection", f"{STREAM}::test_readers_open_nothing_until_they_must"
+        "a reader that is made or copied",
+        "opens no connection",
+        f"{STREAM}::test_readers_open_nothing_until_they_must",
+        "spark/test_reader.py::test_readers_and_writers_open_no_connection_until_they_must",
     ),
     row("a batch", "has one consumer for each partition; none stays", CONSUMERS),
     row(
         "a batch without its note in Spark's log",
         "has equal rows in its repetition",
         f"{STREAM}::test_a_repeated_batch_has_the_same_rows_and_new_messages_wait",
+        f"{REPLAYS}::test_a_batch_without_its_note_in_sparks_log_has_the_same_rows_again",
     ),
     row("a batch with two actions in `foreachBatch`", "has equal rows for both", FAILS_ONCE, SINK_FAILS),
     row(
