@@ -130,7 +130,7 @@ class AvailableNowLimit:
     """The end of a query with trigger AvailableNow: the messages that the queues had when the query began.
 
     If the broker does not report the queue depth, the query ends when two epochs in turn are empty, or with the first
-    epoch whose messages were all sent after the query began, by the clocks of senders and driver. One empty epoch does
+    epoch that has only messages sent after the query began, by the clocks of senders and driver. One empty epoch does
     not end it: the attempt of a speculative task that was killed may hold messages until the broker notices. Nor does
     one late message: it may have overtaken others, or have a wrong time.
 

@@ -273,7 +273,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return True if messages of this run may still come: those that a killed attempt at a task received.
 
         Raises:
-            JMSError: The broker does not tell how many messages are left.
+            JMSError: The broker does not report how many messages are left.
         """
         if self._monitor.is_failing:
             return True
