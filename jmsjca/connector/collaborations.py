@@ -10,7 +10,14 @@ from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.return_codes import DeliveryOutcome
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConfigurationError
+from jmsjca.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    JMSError,
+    MessageFormatError,
+    MessageNotWriteableError,
+    ResourceAllocationError,
+)
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import DeliveryMode, Message, TextMessage
 
@@ -21,6 +28,7 @@ __all__ = [
     "EventSession",
     "Publish",
     "Receiver",
+    "SendFailedError",
     "check_collaboration",
     "check_synchronous",
     "message_of",
@@ -35,6 +43,14 @@ Collaboration: TypeAlias = Callable[[BusinessObject], DeliveryOutcome | None] | 
 
 A function returns the outcome; None means SUCCEED. An exception means that the event failed.
 """
+
+
+_OF_THE_MESSAGE = (InvalidArgumentError, MessageFormatError, MessageNotWriteableError, ResourceAllocationError)
+"""The errors of a send that another attempt with the same event repeats: no message can hold it."""
+
+
+class SendFailedError(JMSError):
+    """A queue or topic as collaboration is not reached: the event has not failed, and is kept. Its cause has the error."""
 
 
 class EventSender(Protocol):
@@ -134,7 +150,13 @@ def receiver_of(collaboration: Collaboration, data_handler: DataHandler) -> Rece
 def _send(
     target: Destination, data_handler: DataHandler, session: EventSession, business_object: BusinessObject
 ) -> DeliveryOutcome:
-    session.create_producer(target).send(message_of(business_object, data_handler))
+    message = message_of(business_object, data_handler)
+    try:
+        session.create_producer(target).send(message)
+    except _OF_THE_MESSAGE:
+        raise
+    except JMSError as error:
+        raise SendFailedError(f"{target} is not reached, so the event is kept: {error}") from error
     return DeliveryOutcome.SUCCEED
 
 

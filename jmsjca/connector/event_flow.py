@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import EventSession, Receiver
+from jmsjca.connector.collaborations import EventSession, Receiver, SendFailedError
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError, Resolver
 from jmsjca.connector.event_conversion import Event, EventConversion
@@ -99,7 +99,7 @@ class EventFlow:
             The outcome of the delivery.
 
         Raises:
-            JMSError: The broker refuses a copy or the commit.
+            JMSError: The broker refuses a copy or the commit, or the collaboration, a queue or topic, is not reached.
         """
         request = _report_request(event)
         delivery = self._delivered(session, event, elimination, request)
@@ -113,6 +113,7 @@ class EventFlow:
         else:
             self._copy(session, event, delivery.outcome, delivery.error)
         session.commit()
+        self._warn(event, delivery.outcome, delivery.error)
         return delivery.outcome
 
     def deliver(
@@ -138,6 +139,7 @@ class EventFlow:
             The outcome; the transaction is still open.
 
         Raises:
+            SendFailedError: The collaboration is a queue or topic that is not reached: the event has not failed.
             Exception: The collaboration failed.
         """
         if elimination is None:
@@ -161,7 +163,7 @@ class EventFlow:
             receiver = self.receiver if request is None else self._named_receiver(found, request)
             alone = request is None and self._config.archive_destination is None
             outcome = self.deliver(session, found, receiver, elimination, alone=alone)
-        except MonitorFailedError:
+        except (MonitorFailedError, SendFailedError):
             raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
             return _Delivery(DeliveryOutcome.FAIL, error, found)
@@ -196,6 +198,15 @@ class EventFlow:
 
     def _copy(self, session: EventSession, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
         target = self._target(outcome)
+        if target:
+            copy = _copy_of(event, error)
+            copy.properties.update(self._fault(outcome, error))
+            producer = session.create_producer(target)
+            producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
+
+    def _warn(self, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
+        """Log a failure. Call it after the commit: before it, the message may still be kept."""
+        target = self._target(outcome)
         if outcome is not DeliveryOutcome.SUCCEED:
             logger.warning(
                 "Message %s of %s: %s: %s. The message is %s.",
@@ -206,11 +217,6 @@ class EventFlow:
                 f"moved to {target}" if target else "discarded, because no destination is configured for it",
                 exc_info=error if outcome is DeliveryOutcome.FAIL else None,
             )
-        if target:
-            copy = _copy_of(event, error)
-            copy.properties.update(self._fault(outcome, error))
-            producer = session.create_producer(target)
-            producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
 
     def _archive(self, archive: EventSession, event: Event) -> None:
         """Send a copy to the broker of the archive; a second one of the same event has the same duplicate id."""

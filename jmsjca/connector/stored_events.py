@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import EventSession
+from jmsjca.connector.collaborations import EventSession, SendFailedError
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError
@@ -100,7 +100,7 @@ class StoredEvents:
         comment = ""
         try:
             outcome = self._flow.deliver(session, found, self._flow.receiver, elimination)
-        except MonitorFailedError:
+        except (MonitorFailedError, SendFailedError):  # no fault of the event, whose record stays in progress
             raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
             session.rollback()

@@ -1,0 +1,138 @@
+"""Connections that are lost while events are delivered to a queue, and errors of the broker: the events are kept."""
+
+import pytest
+
+from jmsjca import Queue
+from jmsjca.connector import BusinessObject, Connector, ConnectorConfig, FolderEventStore, ReturnCode
+from jmsjca.connector.data_handlers import data_handler
+from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.testing.faults import FaultInjection
+
+ORDER = '{"_type": "Order", "id": %d}'
+
+
+@pytest.fixture
+def faults(monkeypatch):
+    return FaultInjection(monkeypatch)
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = FolderEventStore(tmp_path, data_handler("application/json"))
+    for number in range(1, 5):
+        (tmp_path / "ready_for_poll" / f"{number}").write_text(ORDER % number)
+    return made
+
+
+@pytest.fixture
+def statuses(tmp_path):
+    """Return the statuses of the events of the store."""
+
+    def read():
+        return {file.name: file.parent.name for file in tmp_path.rglob("[0-9]")}
+
+    return read
+
+
+@pytest.fixture
+def polling(url):
+    """Create connectors, which are closed afterwards."""
+    created = []
+
+    def create(collaboration, event_store=None, handler=None, **fields):
+        config = ConnectorConfig(connection_url=url, **fields)
+        created.append(Connector(config, collaboration, event_store=event_store, data_handler=handler))
+        return created[-1]
+
+    yield create
+    for each in created:
+        each.close()
+
+
+@pytest.mark.parametrize("eliminate", [False, True])
+def test_a_stored_event_is_kept_while_the_broker_is_down(messages, polling, store, statuses, faults, eliminate):
+    fields = {"duplicate_event_elimination": eliminate, "monitor_queue": "monitor", "poll_quantity": 2}
+    connector = polling(Queue("hub"), store, **fields)
+    assert connector.poll_for_events() is ReturnCode.SUCCEED
+    with faults.broker_down():
+        assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+    assert statuses() == {"1": "success", "2": "success", "3": "in_progress", "4": "ready_for_poll"}
+    assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert set(statuses().values()) == {"success"}
+    assert len(messages("hub")) == 4
+
+
+def test_a_stored_event_survives_a_restart_of_the_broker(polling, store, statuses, faults):
+    connector = polling(Queue("hub"), store, poll_quantity=2)
+    connector.poll_for_events()
+    faults.restart_broker()
+    codes = [connector.poll_for_events() for _ in range(2)]
+    assert codes == [ReturnCode.APPRESPONSETIMEOUT, ReturnCode.SUCCEED]
+    assert set(statuses().values()) == {"success"}
+
+
+@pytest.fixture
+def gone(session):
+    """A destination that the broker refuses."""
+    made = session.create_temporary_queue()
+    made.delete()
+    return made
+
+
+def test_a_destination_that_the_broker_refuses_keeps_the_stored_event(polling, store, statuses, gone):
+    assert polling(gone, store).poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+    assert statuses()["1"] == "in_progress"
+
+
+def test_a_destination_that_the_broker_refuses_keeps_the_message(polling, session, messages, gone, caplog):
+    session.create_producer(Queue("in")).send(ORDER % 1)
+    connector = polling(gone, input_destination="in", error_destination="errors")
+    assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+    assert (len(messages("in")), messages("errors")) == (1, [])
+    assert f"{gone} is not reached" in caplog.text
+
+
+@pytest.mark.parametrize("error", [ConnectionLostError, JMSError])
+def test_an_error_of_the_broker_that_a_function_uses_fails_the_event(polling, store, statuses, error):
+    def collaboration(_):
+        raise error("the other broker is away")
+
+    assert polling(collaboration, store, poll_quantity=9).poll_for_events() is ReturnCode.SUCCEED
+    assert set(statuses().values()) == {"error_posting_event"}
+
+
+class TooLarge:
+    """A data handler of business objects that no message can hold."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def to_business_object(self, content, **_):
+        return BusinessObject("Order", "Create", {"body": content})
+
+    def to_content(self, _):
+        return self.content
+
+
+def test_an_event_that_no_message_can_hold_fails_and_blocks_no_other(polling, store, statuses, session, messages):
+    handler = TooLarge(bytes(100 * 1024 * 1024 + 1))
+    connector = polling(Queue("hub"), store, handler, input_destination="in", error_destination="errors")
+    session.create_producer(Queue("in")).send(ORDER % 1)
+    assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert (statuses()["1"], len(messages("errors"))) == ("error_posting_event", 1)
+
+
+def test_the_log_says_nothing_of_a_message_that_is_kept(polling, session, messages, faults, caplog):
+    class Restarting(TooLarge):
+        """A data handler during which the broker restarts, and which then fails."""
+
+        def to_business_object(self, content, **_):
+            faults.restart_broker()
+            raise ValueError("no order")
+
+    session.create_producer(Queue("in")).send(ORDER % 1)
+    connector = polling(Queue("hub"), handler=Restarting(""), input_destination="in")
+    assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+    assert len(messages("in")) == 1
+    assert "discarded" not in caplog.text
