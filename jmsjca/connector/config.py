@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import time
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Unpack, cast
 
@@ -27,7 +28,7 @@ from jmsjca.connector.queue_uris import destination_of
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, excerpt
 
-__all__ = ["ConnectorConfig"]
+__all__ = ["ConnectorConfig", "managed_destinations"]
 
 _TARGETS = (
     "in_progress_destination",
@@ -37,6 +38,7 @@ _TARGETS = (
     "delivery_queue",
     "monitor_queue",
 )
+_MANAGED = ("source_queue", "fault_queue", "delivery_queue", "archive_destination")
 _BESIDE_MONITOR = ("archive_destination", "error_destination", "unsubscribed_destination", "delivery_queue")
 _REPORTED_ELSEWHERE = (
     "default_factory_not_called",  # the field that it depends on is invalid, and reported itself
@@ -290,8 +292,7 @@ class ConnectorConfig(BaseModel):
     @field_validator(*_TARGETS)
     @classmethod
     def _check_not_an_input(cls, target: Destination | None, others: ValidationInfo) -> Destination | None:
-        archival = others.data.get("archival_connection_url")
-        if others.field_name == "archive_destination" and archival not in {None, others.data.get("connection_url")}:
+        if others.field_name == "archive_destination" and _archives_elsewhere(others.data):
             return target  # another broker: its destinations are others, whatever their names are
         if target and target in others.data.get("input_destination", ()):
             raise ValueError(f"{target} is an input destination, so its messages would be polled again; use another")
@@ -330,9 +331,9 @@ class ConnectorConfig(BaseModel):
         for name in ("source_queue", "fault_queue"):
             if managed and others.data.get(name, ...) is None:
                 raise ValueError(f"set {name}, or connector_name")
-        for name in ("fault_queue", "delivery_queue"):
-            if managed and others.data.get(name, ...) == others.data.get("source_queue"):
-                raise ValueError(f"{name} is source_queue as well, so its messages would be moved again; use another")
+        for (first, one), (second, other) in combinations(managed_destinations(others.data).items(), 2):
+            if managed and one == other:
+                raise ValueError(f"{second} is {first} as well, and {one} has one purpose only; use another")
         return managed
 
     @field_validator("duplicate_event_elimination")
@@ -346,9 +347,27 @@ class ConnectorConfig(BaseModel):
         if eliminate and isinstance(monitor, Topic):
             raise ValueError(f"the monitor queue is a queue, and {monitor} is a topic")
         shared = next((name for name in _BESIDE_MONITOR if others.data.get(name) == monitor), None)
+        if eliminate and monitor in others.data.get("input_destination", ()):  # the default name, too
+            raise ValueError(f"{monitor} is an input destination, and the monitor queue holds nothing else; use another")
         if eliminate and shared:
             raise ValueError(f"{monitor} is {shared} as well, and the monitor queue holds nothing else; use another")
         return eliminate
+
+    @field_validator("reply_to_destination")
+    @classmethod
+    def _check_reply_to(cls, queue: Destination | None, others: ValidationInfo) -> Destination | None:
+        data = others.data
+        if queue in data.get("input_destination", ()):
+            raise ValueError(f"{queue} is an input destination, so responses would be polled as events; use another")
+        used = {"in_progress_destination": data.get("in_progress_destination")}
+        if data.get("duplicate_event_elimination"):
+            used["monitor_queue"] = data.get("monitor_queue")
+        if data.get("container_managed_events"):
+            used |= managed_destinations(data)
+        shared = next((name for name, each in used.items() if queue and each == queue), None)
+        if shared:
+            raise ValueError(f"{queue} is {shared} as well, and responses need a queue for nothing else; use another")
+        return queue
 
     @field_validator("strict")
     @classmethod
@@ -357,6 +376,20 @@ class ConnectorConfig(BaseModel):
         if strict and missing:
             raise ValueError(f"messages would be discarded: set {', '.join(missing)}")
         return strict
+
+
+def managed_destinations(fields: Mapping[str, Any]) -> dict[str, Destination]:
+    """Return the destinations of container managed events by the names of their fields, without those not set.
+
+    Args:
+        fields: The fields of a configuration. An archive on another broker is left out: its names are others.
+    """
+    names = _MANAGED[:-1] if _archives_elsewhere(fields) else _MANAGED
+    return {name: each for name in names if (each := fields.get(name)) is not None}
+
+
+def _archives_elsewhere(fields: Mapping[str, Any]) -> bool:
+    return fields.get("archival_connection_url") not in {None, fields.get("connection_url")}
 
 
 def _converted(field: str, value: object) -> object:

@@ -28,7 +28,7 @@ from jmsjca.connector.collaborations import (
     check_synchronous,
     receiver_of,
 )
-from jmsjca.connector.config import ConnectorConfig
+from jmsjca.connector.config import ConnectorConfig, managed_destinations
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.duplicate_elimination import Resolver
@@ -358,10 +358,19 @@ def _checked_collaboration(
         own = (config.monitor_queue,) if config.duplicate_event_elimination else ()
         held = (config.in_progress_destination, config.source_queue if config.container_managed_events else None, *own)
         check_collaboration(name, collaboration, [*config.input_destination, *filter(None, held)])
+        _check_purpose(config, collaboration, name)
         return collaboration
     if needed or config.input_destination:
         raise ConfigurationError("The connector polls events, but has no collaboration for them.")
     return lambda _: DeliveryOutcome.NO_SUBSCRIPTION_FOUND
+
+
+def _check_purpose(config: ConnectorConfig, collaboration: Collaboration, name: str) -> None:
+    """Raise an error for a collaboration that container managed events have another use for."""
+    others = managed_destinations(vars(config)) if config.container_managed_events else {}
+    shared = next((each for each in ("fault_queue", "archive_destination") if others.get(each) == collaboration), None)
+    if shared is not None:
+        raise ConfigurationError(f"{name} is {collaboration}, which is {shared} as well: use another queue for one.")
 
 
 def _table(configuration: Configuration, name: str | None) -> dict[str, Any]:

@@ -269,8 +269,40 @@ def test_a_collaboration_that_the_connector_reads_is_refused(fields, collaborati
         ({**MANAGED, "delivery_queue": "s"}, "delivery_queue is source_queue"),
         ({**MONITORED, "error_destination": "m"}, "queue:m is error_destination"),
         ({**MONITORED, "delivery_queue": "m"}, "queue:m is delivery_queue"),
+        ({**MANAGED, "delivery_queue": "f"}, "delivery_queue is fault_queue"),
+        ({**MANAGED, "archive_destination": "s"}, "archive_destination is source_queue"),
+        ({**MANAGED, "archive_destination": "f"}, "archive_destination is fault_queue"),
+        ({**MANAGED, "delivery_queue": "topic:d", "archive_destination": "topic:d"}, "archive_destination is delivery"),
+        ({**MANAGED, "reply_to_destination": "s"}, "queue:s is source_queue"),
+        ({**MANAGED, "reply_to_destination": "f"}, "queue:f is fault_queue"),
+        ({"reply_to_destination": "A"}, "queue:A is an input destination"),
+        ({"in_progress_destination": "P", "reply_to_destination": "P"}, "queue:P is in_progress_destination"),
+        ({**MONITORED, "reply_to_destination": "m"}, "queue:m is monitor_queue"),
+        ({**MONITORED, "in_progress_destination": "m"}, "queue:m is the in-progress destination"),
+        (
+            {"connector_name": "H", "input_destination": "H/MONITORQUEUE", "duplicate_event_elimination": True},
+            "queue:H/MONITORQUEUE is an input destination",
+        ),
     ],
 )
 def test_a_queue_for_two_purposes_is_refused(fields, reason):
     with pytest.raises(ConfigurationError, match=reason):
         config(**fields)
+
+
+def test_the_default_queues_of_a_name_are_refused_for_another_purpose():
+    fields = {"input_destination": (), "connector_name": "HUB", "container_managed_events": True}
+    with pytest.raises(ConfigurationError, match="archive_destination is source_queue"):
+        config(**fields, archive_destination="HUB/SOURCEQUEUE")
+    assert config(**fields, archive_destination="HUB/ARCHIVE", reply_to_destination="HUB/REPLIES")
+
+
+def test_an_archive_on_another_broker_may_have_the_name_of_the_source_queue():
+    assert config(**MANAGED, archive_destination="s", archival_connection_url="embedded://archive")
+
+
+@pytest.mark.parametrize("collaboration", ["f", "a"])
+def test_a_collaboration_that_has_another_purpose_is_refused(collaboration):
+    managed = config(**MANAGED, archive_destination="a")
+    with pytest.raises(ConfigurationError, match=f"queue:{collaboration}, which is .* as well"):
+        Connector(managed, Queue(collaboration))
