@@ -348,7 +348,7 @@ class ConnectorConfig(BaseModel):
             raise ValueError(f"the monitor queue is a queue, and {monitor} is a topic")
         shared = next((name for name in _BESIDE_MONITOR if others.data.get(name) == monitor), None)
         if eliminate and monitor in others.data.get("input_destination", ()):  # the default name, too
-            raise ValueError(f"{monitor} is an input destination, and the monitor queue holds nothing else; use another")
+            raise ValueError(f"{monitor} is an input destination, and the monitor queue has one purpose; use another")
         if eliminate and shared:
             raise ValueError(f"{monitor} is {shared} as well, and the monitor queue holds nothing else; use another")
         return eliminate

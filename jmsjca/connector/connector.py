@@ -35,7 +35,7 @@ from jmsjca.connector.duplicate_elimination import Resolver
 from jmsjca.connector.event_conversion import EventConversion, default_data_handler
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventStore
-from jmsjca.connector.poll_schedule import key_polls, timed_polls
+from jmsjca.connector.poll_schedule import Keys, key_polls, timed_polls, wait_for_window
 from jmsjca.connector.polled_session import PolledSession
 from jmsjca.connector.queue_uris import destination_of
 from jmsjca.connector.request_processing import RequestProcessing
@@ -116,7 +116,7 @@ class Connector:
         self._session: PolledSession | None = None
         self._polling = Lock()
         self._stopping = Flag()
-        self._keys: SimpleQueue[str] = SimpleQueue()
+        self._keys: Keys = SimpleQueue()
 
     @classmethod
     def from_config(cls, path: str | Path, name: str | None = None) -> Self:
@@ -205,11 +205,13 @@ class Connector:
 
         Raises:
             ConnectorTerminatedError: ``restart_retry_count`` restarts in a row failed; or as `poll_for_events`.
-            ConfigurationError: ``poll_frequency`` is None, so polling is disabled; or as `poll_for_events`.
+            ConfigurationError: ``poll_frequency`` is None, so polling is disabled; or it is ``"key"``, and the process
+                has no standard input; or as `poll_for_events`.
+            JMSError: The keyboard cannot be read; or as `poll_for_events`.
         """
         attempts = self._attempts()
         for _ in self._polls(keyboard):
-            attempts(self._poll)
+            attempts(self._attempt)
 
     def do_verb_for(self, business_object: BusinessObject, status: ReturnStatus | None = None) -> ReturnCode:
         """Send a request: a message with the business object, to the OutputDestination of its meta-objects.
@@ -251,8 +253,20 @@ class Connector:
         if pause is None:
             raise ConfigurationError("poll_frequency is None, which disables polling: call poll_for_events() instead.")
         if isinstance(pause, str):
-            return key_polls(keyboard or sys.stdin, self._stopping, self._keys)
+            opened = cast("TextIO | None", sys.stdin) if keyboard is None else keyboard
+            if opened is None:
+                raise ConfigurationError(
+                    'poll_frequency is "key", and the process has no standard input: call run(keyboard=…), or set seconds.'
+                )
+            return key_polls(opened, self._stopping, self._keys)
         return timed_polls(self._config, pause, self._stopping, self._clock)
+
+    def _attempt(self) -> ReturnCode:
+        """Poll for `run`. A restart waits for the window of the day, and a connector that stops does not restart."""
+        pause = self._config.poll_frequency
+        if isinstance(pause, float) and not wait_for_window(self._config, pause, self._stopping, self._clock):
+            return ReturnCode.SUCCEED
+        return ReturnCode.SUCCEED if self._stopping.is_set() else self._poll()
 
     def _poll(self) -> ReturnCode:
         if not self._polling.acquire(blocking=False):

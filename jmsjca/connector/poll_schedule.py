@@ -4,14 +4,18 @@ import queue
 import threading
 from collections.abc import Iterator
 from datetime import datetime, time
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 from jmsjca.config.settings import Clock
 from jmsjca.connector.config import ConnectorConfig
+from jmsjca.errors import JMSError
 
-__all__ = ["in_window", "key_polls", "timed_polls"]
+__all__ = ["Keys", "in_window", "key_polls", "timed_polls", "wait_for_window"]
 
 _KEY = "p"
+
+Keys: TypeAlias = "queue.SimpleQueue[str | Exception]"
+"""The lines of an operator; an empty one for the end of the input, and an exception for an input that failed."""
 
 
 def in_window(now: time, start: time | None, end: time | None) -> bool:
@@ -39,31 +43,56 @@ def timed_polls(config: ConnectorConfig, pause: float, stopping: threading.Event
         stopping: Set when the connector stops.
         clock: The source of the time of day.
     """
-    while not stopping.is_set():
-        now = datetime.fromtimestamp(clock.now()).astimezone().time()
-        if in_window(now, config.poll_start_time, config.poll_end_time):
-            yield
+    while wait_for_window(config, pause, stopping, clock):
+        yield
         stopping.wait(pause)
 
 
-def key_polls(keyboard: TextIO, stopping: threading.Event, waiting: "queue.SimpleQueue[str]") -> Iterator[None]:
+def wait_for_window(config: ConnectorConfig, pause: float, stopping: threading.Event, clock: Clock) -> bool:
+    """Wait until polling is allowed, and return True; False once the connector stops.
+
+    Args:
+        config: Names the window of the day.
+        pause: Seconds after which the time of day is read again.
+        stopping: Set when the connector stops.
+        clock: The source of the time of day.
+    """
+    while not stopping.is_set():
+        now = datetime.fromtimestamp(clock.now()).astimezone().time()
+        if in_window(now, config.poll_start_time, config.poll_end_time):
+            return True
+        stopping.wait(pause)
+    return False
+
+
+def key_polls(keyboard: TextIO, stopping: threading.Event, waiting: Keys) -> Iterator[None]:
     """Yield for each line ``p`` that an operator types, until the connector stops or the input ends.
 
     Args:
         keyboard: The input.
         stopping: Set when the connector stops.
         waiting: Gets the lines; an empty line, put by a stop, ends a wait.
+
+    Raises:
+        JMSError: The input cannot be read.
     """
 
     def read() -> None:
         """Read lines; in a thread, because a read cannot be interrupted."""
-        for line in keyboard:
-            waiting.put(line.rstrip("\r\n") + "\n")
+        try:
+            for line in keyboard:
+                waiting.put(line.rstrip("\r\n") + "\n")
+        except Exception as error:  # noqa: BLE001  # `run` raises it; this thread has no caller
+            waiting.put(error)
         waiting.put("")
 
     threading.Thread(target=read, name="jmsjca-connector-keys", daemon=True).start()
     while not stopping.is_set():
         line = waiting.get()
+        if isinstance(line, Exception):
+            raise JMSError(
+                f"The keyboard cannot be read: {line}. Nothing polls any more: call run() again with an input of text."
+            ) from line
         if not line:
             return
         if line.strip().lower() == _KEY:

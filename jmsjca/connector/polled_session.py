@@ -96,7 +96,7 @@ class PolledSession:
     def _poll(self) -> ReturnCode:
         code = self._reprocess()
         if code is ReturnCode.SUCCEED and self._store is not None:
-            code = self._store.poll(self._events, self._elimination)
+            code = self._store.poll(self._events, self._elimination, self._is_stopping)
         if code is not ReturnCode.SUCCEED:
             return code
         return poll_cycle(list(self._consumers), self._config.poll_quantity, self._process_next)

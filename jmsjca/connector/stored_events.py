@@ -1,6 +1,6 @@
 """The delivery of the events of an event store: claim, business object, collaboration, final status."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from jmsjca.connector.business_objects import BusinessObject
@@ -55,17 +55,22 @@ class StoredEvents:
         if count:
             logger.info("%d events that were in progress are processed again.", count)
 
-    def poll(self, session: EventSession, elimination: DuplicateElimination | None) -> ReturnCode:
+    def poll(
+        self, session: EventSession, elimination: DuplicateElimination | None, is_stopping: Callable[[], bool]
+    ) -> ReturnCode:
         """Deliver up to ``poll_quantity`` events.
 
         Args:
             session: The transacted session of the connector.
             elimination: Eliminates duplicates; None for no elimination.
+            is_stopping: Returns True once no further record may be claimed.
 
         Raises:
             JMSError: The store failed, or the transaction of a delivery: its record stays in progress.
         """
         for _ in range(self._config.poll_quantity):
+            if is_stopping():
+                break
             with _store_errors("has returned no records"):
                 records = self._store.claim(1)
             if not records:

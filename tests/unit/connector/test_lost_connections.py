@@ -49,16 +49,20 @@ def polling(url):
         each.close()
 
 
-@pytest.mark.parametrize("eliminate", [False, True])
-def test_a_stored_event_is_kept_while_the_broker_is_down(messages, polling, store, statuses, faults, eliminate):
-    fields = {"duplicate_event_elimination": eliminate, "monitor_queue": "monitor", "poll_quantity": 2}
-    connector = polling(Queue("hub"), store, **fields)
-    assert connector.poll_for_events() is ReturnCode.SUCCEED
+@pytest.fixture(params=[False, True])
+def eliminating(request, polling, store):
+    """A connector with and without duplicate elimination."""
+    fields = {"duplicate_event_elimination": request.param, "monitor_queue": "monitor", "poll_quantity": 2}
+    return polling(Queue("hub"), store, **fields)
+
+
+def test_a_stored_event_is_kept_while_the_broker_is_down(messages, eliminating, statuses, faults):
+    assert eliminating.poll_for_events() is ReturnCode.SUCCEED
     with faults.broker_down():
-        assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
-        assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        assert eliminating.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        assert eliminating.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
     assert statuses() == {"1": "success", "2": "success", "3": "in_progress", "4": "ready_for_poll"}
-    assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert eliminating.poll_for_events() is ReturnCode.SUCCEED
     assert set(statuses().values()) == {"success"}
     assert len(messages("hub")) == 4
 

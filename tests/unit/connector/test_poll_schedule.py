@@ -8,8 +8,10 @@ from datetime import UTC, datetime, time
 import pytest
 
 from jmsjca import Queue
-from jmsjca.connector import Connector, ConnectorConfig
+from jmsjca.connector import Connector, ConnectorConfig, DeliveryOutcome, FolderEventStore, ReturnCode
+from jmsjca.connector.data_handlers import data_handler
 from jmsjca.connector.poll_schedule import in_window, timed_polls
+from jmsjca.errors import ConfigurationError, JMSError
 
 PATIENCE = 60
 ORDER = '{"_type": "Order"}'
@@ -87,3 +89,107 @@ def test_a_stop_ends_the_wait_for_a_key(connector, session):
         for each in threading.enumerate():
             if each.name == "jmsjca-connector-keys":
                 each.join(PATIENCE)
+
+
+class Typed(io.StringIO):
+    """An input of an operator that fails after its lines."""
+
+    def __next__(self):
+        try:
+            return super().__next__()
+        except StopIteration:
+            raise UnicodeDecodeError("utf-8", b"\xe9", 0, 1, "unexpected end of data") from None
+
+
+def test_an_input_that_cannot_be_read_ends_the_run_with_its_reason(connector, session):
+    session.create_producer(Queue("in")).send(ORDER)
+    seen = []
+    with pytest.raises(JMSError, match=r"keyboard cannot be read: .*unexpected end of data"):
+        connector(seen.append, poll_frequency="key").run(keyboard=Typed("p\n"))
+    assert len(seen) == 1
+
+
+def test_a_process_without_a_standard_input_is_refused(connector, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ConfigurationError, match="no standard input"):
+        connector(print, poll_frequency="key").run()
+
+
+class Stopping(list):
+    """A collaboration that stops its connector during an event."""
+
+    def __init__(self):
+        super().__init__()
+        self.connector = None
+
+    def __call__(self, order):
+        self.append(order.get("id"))
+        self.connector.stop()
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with two events."""
+    made = FolderEventStore(tmp_path, data_handler("application/json"))
+    for number in (1, 2):
+        (tmp_path / "ready_for_poll" / f"{number}").write_text(f'{{"_type": "Order", "id": {number}}}')
+    return made
+
+
+def test_a_stop_ends_the_poll_of_a_store_after_its_event(tmp_path, url, store):
+    orders = Stopping()
+    config = ConnectorConfig(connection_url=url, poll_quantity=9)
+    with Connector(config, orders, event_store=store) as orders.connector:
+        assert orders.connector.poll_for_events() is ReturnCode.SUCCEED
+    assert orders == [1]
+    assert (tmp_path / "ready_for_poll" / "2").exists()
+
+
+def test_a_stop_before_a_restart_leaves_the_store_as_it_is(tmp_path, url, store, caplog):
+    """A restart would make the event in progress ready again."""
+    config = ConnectorConfig(connection_url=url, poll_quantity=9, restart_retry_interval=1e6)
+    polling = Connector(config, lambda _: DeliveryOutcome.CONNECTOR_NOT_ACTIVE, event_store=store)
+    caplog.handler.addFilter(lambda record: "restarts in" not in record.msg or polling.stop() or True)
+    polling.run()
+    assert (tmp_path / "in_progress" / "1").exists()
+    assert (tmp_path / "ready_for_poll" / "2").exists()
+
+
+class Workday:
+    """A clock that a collaboration turns on: 16:00, and 9:00 of the next day after it was read three times more."""
+
+    def __init__(self):
+        self.reads = 0
+        self.evening = False
+
+    def now(self):
+        self.reads += self.evening
+        day, hour = (6, 9) if self.reads > 3 else (5, 18) if self.evening else (5, 16)
+        return datetime(2026, 1, day, hour).astimezone().timestamp()
+
+    def monotonic(self):
+        return 0.0
+
+
+def test_a_restart_waits_for_the_window(url, session):
+    session.create_producer(Queue("in")).send(ORDER)
+    clock, seen = Workday(), []
+
+    def collaboration(_):
+        seen.append(datetime.fromtimestamp(clock.now()).astimezone().hour)
+        clock.evening = True
+        if len(seen) == 1:
+            return DeliveryOutcome.CONNECTOR_NOT_ACTIVE
+        return polling.stop()
+
+    config = ConnectorConfig(
+        connection_url=url,
+        input_destination="in",
+        poll_start_time="08:00",
+        poll_end_time="17:00",
+        poll_frequency=0,
+        restart_retry_interval=0,
+    )
+    with Connector(config, collaboration, clock=clock) as polling:
+        polling.run()
+    assert seen == [16, 9]
