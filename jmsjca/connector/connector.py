@@ -256,7 +256,7 @@ class Connector:
             opened = cast("TextIO | None", sys.stdin) if keyboard is None else keyboard
             if opened is None:
                 raise ConfigurationError(
-                    'poll_frequency is "key", and the process has no standard input: call run(keyboard=…), or set seconds.'
+                    'poll_frequency is "key", and there is no standard input: call run(keyboard=…), or set seconds.'
                 )
             return key_polls(opened, self._stopping, self._keys)
         return timed_polls(self._config, pause, self._stopping, self._clock)

@@ -26,7 +26,7 @@ from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.redelivery import MoveFacts, moved_copy, raw_copy
-from jmsjca.redelivery.encounter import Failure, encodable
+from jmsjca.redelivery.encounter import Failure, text_of
 
 __all__ = ["EventFlow", "outcome_of"]
 
@@ -213,7 +213,7 @@ class EventFlow:
                 _readable(event.message, "message_id"),
                 event.origin,
                 outcome,
-                str(error).rstrip("."),
+                "" if error is None else text_of(error).rstrip("."),
                 f"moved to {target}" if target else "discarded, because no destination is configured for it",
                 exc_info=error if outcome is DeliveryOutcome.FAIL else None,
             )
@@ -238,9 +238,9 @@ class EventFlow:
 
     def _fault(self, outcome: DeliveryOutcome, error: Exception | None) -> dict[str, str]:
         """Return the properties of a copy for the fault queue."""
-        if not self._config.container_managed_events or outcome is DeliveryOutcome.SUCCEED:
+        if not self._config.container_managed_events or error is None:
             return {}
-        return {"FaultStatus": str(outcome), "FaultDescription": encodable(str(error))[:_LONGEST_DESCRIPTION]}
+        return {"FaultStatus": str(outcome), "FaultDescription": text_of(error)[:_LONGEST_DESCRIPTION]}
 
 
 def outcome_of(returned: object) -> DeliveryOutcome:

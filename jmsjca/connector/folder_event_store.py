@@ -1,5 +1,7 @@
 """An event store in a folder: one file per event, which is moved to another folder when its status changes."""
 
+import hashlib
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +11,8 @@ from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.event_store import EventRecord, RecordStatus
 
 __all__ = ["FolderEventStore"]
+
+_LONGEST_NAME = 255  # bytes; most file systems allow no more
 
 
 class FolderEventStore:
@@ -63,7 +67,9 @@ class FolderEventStore:
         return self._data_handler.to_business_object(content)
 
     def finish(self, record: EventRecord, status: RecordStatus, comment: str = "") -> None:
-        """Move a file to the folder of its final status. A comment is written beside it, with the suffix ``.comment``.
+        """Move a file to the folder of its final status. A comment is written beside it, as ``.<name>.comment``.
+
+        For a name that is too long for that, it is ``.<SHA-256 of the name>.comment``.
 
         Args:
             record: The record.
@@ -73,7 +79,7 @@ class FolderEventStore:
         file = self._folders[RecordStatus.IN_PROGRESS] / record.object_key
         target = self._folders[status] / record.object_key
         if comment:
-            target.with_name(f".{target.name}.comment").write_text(comment, "utf-8")
+            target.with_name(_comment_name(target.name)).write_text(comment, "utf-8")
         if file.exists():
             file.replace(target)
 
@@ -89,3 +95,10 @@ class FolderEventStore:
         for file in files:
             file.rename(self._folders[RecordStatus.READY_FOR_POLL] / file.name)
         return len(files)
+
+
+def _comment_name(name: str) -> str:
+    comment = f".{name}.comment"
+    if len(os.fsencode(comment)) <= _LONGEST_NAME:
+        return comment
+    return f".{hashlib.sha256(os.fsencode(name)).hexdigest()}.comment"

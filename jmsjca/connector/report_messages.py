@@ -15,7 +15,7 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage, may_contain_property
-from jmsjca.redelivery.encounter import encodable
+from jmsjca.redelivery.encounter import text_of
 
 __all__ = [
     "DATAGRAM",
@@ -138,7 +138,8 @@ class Reports:
         succeeded = outcome is DeliveryOutcome.SUCCEED
         if request.reply_to is None or not (request.of_success if succeeded else request.of_failure):
             return None
-        made = self._of_success(event, business_object) if succeeded else TextMessage(encodable(str(error)))
+        reason = "" if error is None else text_of(error)
+        made = self._of_success(event, business_object) if succeeded else TextMessage(reason)
         made.correlation_id = request.correlation_id
         made.set_int_property(MESSAGE_TYPE, REPORT)
         made.set_int_property(FEEDBACK, MQFB_PAN if succeeded else MQFB_NAN)

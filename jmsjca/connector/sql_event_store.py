@@ -99,7 +99,7 @@ class SqlEventStore:
         return self._retrieve(record)
 
     def finish(self, record: EventRecord, status: RecordStatus, comment: str = "") -> None:
-        """Move a record to the archive.
+        """Move a record to the archive. It replaces one with the same id, which was used before.
 
         Args:
             record: The record.
@@ -109,6 +109,7 @@ class SqlEventStore:
         values = {**_values(record), "event_status": int(status), "event_comment": comment}
         with self._engine.begin() as connection:
             connection.execute(self._events.delete().where(self._events.c.event_id == record.event_id))
+            connection.execute(self._archive.delete().where(self._archive.c.event_id == record.event_id))
             connection.execute(self._archive.insert().values(**values, archive_time=_naive(datetime.now(UTC))))
 
     def resubmit(self, *statuses: RecordStatus) -> int:

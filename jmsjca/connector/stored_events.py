@@ -13,7 +13,7 @@ from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, 
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
 from jmsjca.errors import ConnectionLostError, JMSError, StoreError
 from jmsjca.log_records import get_logger
-from jmsjca.redelivery.encounter import encodable
+from jmsjca.redelivery.encounter import encodable, text_of
 
 __all__ = ["StoredEvents"]
 
@@ -88,7 +88,7 @@ class StoredEvents:
         except ConnectionLostError:  # the next start reads the record again
             raise
         except Exception as error:  # noqa: BLE001  # the store belongs to the application
-            self._finish(record, RecordStatus.ERROR_PROCESSING_EVENT, str(error))
+            self._finish(record, RecordStatus.ERROR_PROCESSING_EVENT, text_of(error))
             return DeliveryOutcome.FAIL
         if found is None:
             self._finish(record, RecordStatus.ERROR_OBJECT_NOT_FOUND, "The application does not have the object.")
@@ -109,7 +109,7 @@ class StoredEvents:
             raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
             session.rollback()
-            outcome, comment = DeliveryOutcome.FAIL, str(error)
+            outcome, comment = DeliveryOutcome.FAIL, text_of(error)
         if outcome is not DeliveryOutcome.CONNECTOR_NOT_ACTIVE:  # then the record stays in progress
             session.commit()
             self._finish(record, _STATUSES[outcome], comment)
@@ -124,18 +124,17 @@ class StoredEvents:
             found = definitions.without_inactive_children(found)
         if found is not None:
             found.verb = record.object_verb or found.verb or self._config.default_verb
-            found.object_event_id = record.event_id
+            found.object_event_id = encodable(record.event_id)  # messages carry it
         return found
 
     def _finish(self, record: EventRecord, status: RecordStatus, comment: str) -> None:
-        comment = encodable(comment)  # a value of the event in it may be no valid text
         if status is not RecordStatus.SUCCESS:
             kind = record.object_name or "the event store"
             logger.warning("Event %s of %s: %s: %s", record.event_id, kind, status.name, comment)
         try:
             self._store.finish(record, status, comment)
         except Exception as error:
-            raise JMSError(f"The event store cannot archive event {record.event_id}: {error}") from error
+            raise JMSError(f"The event store cannot archive event {record.event_id}: {text_of(error)}") from error
 
 
 @contextmanager
@@ -146,4 +145,4 @@ def _store_errors(failure: str) -> Generator[None]:
     except JMSError:
         raise
     except Exception as error:
-        raise StoreError(f"The event store {failure}: {error}") from error
+        raise StoreError(f"The event store {failure}: {text_of(error)}") from error

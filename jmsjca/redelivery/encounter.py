@@ -329,12 +329,13 @@ class Failure:
         kind = type(error)
         return cls(
             encodable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))[:_MAX_MESSAGE_LENGTH],
-            _text(error)[:_MAX_MESSAGE_LENGTH],
+            text_of(error)[:_MAX_MESSAGE_LENGTH],
             _trace(error)[-_MAX_TRACE_LENGTH:],
         )
 
 
-def _text(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """Return the text of an exception, as `encodable` does, even if its class raises an error when it is converted."""
     try:
         return encodable(str(error))
     except Exception as failed:  # noqa: BLE001  # the class belongs to the application

@@ -111,7 +111,7 @@ def test_an_input_that_cannot_be_read_ends_the_run_with_its_reason(connector, se
 
 def test_a_process_without_a_standard_input_is_refused(connector, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(ConfigurationError, match="no standard input"):
+    with pytest.raises(ConfigurationError, match="there is no standard input"):
         connector(print, poll_frequency="key").run()
 
 

@@ -1,0 +1,189 @@
+"""Events with awkward names, ids and errors: each has its outcome once, and none blocks the others."""
+
+import os
+
+import pytest
+import sqlalchemy as sa
+
+from jmsjca import Queue
+from jmsjca.connector import (
+    BusinessObject,
+    Connector,
+    ConnectorConfig,
+    EventRecord,
+    FolderEventStore,
+    RecordStatus,
+    ReturnCode,
+)
+from jmsjca.connector.data_handlers import data_handler
+from jmsjca.connector.sql_event_store import SqlEventStore
+
+ORDER = '{"_type": "Order", "id": %d}'
+
+
+class UnspeakableError(Exception):
+    """An error without a text."""
+
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+class Failing(list):
+    """A collaboration that fails for the first of two events."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def __call__(self, order):
+        self.append(order.get("id"))
+        if order.get("id") == 1:
+            raise self.error
+
+
+class Folder:
+    """An application that writes files."""
+
+    def __init__(self, path):
+        self.path = path
+        self.store = FolderEventStore(path, data_handler("application/json"))
+
+    def add(self, *names):
+        for number, name in enumerate(names, 1):
+            (self.path / "ready_for_poll" / os.fsdecode(name)).write_text(ORDER % number)
+
+    def statuses(self):
+        """Return the statuses of the files by their first letters."""
+        files = [file for file in self.path.rglob("*") if file.is_file() and not file.name.startswith(".")]
+        return {file.name[0]: file.parent.name for file in files}
+
+    def comment(self):
+        (file,) = (self.path / "error_posting_event").glob(".*.comment")
+        return file.read_text()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path)
+
+
+@pytest.fixture
+def polling(url):
+    """Create connectors for a store, which are closed afterwards."""
+    created = []
+
+    def create(store, collaboration, **fields):
+        config = ConnectorConfig(connection_url=url, poll_quantity=9, **fields)
+        created.append(Connector(config, collaboration, event_store=store))
+        return created[-1]
+
+    yield create
+    for each in created:
+        each.close()
+
+
+@pytest.mark.parametrize("name", ["a" * 246, "a" * 247, "a" * 255, "a" + "ä" * 127])
+def test_a_long_name_of_a_file_that_fails_blocks_no_other(folder, polling, name):
+    folder.add(name, "b")
+    orders = Failing(ValueError("no stock"))
+    assert polling(folder.store, orders).poll_for_events() is ReturnCode.SUCCEED
+    assert (orders, folder.statuses()) == ([1, 2], {"a": "error_posting_event", "b": "success"})
+    assert "no stock" in folder.comment()
+
+
+@pytest.mark.parametrize("collaboration", [Queue("hub"), lambda _: None])
+def test_a_name_that_is_no_valid_text(folder, polling, messages, collaboration):
+    folder.add(b"caf\xe9", "b")
+    fields = {"duplicate_event_elimination": True, "monitor_queue": "monitor"}
+    assert polling(folder.store, collaboration, **fields).poll_for_events() is ReturnCode.SUCCEED
+    assert folder.statuses() == {"c": "success", "b": "success"}
+    if isinstance(collaboration, Queue):
+        assert messages("hub")[1].properties["ObjectEventId"].startswith(r"caf\udce9@")
+
+
+def retrieve(record):
+    if record.object_key == "unreadable":
+        raise UnspeakableError
+    return BusinessObject("Customer", "", {"ID": 7})
+
+
+@pytest.fixture
+def table():
+    engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+    made = SqlEventStore(engine, retrieve)
+    made.metadata.create_all(engine)
+    yield engine, made
+    engine.dispose()
+
+
+def test_an_id_that_is_used_again_replaces_the_first_event_in_the_archive(polling, table):
+    engine, store = table
+    seen = []
+    connector = polling(store, seen.append)
+    for verb in ("Create", "Update"):
+        with engine.begin() as connection:
+            store.add(connection, EventRecord("customer-7", "Customer", verb, "ID=7"))
+        assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert [customer.verb for customer in seen] == ["Create", "Update"]
+    assert store.resubmit(RecordStatus.SUCCESS) == 1
+    assert store.claim(9)[0].object_verb == "Update"
+
+
+@pytest.mark.parametrize("error", [UnspeakableError(), ValueError("a\0\ud800")])
+def test_an_error_of_a_stored_event_without_a_text(folder, polling, error):
+    folder.add("a", "b")
+    orders = Failing(error)
+    assert polling(folder.store, orders).poll_for_events() is ReturnCode.SUCCEED
+    assert (orders, folder.statuses()) == ([1, 2], {"a": "error_posting_event", "b": "success"})
+    assert folder.comment()
+
+
+def test_a_stored_event_that_cannot_be_read_and_whose_error_has_no_text(polling, table):
+    engine, store = table
+    with engine.begin() as connection:
+        store.add(connection, EventRecord("customer-7", "Customer", "Create", "unreadable"))
+    assert polling(store, print).poll_for_events() is ReturnCode.SUCCEED
+    assert store.resubmit(RecordStatus.ERROR_PROCESSING_EVENT) == 1
+
+
+@pytest.mark.parametrize("target", ["errors", None])
+def test_an_error_of_a_message_without_a_text(url, session, messages, target):
+    for number in (1, 2):
+        session.create_producer(Queue("in")).send(ORDER % number)
+    orders = Failing(UnspeakableError())
+    config = ConnectorConfig(connection_url=url, input_destination="in", poll_quantity=2, error_destination=target)
+    with Connector(config, orders) as connector:
+        assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert (orders, messages("in"), len(messages("errors"))) == ([1, 2], [], 1 if target else 0)
+
+
+class Unconvertible:
+    """A data handler whose errors have no text."""
+
+    def to_business_object(self, content, **_):
+        raise UnspeakableError
+
+    def to_content(self, _):
+        raise UnspeakableError
+
+
+def test_a_fault_without_a_text(url, session, messages):
+    session.create_producer(Queue("HUB/SOURCEQUEUE")).send(ORDER % 1)
+    config = ConnectorConfig(connection_url=url, connector_name="HUB", container_managed_events=True)
+    with Connector(config, data_handler=Unconvertible()) as connector:
+        assert connector.transfer_events() is ReturnCode.SUCCEED
+    (fault,) = messages("HUB/FAULTQUEUE")
+    assert "RuntimeError" in fault.properties["FaultDescription"]
+
+
+def test_a_report_of_an_error_without_a_text(url, session, messages):
+    request = session.create_text_message(ORDER % 1, properties={"JMS_IBM_Report_NAN": 1})
+    request.reply_to = Queue("reports")
+    session.create_producer(Queue("in")).send(request)
+    rule = {"Order_Create": "CollaborationName=orders"}
+    config = ConnectorConfig(connection_url=url, input_destination="in", configuration_meta_object=rule)
+    with Connector(config, print, collaborations={"orders": Failing(UnspeakableError())}) as connector:
+        assert connector.poll_for_events() is ReturnCode.SUCCEED
+    (report,) = messages("reports")
+    assert "RuntimeError" in report.body
