@@ -1,8 +1,10 @@
 """Polled messages that wait for their acknowledgement: open sessions by acknowledge id, with their timeouts."""
 
-from threading import Lock, Timer
+from threading import Event, Lock, Thread
 
+from jmsjca.config.settings import SYSTEM_CLOCK
 from jmsjca.errors import JMSError, TransactionInDoubtError
+from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.session import Session
@@ -16,12 +18,15 @@ class HeldPoll:
     Args:
         connection: The connection of the poll, which is closed with it.
         session: The transacted session.
+
+    Attributes:
+        settled: Set when the poll is settled.
     """
 
     def __init__(self, connection: Connection, session: Session) -> None:
         self._connection = connection
         self._session = session
-        self.timer: Timer | None = None
+        self.settled = Event()
 
     def settle(self, *, roll_back: bool) -> Settlement:
         """Commit or roll back, and close the connection.
@@ -32,8 +37,7 @@ class HeldPoll:
         Returns:
             The settlement, which has its outcome already.
         """
-        if self.timer is not None:
-            self.timer.cancel()
+        self.settled.set()
         settlement = Settlement()
         complete_settlement(settlement, self._finish(roll_back=roll_back))
         return settlement
@@ -70,13 +74,12 @@ class HeldPolls:
             timeout: Seconds after which the session is rolled back; None for never.
         """
         poll = HeldPoll(connection, session)
-        if timeout is not None:
-            poll.timer = Timer(timeout, self._expire, [acknowledge_id])
-            poll.timer.daemon = True
         with self._lock:
             self._held[acknowledge_id] = poll
-        if poll.timer is not None:
-            poll.timer.start()
+        if timeout is not None:
+            due = DelayQueue[str](SYSTEM_CLOCK)
+            due.put(acknowledge_id, timeout)
+            Thread(target=self._wait, args=(due, poll), name="jmsjca-held-poll", daemon=True).start()
 
     def take(self, acknowledge_id: str) -> HeldPoll | None:
         """Remove a poll, for the one caller who settles it; None if it is not held."""
@@ -87,6 +90,12 @@ class HeldPolls:
         """Roll back all polls."""
         for acknowledge_id in list(self._held):
             self._expire(acknowledge_id)
+
+    def _wait(self, due: DelayQueue[str], poll: HeldPoll) -> None:
+        """Roll a poll back when it is due, unless it is settled before; on a thread of its own."""
+        while not poll.settled.wait(due.time_to_next(None)):
+            for acknowledge_id in due.pop_due():
+                self._expire(acknowledge_id)
 
     def _expire(self, acknowledge_id: str) -> None:
         poll = self.take(acknowledge_id)

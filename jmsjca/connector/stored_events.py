@@ -105,7 +105,7 @@ class StoredEvents:
         comment = ""
         try:
             outcome = self._flow.deliver(session, found, self._flow.receiver, elimination)
-        except (MonitorFailedError, SendFailedError):  # no fault of the event, whose record stays in progress
+        except (MonitorFailedError, SendFailedError):  # the event has not failed: its record stays in progress
             raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
             session.rollback()

@@ -17,6 +17,7 @@ from jmsjca.errors import (
     JMSError,
     MessageFormatError,
 )
+from jmsjca.testing.time_travel import TimeTravel
 
 PATIENCE = 60
 _numbers = itertools.count()
@@ -235,6 +236,14 @@ class TestPollBrowseAndSend:
         activities.poll("orders", transacted=True, acknowledgement_timeout=0.01)
         [again] = activities.poll("orders", receive_timeout=PATIENCE).responses
         assert again.message.redelivered
+
+    def test_the_timeout_of_a_poll_is_that_of_the_clock(self, activities, monkeypatch):
+        clock = TimeTravel(monkeypatch)
+        activities.send("orders", "a pear")
+        activities.poll("orders", transacted=True, acknowledgement_timeout=600)
+        clock.advance(601)
+        [again] = activities.poll("orders", receive_timeout=PATIENCE).responses
+        assert again.payload == "a pear"
 
     def test_close_rolls_open_polls_back(self, adapter):
         with Activities(adapter) as first:
