@@ -50,7 +50,7 @@ _OF_THE_MESSAGE = (InvalidArgumentError, MessageFormatError, MessageNotWriteable
 
 
 class SendFailedError(JMSError):
-    """A queue or topic as collaboration is not reached: the event is kept. The cause has the error of the broker."""
+    """A queue or topic as collaboration is not reached: the event is kept, and a restart delivers it again."""
 
 
 class EventSender(Protocol):

@@ -21,13 +21,7 @@ from jmsjca.config import Limits
 from jmsjca.config.configuration_file import Configuration, load_handler, read_configuration
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import (
-    Collaboration,
-    SendFailedError,
-    check_collaboration,
-    check_synchronous,
-    receiver_of,
-)
+from jmsjca.connector.collaborations import Collaboration, check_collaboration, check_synchronous, receiver_of
 from jmsjca.connector.config import ConnectorConfig, managed_destinations
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.data_handlers import DataHandler
@@ -285,7 +279,7 @@ class Connector:
         try:
             code = self._opened().poll()
         except JMSError as error:
-            if isinstance(error, ConnectorTerminatedError) or not is_transient(_reason(error)):
+            if isinstance(error, ConnectorTerminatedError) or not is_transient(error):
                 raise
             logger.error("The poll failed: %s", error, exc_info=error)  # noqa: TRY400  # the same, for a linter
             code = ReturnCode.APPRESPONSETIMEOUT
@@ -401,11 +395,6 @@ def _named_collaboration(value: object) -> Collaboration:
     if text.startswith(("queue:", "topic:")):
         return destination_of(text)
     return cast("Callable[[BusinessObject], DeliveryOutcome | None]", load_handler(text))
-
-
-def _reason(error: JMSError) -> BaseException:
-    """Return the error by which the kind of a failure is known: that of the broker, if it refused a send."""
-    return error.__cause__ or error if isinstance(error, SendFailedError) else error
 
 
 def _report_restart(state: "tenacity.RetryCallState") -> None:
