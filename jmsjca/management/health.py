@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from jmsjca.errors import ConfigurationError
+from jmsjca.log_records import get_logger
 
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
@@ -26,6 +27,8 @@ __all__ = ["HealthFile", "HealthServer", "Report", "app_for", "read_health_file"
 
 Report = Mapping[str, object]
 """The result of `Health.as_dict`, or of several processes: ``ready`` and ``alive`` decide."""
+
+logger = get_logger("jmsjca.management")
 
 _Scope = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -211,8 +214,8 @@ class _RequestHandler(BaseHTTPRequestHandler):
 class HealthFile:
     """Writes the health of an adapter to a file again and again, for a probe by exit status: ``jmsjca status --file``.
 
-    A process that hangs, is stopped or was killed writes no more: a file that is too old is a failure as well. Use it
-    as a context manager.
+    A process that hangs, is stopped or was killed writes no more: a file that is too old is a failure as well. A check
+    or a write that fails later is logged, and tried again. Use it as a context manager.
 
     Args:
         check: Returns the health.
@@ -253,12 +256,26 @@ class HealthFile:
         self._path.unlink(missing_ok=True)
 
     def _run(self) -> None:
+        failing = False
         while not self._stopped.wait(min(self._interval / 5, 1.0)):
-            self.write()
+            try:
+                self.write()
+            except Exception as error:  # noqa: BLE001  # of the check, or of the disk: it may be over soon
+                self._report(error, again=failing)
+                failing = True
+            else:
+                failing = False
+
+    def _report(self, error: Exception, *, again: bool) -> None:
+        """Log the first of several failures in a row; one of the check with its traceback."""
+        if not again:
+            traceback = None if isinstance(error, OSError) else error
+            text = "The health file %s cannot be written, trying again: %s: %s"
+            logger.warning(text, self._path, type(error).__name__, error, exc_info=traceback)
 
 
 def read_health_file(path: str | Path, now: float | None = None) -> Report:
-    """Return what `HealthFile` wrote; neither ready nor alive if it is too old.
+    """Return what `HealthFile` wrote; neither ready nor alive if it is too old, or further in the future than that.
 
     Args:
         path: The file.
@@ -275,7 +292,8 @@ def read_health_file(path: str | Path, now: float | None = None) -> Report:
         raise ConfigurationError(
             f"{path} is no health file ({type(error).__name__}): is the worker running with --health-file {path}?"
         ) from error
-    if age > interval:
-        reason = f"the process {report.get('pid')} has not written the file for {age:.0f} s"
+    if not abs(age) <= interval:  # nor NaN
+        since = f"for {age:.0f} s" if age > 0 else f"since the clock was set back by {-age:.0f} s"
+        reason = f"the process {report.get('pid')} has not written the file {since}"
         return {**report, "status": "stuck", "reason": reason, **_DEAD}
     return report

@@ -115,10 +115,65 @@ def test_the_server_answers_probes(report, ready, live):
 def test_the_file_is_written_again_and_again(tmp_path):
     path, reports = tmp_path / "health.json", [GREEN, RED]
     with HealthFile(lambda: reports[0], path, interval=0.05):
-        assert read_health_file(path, now=0)["ready"]
+        assert written_in(path)["ready"]
         reports.reverse()
-        until(lambda: not read_health_file(path, now=0)["ready"])
+        until(lambda: not written_in(path)["ready"])
     assert list(tmp_path.iterdir()) == []
+
+
+def written_in(path):
+    """What the file says, whether it is too old or not."""
+    return json.loads(path.read_bytes())
+
+
+class FailingCheck:
+    """A check whose second to fifth call fail. Its reports are numbered."""
+
+    calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        if 1 < self.calls < 6:
+            raise RuntimeError("no health\nat all")
+        return {**GREEN, "reason": self.calls}
+
+
+def failures_of(caplog):
+    return [each for each in caplog.records if each.name == "jmsjca.management"]
+
+
+def test_a_check_that_fails_for_some_time_is_logged_once_and_the_file_is_written_again(tmp_path, caplog):
+    path, check = tmp_path / "health.json", FailingCheck()
+    with HealthFile(check, path, interval=0.05):
+        until(lambda: written_in(path)["reason"] > 6)
+        [record] = failures_of(caplog)
+        assert record.getMessage() == (
+            f"The health file {path} cannot be written, trying again: RuntimeError: no health\\nat all"
+        )
+        check.calls = 1
+        until(lambda: len(failures_of(caplog)) == 2)  # another time of failures
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_gone_for_some_time_does_not_end_the_health_file(tmp_path, caplog):
+    folder, away, calls = tmp_path / "run", tmp_path / "away", []
+    folder.mkdir()
+    path = folder / "health.json"
+
+    def check():
+        calls.append(None)
+        return {**GREEN, "reason": len(calls)}
+
+    with HealthFile(check, path, interval=0.05):
+        folder.rename(away)
+        until(lambda: failures_of(caplog))
+        failed_at = len(calls)
+        until(lambda: len(calls) > failed_at + 2)
+        away.rename(folder)
+        until(lambda: written_in(path)["reason"] > failed_at + 3)
+    [record] = failures_of(caplog)
+    assert "FileNotFoundError" in record.getMessage()
+    assert record.exc_info is None
 
 
 @pytest.fixture
@@ -137,6 +192,15 @@ def test_death_14_a_process_that_writes_no_more_is_red(written):
     stale = read_health_file(path, at + 31)
     assert (stale["ready"], stale["alive"]) == (False, False)
     assert "has not written the file for 31 s" in stale["reason"]
+
+
+def test_a_file_of_the_future_is_red(written):
+    path = written(GREEN)
+    at = read_health_file(path)["written"]
+    assert read_health_file(path, at - 30)["ready"]
+    stale = read_health_file(path, at - 31)
+    assert (stale["status"], stale["ready"], stale["alive"]) == ("stuck", False, False)
+    assert "has not written the file since the clock was set back by 31 s" in stale["reason"]
 
 
 @pytest.mark.parametrize(("report", "ready", "live"), [(GREEN, 0, 0), (RED, 1, 1), (CONNECTING, 1, 0)])
