@@ -1,15 +1,18 @@
 """Limits, acknowledge modes, clocks, credentials and destination settings."""
 
+import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from jmsjca.arguments import check_flag, is_number, wrong_argument
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ConfigurationError
 
 __all__ = [
+    "MAX_DELIVERIES",
     "SYSTEM_CLOCK",
     "AcknowledgeMode",
     "Clock",
@@ -21,8 +24,18 @@ __all__ = [
     "SystemClock",
 ]
 
+MAX_DELIVERIES = 2**31 - 1
+"""The largest `DestinationSettings.max_deliveries`: Java's largest int."""
+
 FactoryKind = Literal["unified", "queue", "topic"]
 """The messaging domains of a connection factory's connections: both, or one."""
+
+_LARGEST: Mapping[str, float] = {
+    "prefetch_messages": 2**31 - 1,  # the credit of AMQP clients
+    "lock_timeout": (2**31 - 1) // 1000,  # SQLite counts milliseconds
+    "acknowledgement_timeout": math.inf,
+}
+_LARGEST_OTHER = 2**63 - 1  # SQLite's largest integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +43,18 @@ class Limits:
     """The limits of one connection. All are finite by default.
 
     Args:
-        prefetch_messages: The number of messages that a consumer prefetches. The default is small, so that competing
-            consumers share a queue fairly; 0 disables prefetching.
+        prefetch_messages: The number of messages that a consumer prefetches, at most 2147483647. The default is small,
+            so that competing consumers share a queue fairly; 0 disables prefetching.
         prefetch_bytes: The maximum size of the bodies in one chunk, in bytes. A larger message is delivered alone.
         message_bytes: The maximum size of a message that is sent, or received from a broker on the network, in bytes.
         sends_in_flight: The maximum number of incomplete asynchronous sends of a session; at least 1.
-        lock_timeout: Seconds to wait while another process writes to the same store.
+        lock_timeout: Seconds to wait while another process writes to the same store, at most 2147483 (24 days).
         duplicate_history: The number of message ids kept per destination for the detection of duplicates.
         acknowledgement_timeout: The maximum acknowledgement timeout that a message can request under held
             acknowledgement, in seconds.
 
     Raises:
-        ConfigurationError: A limit is no number, or below zero.
+        ConfigurationError: A limit is no number, below zero, or larger than brokers and SQLite can store.
     """
 
     prefetch_messages: int = 10
@@ -54,17 +67,22 @@ class Limits:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = getattr(self, each.name)
-            if not is_number(value) or (isinstance(each.default, int) and not isinstance(value, int)):
-                kind = "a whole number" if isinstance(each.default, int) else "a number"
-                raise wrong_argument(each.name, value, f"{kind} from 0 on", ConfigurationError)
-            if not value >= 0:  # nor NaN
-                raise ConfigurationError(f"{each.name} is {value}; a limit is not below 0.")
+            _check_limit(each.name, getattr(self, each.name), whole=isinstance(each.default, int))
 
     @property
     def chunk(self) -> int:
         """The maximum number of messages in one chunk; at least 1."""
         return max(self.prefetch_messages, 1)
+
+
+def _check_limit(name: str, value: Any, *, whole: bool) -> None:
+    kind = "a whole number" if whole else "a number"
+    if not is_number(value) or (whole and not isinstance(value, int)):
+        raise wrong_argument(name, value, f"{kind} from 0 on", ConfigurationError)
+    if not value >= 0:  # nor NaN
+        raise ConfigurationError(f"{name} is {value}; a limit is not below 0.")
+    if value > (most := _LARGEST.get(name, _LARGEST_OTHER)):
+        raise wrong_argument(name, value, f"{kind} from 0 to {most}", ConfigurationError)
 
 
 class AcknowledgeMode(Enum):
@@ -143,14 +161,15 @@ class DestinationSettings:
     """The settings of a destination, for `Admin.configure`. The broker stores them; they apply to all its clients.
 
     Args:
-        max_deliveries: The number of deliveries before a message is dead-lettered; None means no maximum.
+        max_deliveries: The number of deliveries before a message is dead-lettered, at most 2147483647; None means no
+            maximum.
         dead_letter: The dead-letter destination; None deletes the message.
         expiry: The destination of expired messages; None deletes them.
         exclusive: True to deliver only to the oldest consumer; when it closes, the next oldest takes over.
 
     Raises:
-        ConfigurationError: ``max_deliveries`` is below 1, there is a dead-letter destination without it, or a
-            destination is temporary.
+        ConfigurationError: ``max_deliveries`` is below 1 or too large, there is a dead-letter destination without it,
+            or a destination is temporary.
         InvalidDestinationError: A destination is no `Destination`.
     """
 
@@ -167,6 +186,9 @@ class DestinationSettings:
             raise ConfigurationError(
                 f"max_deliveries is {self.max_deliveries}, but a message is delivered once or more."
             )
+        if self.max_deliveries is not None and self.max_deliveries > MAX_DELIVERIES:
+            wanted = f"from 1 to {MAX_DELIVERIES}, or None for no maximum"
+            raise wrong_argument("max_deliveries", self.max_deliveries, wanted, ConfigurationError)
         if self.dead_letter is not None and self.max_deliveries is None:
             raise ConfigurationError(f"The dead-letter destination {self.dead_letter} needs max_deliveries as well.")
         for place in (each for each in (self.dead_letter, self.expiry) if each is not None):

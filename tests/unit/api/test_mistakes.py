@@ -129,6 +129,10 @@ CALLS = [
     ("Limits(prefetch_messages=2.5)", ConfigurationError, "must be a whole number from 0 on, not 2.5"),
     ("Limits(lock_timeout=-1)", ConfigurationError, "lock_timeout is -1; a limit is not below 0"),
     ("Limits(lock_timeout=NAN)", ConfigurationError, "lock_timeout is nan; a limit is not below 0"),
+    ("Limits(lock_timeout=INFINITY)", ConfigurationError, "lock_timeout must be a number from 0 to 2147483, not inf"),
+    ("Limits(prefetch_bytes=2**63)", ConfigurationError, "from 0 to 9223372036854775807, not 9223372036854775808"),
+    ("DestinationSettings(2**31)", ConfigurationError, "from 1 to 2147483647, or None for no maximum, not 2147483648"),
+    ("DestinationSettings(10**5000)", ConfigurationError, r"or None for no maximum, not a value \(int\)"),
     ("DestinationSettings(max_deliveries='3')", ConfigurationError, "max_deliveries must be a whole number or None"),
     (
         "DestinationSettings(3, dead_letter='dlq')",

@@ -64,6 +64,20 @@ def test_a_limit_below_zero_is_refused():
         Limits(prefetch_messages=-1)
 
 
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("prefetch_messages", 2**31 - 1), ("duplicate_history", 2**63 - 1), ("lock_timeout", 2_147_483)],
+)
+def test_the_largest_limits_are_usable_and_larger_ones_refused(tmp_path, name, most):
+    factory = ConnectionFactory(f"embedded://{tmp_path}/broker.db", limits=Limits(**{name: most}))
+    with factory.create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("q")).send(TextMessage("a", properties={"_AMQ_DUPL_ID": "1"}))
+        assert session.create_consumer(Queue("q")).receive(0).body == "a"
+    for value in (most + 1, 10**400):
+        with pytest.raises(ConfigurationError, match=rf"{name} must be a (whole )?number from 0 to {most}, not \d+ "):
+            Limits(**{name: value})
+
+
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_a_consumer_that_takes_nothing_ahead_receives(jms_broker_url, ahead):
     factory = ConnectionFactory(jms_broker_url, limits=Limits(prefetch_messages=ahead))

@@ -86,6 +86,23 @@ def test_settings_outlive_everybody(broker_file, connected_file):
     assert {address: again.settings(address) for address in settings} == settings
 
 
+def test_a_maximum_of_deliveries_of_an_earlier_release_that_is_too_large_is_the_largest(broker_file, connected_file):
+    connection = connected_file()
+    put(connection, "a")
+    connection.admin().configure(QUEUE, DestinationSettings(max_deliveries=7, dead_letter=DEAD))
+    connection.close()
+    with sqlite3.connect(broker_file) as database:
+        for table in ("setting", "mailbox"):
+            database.execute(f"UPDATE {table} SET settings = replace(settings, '7', '{10**20}')")  # noqa: S608
+    database.close()
+    again = connected_file()
+    assert again.admin().settings(QUEUE) == DestinationSettings(max_deliveries=2**31 - 1, dead_letter=DEAD)
+    unit, consumer = again.unit(), again.consumer(QUEUE)
+    unit.take(consumer.receive(1, 0))
+    unit.rollback()
+    assert [(d.message.body, d.count) for d in consumer.receive(1, 0)] == [("a", 2)]
+
+
 def test_counts_towards_the_limit_outlive_everybody(broker_file, connected_file):
     """One failure in each of three processes' lives, which are as good as three in one."""
     first = connected_file()
