@@ -13,6 +13,7 @@ broker.
 from __future__ import annotations
 
 import re
+import sys
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +66,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc: The test function.
     """
     brokers = metafunc.config.getoption(_BROKERS) or metafunc.config.getini(_BROKERS)
-    own = any(_BROKER in str(mark.args[:1]) for mark in metafunc.definition.iter_markers("parametrize"))
+    own = any(_BROKER in _parameters(mark) for mark in metafunc.definition.iter_markers("parametrize"))
     if brokers and not own and _BROKER in metafunc.fixturenames:
         metafunc.parametrize(_BROKER, brokers, indirect=True)
+
+
+def _parameters(mark: pytest.Mark) -> list[str]:
+    """Return the names of the parameters of a mark ``parametrize``."""
+    [names] = mark.args[:1] or [mark.kwargs.get("argnames", ())]
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
 
 
 @pytest.fixture
@@ -234,9 +241,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         item: The test.
     """
     report = yield
-    if report.skipped and not hasattr(report, "wasxfail") and "harness" in getattr(item, "funcargs", {}):
+    if report.skipped and not hasattr(report, "wasxfail") and _is_contract_case(item):
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
         if not re.search(r"capability \w", reason):
             report.outcome = "failed"
             report.longrepr = f"A case of the contract is skipped for the lack of a capability only, not so: {reason}"
     return report
+
+
+def _is_contract_case(item: pytest.Item) -> bool:
+    """Return True if the fixture ``harness`` of a test is that of the contract; tests of users may have others."""
+    module = sys.modules.get("jmsjca.testing.contract.harness")  # loaded by each case; not to be loaded by other tests
+    return module is not None and isinstance(getattr(item, "funcargs", {}).get("harness"), module.Harness)

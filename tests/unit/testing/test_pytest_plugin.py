@@ -135,3 +135,60 @@ def test_the_settings_of_pytest_name_brokers(tmp_path):
 
 def test_without_names_there_is_one_broker_in_memory(tmp_path):
     assert "4 passed" in run(tmp_path, _BROKERS)
+
+
+_PARAMETERS = """
+import pytest
+
+@pytest.mark.parametrize(argnames="jms_broker", argvalues=["memory"], indirect=True)
+def test_own_choice_by_keyword(jms_broker_url):
+    assert "broker.db" not in jms_broker_url
+
+@pytest.mark.parametrize("number , jms_broker", [(1, "memory")], indirect=["jms_broker"])
+def test_own_choice_among_others(jms_broker_url, number):
+    assert "broker.db" not in jms_broker_url
+
+@pytest.mark.parametrize(["jms_broker"], [("memory",)], indirect=True)
+def test_own_choice_in_a_list(jms_broker_url):
+    assert "broker.db" not in jms_broker_url
+
+@pytest.mark.parametrize("jms_brokers_wanted", [1])
+def test_a_similar_name(jms_broker_url, jms_brokers_wanted):
+    assert "broker.db" in jms_broker_url
+
+@pytest.mark.parametrize("text", ["jms_broker"])
+@pytest.mark.parametrize(("text_of_jms_broker", "number"), [("a", 1)])
+def test_similar_names(jms_broker_url, text, text_of_jms_broker, number):
+    assert "broker.db" in jms_broker_url
+"""
+
+
+def test_only_a_parameter_of_that_name_is_the_own_choice_of_a_test(tmp_path):
+    assert "5 passed" in run(tmp_path, _PARAMETERS, "--jms-broker", "file")
+
+
+_HARNESSES = """
+import pytest
+from jmsjca.testing.contract import Contract
+
+@pytest.fixture
+def harness():
+    return 1
+
+def test_that_needs_more(harness):
+    pytest.skip("it needs a GPU")
+
+class TestBroker(Contract):
+    def test_with_a_reason_of_its_own(self, harness):
+        pytest.skip("it needs a GPU")
+
+    def test_with_a_capability(self, harness):
+        harness.require_lack("atomic")
+"""
+
+
+def test_only_a_case_of_the_contract_must_not_be_skipped_for_a_reason_of_its_own(tmp_path):
+    output = run(tmp_path, _HARNESSES)
+    assert "1 failed, 2 skipped" in output
+    assert "TestBroker::test_with_a_reason_of_its_own" in output
+    assert "for the lack of a capability only, not so: Skipped: it needs a GPU" in output
