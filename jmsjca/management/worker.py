@@ -64,18 +64,18 @@ def load_adapter(target: str) -> ResourceAdapter:
 
     Args:
         target: ``module:adapter``, or ``module:function`` for a function that returns the adapter; "adapter" is the
-            default name. The module is found in the current folder as well. Or a configuration file (``.toml``).
+            default name. Or a configuration file (``.toml``). Modules are found in the current folder as well.
 
     Raises:
         ConfigurationError: The module or the file cannot be loaded, or has no such adapter.
         JMSError: As the module raises it.
     """
-    if target.endswith(".toml"):
-        return ResourceAdapter.from_config(target)
-    module, _, name = target.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     invalidate_caches()
+    if target.endswith(".toml"):
+        return ResourceAdapter.from_config(target)
+    module, _, name = target.partition(":")
     try:
         found: Any = import_module(module)
         for part in (name or "adapter").split("."):
@@ -235,11 +235,18 @@ class Supervisor:
         }
 
     def _health_of(self, child: "_Child") -> Report:
+        if child.status is not None:  # its file may say that it is ready
+            return _down(child.number, f"has ended with the status {child.status}")
         try:
             return {"process": child.number, **read_health_file(child.health_file)}
-        except ConfigurationError:  # it has just started, or was killed and is restarted
-            reason = f"process {child.number} has not started yet"
-            return {"process": child.number, "status": "down", "reason": reason, "ready": False, "alive": True}
+        except ConfigurationError:
+            return _down(child.number, "has not started yet")
+
+
+def _down(number: int, reason: str) -> Report:
+    """Return the health of a process that does not run: alive, because the supervisor restarts it."""
+    text = f"process {number} {reason}"
+    return {"process": number, "status": "down", "reason": text, "ready": False, "alive": True}
 
 
 def _has(reports: Sequence[Report], status: str) -> bool:

@@ -190,6 +190,34 @@ def test_the_health_of_all_processes_is_served(url, worker, unused_tcp_port):
     assert supervisor.stop()[0] == 0
 
 
+def test_a_process_that_has_ended_is_down_until_it_is_restarted(worker, unused_tcp_port):
+    supervisor, seen = worker("--processes", "2", "--health-port", f"{unused_tcp_port}"), []
+
+    def report():
+        try:
+            with urlopen(f"http://127.0.0.1:{unused_tcp_port}/ready") as answer:
+                return json.load(answer)
+        except HTTPError as refused:
+            with refused:
+                return json.load(refused)
+        except OSError:  # it does not listen yet
+            return {"ready": False}
+
+    def restarted():
+        seen.append(report())
+        return seen[-1]["ready"] and len(supervisor.pids()) == 3
+
+    until(lambda: report()["ready"])
+    killed = supervisor.pids()[0]
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: not is_running(killed))
+    until(restarted)
+    assert [each for each in seen if each["processes"][0].get("pid") == killed] == []
+    assert {each["alive"] for each in seen} == {True}
+    assert {each["status"] for each in seen if not each["ready"]} <= {"down"}
+    assert supervisor.stop()[0] == 0
+
+
 @pytest.fixture
 def unused_tcp_port():
     import socket
@@ -223,7 +251,30 @@ def test_a_function_may_make_the_adapter_and_check_names_its_listeners(url, tmp_
     assert load_adapter("shop_app:make").activations
     assert run(["check", "shop_app:make"]) == 0
     assert "serial-QueueReceiver(orders)" in capsys.readouterr().out
+    sys.modules.pop("shop_app", None)
+
+
+FILE = """
+[adapters.shop]
+connection_url = "embedded://file-{name}"
+
+[listeners.orders]
+handler = "{name}:on_order"
+destination = "orders"
+"""
+
+
+def test_the_handlers_of_a_file_are_found_in_the_current_folder(tmp_path):
+    (tmp_path / "shop_handlers.py").write_text("def on_order(message):\n    pass\n")
+    (tmp_path / "jmsjca.toml").write_text(FILE.format(name="shop_handlers"))
+    command = [sys.executable, "-P", "-m", "jmsjca", "check", "jmsjca.toml", "--json"]  # -P as for an installed command
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}"}
+    found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert json.loads(found.stdout)[0]["handler"] == "on_order"
+
+
+def test_a_wrong_entry_of_a_file_is_named(tmp_path, capsys):
     (tmp_path / "jmsjca.toml").write_text('[adapters.shop]\nconnection_url = "embedded://"\nwrong = 1\n')
     assert run(["check", f"{tmp_path}/jmsjca.toml"]) == 2
     assert "wrong" in capsys.readouterr().err
-    sys.modules.pop("shop_app", None)
