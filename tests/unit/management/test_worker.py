@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -101,11 +102,12 @@ def worker(tmp_path, url):
         each.process.stderr.close()
 
 
-def is_running(pid):
-    try:
-        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())  # empty once it has ended
-    except OSError:
-        return False
+def kill(pid):
+    """Kill a process, and wait until its parent process can know it."""
+    ended = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    select.select([ended], [], [], 120)
+    os.close(ended)
 
 
 def done(url):
@@ -209,8 +211,7 @@ def test_a_process_that_has_ended_is_down_until_it_is_restarted(worker, unused_t
 
     until(lambda: report()["ready"])
     killed = supervisor.pids()[0]
-    os.kill(killed, signal.SIGKILL)
-    until(lambda: not is_running(killed))
+    kill(killed)
     until(restarted)
     assert [each for each in seen if each["processes"][0].get("pid") == killed] == []
     assert {each["alive"] for each in seen} == {True}
