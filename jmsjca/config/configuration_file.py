@@ -22,6 +22,7 @@
 import os
 import re
 import tomllib
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -35,6 +36,7 @@ from jmsjca.config.naming import NamingContext
 from jmsjca.config.settings import FactoryKind
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, excerpt
+from jmsjca.log_records import one_line
 
 __all__ = [
     "AdapterSection",
@@ -43,6 +45,7 @@ __all__ = [
     "FactorySection",
     "ListenerSection",
     "declare_all",
+    "import_problem",
     "load_handler",
     "read_configuration",
     "secret",
@@ -318,16 +321,26 @@ def load_handler(reference: str) -> Callable[..., object]:
     """Return the function that ``module:function`` names.
 
     Raises:
-        ConfigurationError: The module cannot be imported, or has no such function.
+        ConfigurationError: The module cannot be imported, or has no such function; or the text is something else.
     """
     module, _, name = reference.partition(":")
+    shown = f"The handler '{excerpt(reference, 100)}'"
+    if not (module and name) or module.startswith("."):
+        raise ConfigurationError(f"{shown} must be module:function.")
     try:
         found: Any = import_module(module)
-    except ImportError as error:
-        raise ConfigurationError(f"The handler {reference!r}: {module} cannot be imported: {error}.") from error
-    for part in name.split("."):
-        found = getattr(found, part, None)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+    except Exception as error:
+        raise ConfigurationError(f"{shown}: {excerpt(module)} cannot be imported: {import_problem(error)}") from error
     if not callable(found):
-        raise ConfigurationError(f"The handler {reference!r}: {module} has no function {name!r}.")
+        raise ConfigurationError(f"{shown}: {excerpt(module)} has no function {excerpt(name)!r}.")
     handler: Callable[..., object] = found
     return handler
+
+
+def import_problem(error: Exception) -> str:
+    """Return an error that a module raised when it was imported in one line, with the place that raised it."""
+    [*_, last] = traceback.extract_tb(error.__traceback__)
+    at = "" if isinstance(error, ImportError | SyntaxError) else f" ({last.filename}, line {last.lineno})"
+    return one_line(f"{type(error).__name__}: {error}{at}.")

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsjca.adapter import ResourceAdapter
+from jmsjca.config.configuration_file import import_problem
 from jmsjca.errors import ConfigurationError, JMSError, excerpt
 from jmsjca.inbound.shutdown import StopReport
 from jmsjca.management.health import HealthFile, HealthServer, Report, read_health_file
@@ -85,20 +85,13 @@ def load_adapter(target: str) -> ResourceAdapter:
     except JMSError:
         raise
     except Exception as error:
-        raise ConfigurationError(f"{excerpt(module)} cannot be imported: {_told(error)}") from error
+        raise ConfigurationError(f"{excerpt(module)} cannot be imported: {import_problem(error)}") from error
     if not isinstance(found, ResourceAdapter):
         name = name or "adapter"
         raise ConfigurationError(
             f"{module} has no ResourceAdapter {excerpt(name)!r}: name one as module:name, or a .toml file."
         )
     return found
-
-
-def _told(error: Exception) -> str:
-    """Return an error of a module in one line, with the place that raised it."""
-    [*_, last] = traceback.extract_tb(error.__traceback__)
-    at = "" if isinstance(error, ImportError | SyntaxError) else f" ({last.filename}, line {last.lineno})"
-    return f"{type(error).__name__}: {error}{at}."
 
 
 def _takes_no_arguments(function: Callable[..., object]) -> bool:

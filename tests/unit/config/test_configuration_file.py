@@ -1,5 +1,7 @@
 """The configuration file."""
 
+import re
+
 import pytest
 
 from jmsjca import ActivationSpec, Queue, Topic
@@ -112,3 +114,40 @@ def test_handler_is_loaded_by_its_name():
         load_handler("no_module:f")
     with pytest.raises(ConfigurationError, match="json has no function 'nothing'"):
         load_handler("json:nothing")
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """Modules that cannot be imported, or have no such function."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mistaken_handlers.py").write_text("\n\nx = undefined_name\n")
+    (tmp_path / "wordy_handlers.py").write_text("raise ValueError('no shop\\nat all')\n")
+    (tmp_path / "broken_handlers.py").write_text("def (\n")
+    (tmp_path / "lazy_handlers.py").write_text("def __getattr__(name):\n    raise RuntimeError(name)\n")
+
+
+@pytest.mark.parametrize(
+    ("reference", "text"),
+    [
+        ("", "The handler '' must be module:function."),
+        (":f", "The handler ':f' must be module:function."),
+        ("foo", "The handler 'foo' must be module:function."),
+        (".:f", "The handler '.:f' must be module:function."),
+        ("..a:f", "The handler '..a:f' must be module:function."),
+        ("a\nb:f", r"The handler 'a\nb:f': a\nb cannot be imported: ModuleNotFoundError: No module named 'a\nb'."),
+        ("os..path:f", "os..path cannot be imported: ModuleNotFoundError: No module named 'os.'"),
+        (
+            "mistaken_handlers:f",
+            "mistaken_handlers cannot be imported: NameError: name 'undefined_name' is not defined (",
+        ),
+        ("mistaken_handlers:f", "mistaken_handlers.py, line 3)."),
+        ("wordy_handlers:f", r"wordy_handlers cannot be imported: ValueError: no shop\nat all ("),
+        ("broken_handlers:f", "broken_handlers cannot be imported: SyntaxError: "),
+        ("lazy_handlers:f", "lazy_handlers cannot be imported: RuntimeError: f ("),
+    ],
+)
+@pytest.mark.usefixtures("modules")
+def test_a_handler_that_cannot_be_loaded_is_one_line(reference, text):
+    with pytest.raises(ConfigurationError, match=re.escape(text)) as caught:
+        load_handler(reference)
+    assert str(caught.value).isprintable()
