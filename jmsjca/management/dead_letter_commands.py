@@ -10,13 +10,14 @@ import typer
 from jmsjca.errors import ConfigurationError, InvalidArgumentError, JMSError
 from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.insight import Change, Changes, Edit, Insight, selector_of_ids
-from jmsjca.management.message_changes import parse_property
+from jmsjca.management.message_changes import parse_properties
 from jmsjca.management.message_file import message_line, read_lines
 from jmsjca.management.presentation import (
     JsonOption,
     SelectorOption,
     UrlOption,
     broker_url,
+    check_queue_name,
     message_row,
     parse_destination,
     print_field,
@@ -33,7 +34,7 @@ dead_letter_app = typer.Typer(
     rich_markup_mode=None, help="Inspect, replay, edit, drop, export and import dead letters."
 )
 
-_QueueArgument = Annotated[str, typer.Argument(help="The dead-letter queue.")]
+_QueueArgument = Annotated[str, typer.Argument(help="The dead-letter queue.", callback=check_queue_name)]
 _IdArgument = Annotated[str, typer.Argument(help="The id of the dead letter, as dlq list shows it.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the messages, and change nothing.")]
 BodyOption = Annotated[str | None, typer.Option(help="The new text of the body; without it, the body stays.")]
@@ -108,9 +109,9 @@ def edit_letter(  # noqa: PLR0917  # typer calls it by name
     json: JsonOption = False,
 ) -> int:
     """Edit a dead letter and replay it, in one transaction. The exit status is 1 if it is gone."""
+    edit = edit_of(body, properties, remove)
     insight, target = Insight(broker_url(url)), parse_destination(to) if to else None
     find_message(insight, queue, message_id, "dlq list")
-    edit = edit_of(body, properties, remove)
     changes = insight.replay(queue, selector_of_ids([message_id]), to=target, edit=edit, dry_run=dry_run)
     return print_changes(changes, as_json=json)
 
@@ -162,11 +163,11 @@ def edit_of(body: str | None, properties: list[str] | None, remove: list[str] | 
     """Return the edit that the options describe.
 
     Raises:
-        InvalidArgumentError: They describe none, or a property is not ``NAME=VALUE``.
+        InvalidArgumentError: They describe none, or a property is not ``NAME=VALUE`` with a valid name.
     """
     if body is None and not properties and not remove:
         raise InvalidArgumentError("There is nothing to edit: add --body, --property or --remove.")
-    return Edit(body, dict(map(parse_property, properties or [])), remove or [])
+    return Edit(body, parse_properties(properties or []), remove or [])
 
 
 def find_message(insight: Insight, queue: str, message_id: str, shown_by: str) -> Message:

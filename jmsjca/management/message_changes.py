@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from jmsjca.destinations import Destination, Queue
-from jmsjca.errors import InvalidArgumentError, JMSError
+from jmsjca.errors import InvalidArgumentError, JMSError, MessageFormatError
 from jmsjca.management.dead_letter import replay_copy
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
@@ -21,11 +21,13 @@ __all__ = [
     "Edit",
     "Handle",
     "carry_out",
+    "check_properties",
     "copy_message",
     "delete",
     "edited",
     "move",
     "paced",
+    "parse_properties",
     "parse_property",
     "replay",
     "selector_of_ids",
@@ -114,6 +116,29 @@ def parse_property(text: str) -> tuple[str, str]:
     if not (name and equals):
         raise InvalidArgumentError(f"The property {text!r:.100} must be NAME=VALUE.")
     return name, value
+
+
+def parse_properties(texts: Iterable[str]) -> dict[str, str]:
+    """Return the properties of several ``NAME=VALUE``.
+
+    Raises:
+        InvalidArgumentError: A text is something else, or no property can have its name.
+    """
+    properties = dict(map(parse_property, texts))
+    check_properties(properties)
+    return properties
+
+
+def check_properties(properties: Mapping[str, object]) -> None:
+    """Check properties that are arguments of a command.
+
+    Raises:
+        InvalidArgumentError: A message cannot have one of them.
+    """
+    try:
+        TextMessage("", properties=properties)
+    except MessageFormatError as error:
+        raise InvalidArgumentError(str(error)) from error
 
 
 def _set_text(copy: Message, body: str) -> None:

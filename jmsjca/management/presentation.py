@@ -11,7 +11,13 @@ from typing import Annotated, Any
 import typer
 
 from jmsjca.destinations import Destination, Queue, Topic
-from jmsjca.errors import ConfigurationError, MessageFormatError, excerpt
+from jmsjca.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    InvalidDestinationError,
+    MessageFormatError,
+    excerpt,
+)
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import Properties
 
@@ -20,6 +26,7 @@ __all__ = [
     "SelectorOption",
     "UrlOption",
     "broker_url",
+    "check_queue_name",
     "escaped",
     "message_row",
     "parse_destination",
@@ -67,11 +74,26 @@ def broker_url(url: str, option: str = "--url") -> str:
 
 
 def parse_destination(text: str) -> Destination:
-    """Return the destination of ``name``, ``queue:name`` or ``topic:name``."""
+    """Return the destination of ``name``, ``queue:name`` or ``topic:name``.
+
+    Raises:
+        InvalidArgumentError: No destination can have this name.
+    """
     kind, colon, name = text.partition(":")
-    if colon and kind in {"queue", "topic"}:
-        return Queue(name) if kind == "queue" else Topic(name)
-    return Queue(text)
+    named = bool(colon) and kind in {"queue", "topic"}
+    try:
+        return Topic(name) if named and kind == "topic" else Queue(name if named else text)
+    except InvalidDestinationError as error:  # an argument: the broker has refused nothing
+        raise InvalidArgumentError(str(error)) from error
+
+
+def check_queue_name(name: str) -> str:
+    """Return the name of a queue that is an argument of a command.
+
+    Raises:
+        InvalidArgumentError: No queue can have this name.
+    """
+    return parse_destination(f"queue:{name}").name
 
 
 def print_json(value: object, *, lines: bool = False) -> None:

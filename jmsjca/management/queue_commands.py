@@ -1,5 +1,6 @@
 """The commands on queues and messages, and those that explain selectors, ladders and capabilities."""
 
+import re
 from dataclasses import asdict
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from jmsjca.management.dead_letter_commands import (
 from jmsjca.management.destination_info import destination_row, rate_row
 from jmsjca.management.doctor import diagnose
 from jmsjca.management.insight import Insight
-from jmsjca.management.message_changes import parse_property
+from jmsjca.management.message_changes import check_properties, parse_properties, parse_property
 from jmsjca.management.message_view import MessageView
 from jmsjca.management.prefetch_memory import prefetch_rows
 from jmsjca.management.presentation import (
@@ -25,6 +26,7 @@ from jmsjca.management.presentation import (
     SelectorOption,
     UrlOption,
     broker_url,
+    check_queue_name,
     message_row,
     parse_destination,
     print_field,
@@ -38,13 +40,20 @@ from jmsjca.messages.message import TextMessage
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.redelivery.policy import RedeliveryPolicy
 from jmsjca.selectors import Selector
+from jmsjca.selectors.literals import read_integer, read_real
 
 __all__ = ["queue_app", "selector_app"]
 
 queue_app = typer.Typer(rich_markup_mode=None)
 selector_app = typer.Typer(rich_markup_mode=None, help="Check selectors.")
 
-_QueueArgument = Annotated[str, typer.Argument(help="The queue.")]
+# As in the grammar of selectors.
+_NUMBER = re.compile(
+    r"[+-]?(?:(?P<integer>(?:0[xX][0-9a-fA-F]+|[0-9]+)[lL]?)"
+    r"|(?P<real>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|[0-9]+(?:[eE][+-]?[0-9]+[fFdD]?|[fFdD])))"
+)
+
+_QueueArgument = Annotated[str, typer.Argument(help="The queue.", callback=check_queue_name)]
 _PropertyOption = Annotated[list[str] | None, typer.Option("--property", "-p", help="A text property, NAME=VALUE.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the messages, and change nothing.")]
 
@@ -155,7 +164,7 @@ def send(
     json: JsonOption = False,
 ) -> None:
     """Send a text message."""
-    message = TextMessage(body, properties=dict(map(parse_property, properties or [])))
+    message = TextMessage(body, properties=parse_properties(properties or []))
     with ConnectionFactory(broker_url(url)).create_connection() as connection, connection.create_session() as session:
         session.create_producer(parse_destination(destination)).send(message)
     print_rows([message_row(message)], as_json=json)
@@ -251,19 +260,23 @@ def check_selector(
     json: JsonOption = False,
 ) -> int:
     """Check a selector against the properties of a message. The exit status is 1 if it does not match."""
-    matches = Selector.parse(selector).matches(TextMessage("", properties=dict(map(_typed_pair, properties or []))))
+    values = dict(map(_typed_pair, properties or []))
+    check_properties(values)
+    matches = Selector.parse(selector).matches(TextMessage("", properties=values))
     print_rows([{"selector": selector, "matches": matches}], as_json=json)
     return int(not matches)
 
 
 def _typed_pair(text: str) -> tuple[str, object]:
-    """Return a property; a value that is a number, true or false is one."""
+    """Return a property; a value that is a literal of selectors for a number, true or false is one."""
     name, value = parse_property(text)
     if value.lower() in {"true", "false"}:
         return name, value.lower() == "true"
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            continue
-    return name, value
+    found = _NUMBER.fullmatch(value)
+    if found is None:
+        return name, value
+    try:
+        number = read_integer(found["integer"]) if found["integer"] else read_real(found["real"])
+    except ValueError:  # too large, or 08, which is not octal
+        return name, value
+    return name, -number if value.startswith("-") else number

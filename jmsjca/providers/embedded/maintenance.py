@@ -85,11 +85,10 @@ def backup(path: Path, target: Path, lock_timeout: float = 30.0) -> int:
 
     Raises:
         StoreError: The file is damaged, or the copy exists.
-        ResourceAllocationError: There is not enough disk space, or another process kept the file locked.
+        ResourceAllocationError: There is not enough disk space, the copy cannot be written, or another process kept the
+            file locked.
     """
-    if target.exists():
-        raise StoreError(f"{target} exists: name a new file for the copy.")
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    draft = _empty_draft(target)
     try:
         with closing(_open(path, lock_timeout, "rw")) as db:
             db.execute("VACUUM INTO ?", (str(draft),))
@@ -99,11 +98,27 @@ def backup(path: Path, target: Path, lock_timeout: float = 30.0) -> int:
     except sqlite3.Error as error:
         raise translate(error, path) from error
     except OSError as error:
-        raise ResourceAllocationError(f"{target} cannot be written: {error}.") from error
+        raise _unwritable(target, error) from error
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
             draft.with_name(draft.name + suffix).unlink(missing_ok=True)
     return target.stat().st_size
+
+
+def _empty_draft(target: Path) -> Path:
+    """Return an empty file beside the copy: SQLite would not tell an error there from one of the source."""
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        if target.exists():
+            raise StoreError(f"{target} exists: name a new file for the copy.")
+        draft.touch(0o644, exist_ok=False)  # as SQLite does
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    return draft
+
+
+def _unwritable(target: Path, error: OSError) -> ResourceAllocationError:
+    return ResourceAllocationError(f"{target} cannot be written: {error.strerror}; name another place for the copy.")
 
 
 def _open(path: Path, lock_timeout: float, mode: str) -> sqlite3.Connection:

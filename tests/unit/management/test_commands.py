@@ -103,6 +103,31 @@ def test_a_selector_is_tested(call, selector, status):
     assert call("selector", "test", selector, *values)[0] == status
 
 
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [
+        ("nan", "'nan'"),
+        ("inf", "'inf'"),
+        ("-Infinity", "'-Infinity'"),
+        ("1_000", "'1_000'"),
+        ("\u0663", "'\u0663'"),  # a digit, but of Arabic
+        (" 4", "' 4'"),
+        ("08", "'08'"),  # 8 is no octal digit
+        ("1e999", "'1e999'"),
+        ("5L", "5"),
+        ("0x1F", "31"),
+        ("017", "15"),
+        ("+.5", "0.5"),
+        ("-2.5e3", "-2500"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("2f", "2"),
+        ("True", "TRUE"),
+    ],
+)
+def test_a_value_is_a_number_if_it_is_a_literal_of_selectors(call, value, literal):
+    assert call("selector", "test", f"x = {literal}", "-p", f"x={value}")[0] == 0
+
+
 def test_capabilities_are_shown(url, read):
     found = {each["capability"]: each["value"] for each in read("capabilities", url)}
     assert found["atomic"] is True
@@ -149,6 +174,20 @@ def files(tmp_path, monkeypatch):
         (["check", "misspelt:adapter"], 2, "'embeded' is no connection URL"),
         (["run", "good:adapter", "--health-file", "no/folder"], 2, "The health file no/folder cannot be written"),
         (["convert", "ra.xml", "--output", "no/folder"], 2, "--output no/folder cannot be written"),
+        (["send", "", "x"], 2, "A Queue needs a name, but it is empty"),
+        (["send", "queue:", "x"], 2, "A Queue needs a name, but it is empty"),
+        (["copy", "orders", "topic:"], 2, "A Topic needs a name, but it is empty"),
+        (["browse", ""], 2, "A Queue needs a name, but it is empty"),
+        (["create", ""], 2, "A Queue needs a name, but it is empty"),
+        (["dlq", "list", ""], 2, "A Queue needs a name, but it is empty"),
+        (["dlq", "import", "", "letters"], 2, "A Queue needs a name, but it is empty"),
+        (["explain", "3:25", "--source", "queue:"], 2, "A Queue needs a name, but it is empty"),
+        (["send", "orders", "x", "-p", "JMSPriority=9"], 2, "'JMSPriority' cannot name a property"),
+        (["send", "orders", "x", "-p", "a b=1"], 2, "'a b' cannot name a property"),
+        (["edit", "orders", "ID:1", "-p", "a b=1"], 2, "'a b' cannot name a property"),
+        (["dlq", "edit", "orders", "ID:1", "-p", "a b=1"], 2, "'a b' cannot name a property"),
+        (["selector", "test", "a = 1", "-p", "a b=1"], 2, "'a b' cannot name a property"),
+        (["remove", "nosuch"], 1, "There is no queue:nosuch to remove"),
         (["nothing"], 2, "Try 'jmsjca --help'"),
         (["send", "orders"], 2, "Try 'jmsjca send --help'"),
     ],

@@ -79,6 +79,19 @@ def test_a_copy_replaces_no_file(file, url, tmp_path, capsys):
     assert copy.read_text() == "mine"
 
 
+@pytest.mark.parametrize("place", ["no/copy.db", "a_file/copy.db", "x" * 300])
+def test_a_place_that_cannot_have_a_copy_is_named(file, url, tmp_path, capsys, place):
+    send(url, TextMessage("a pear"))
+    (tmp_path / "a_file").write_text("mine")
+    before = sorted(tmp_path.iterdir())
+    assert run(["file", "backup", str(file), str(tmp_path / place)]) == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"jmsjca: {tmp_path / place} cannot be written: ")
+    assert (str(file) in errors, errors.count("\n")) == (False, 1)
+    assert errors.endswith("name another place for the copy.\n")
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_a_copy_of_a_damaged_file_is_not_kept(file, url, tmp_path):
     send(url, TextMessage("a pear"))
     with sqlite3.connect(file) as database:
