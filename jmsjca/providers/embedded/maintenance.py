@@ -106,7 +106,7 @@ def backup(path: Path, target: Path, lock_timeout: float = 30.0) -> int:
 
 
 def _empty_draft(target: Path) -> Path:
-    """Return an empty file beside the copy: SQLite would not tell an error there from one of the source."""
+    """Return an empty file beside the copy: errors of SQLite do not say which of both files failed."""
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         if target.exists():
