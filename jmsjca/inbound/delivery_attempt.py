@@ -274,11 +274,17 @@ class DeliveryAttempt:
     def _call_with_all(self, deliveries: Sequence[spi.Delivery]) -> None:
         messages = self._admit(deliveries, self._take(deliveries))
         if messages:
+            self._begin_shared_call()
             self._call(messages)
 
     def _call_with_end_of_batch(self, deliveries: Sequence[spi.Delivery]) -> None:
         del deliveries  # it is no message of the broker
+        self._begin_shared_call()
         self._call(self._end_of_batch())
+
+    def _begin_shared_call(self) -> None:
+        if isinstance(self.unit, InboxUnit):
+            self.unit.begin_shared_call()
 
     def _admit(self, deliveries: Sequence[spi.Delivery], messages: list[Message]) -> list[Message]:
         """Return the messages that the handler has to see. A duplicate sends again what its handler has sent."""

@@ -34,6 +34,10 @@ class OpenInbox(Protocol):
         """Return None if the handler has to be called; for a duplicate, the messages to send again."""
         ...
 
+    def begin_shared_call(self) -> None:
+        """Begin a call of the handler for several messages: a whole batch, or the end of one."""
+        ...
+
     def record(self, message: Message, to: Destination, send: Callable[[Message, Destination], None]) -> None:
         """Store a message, and send it as it is stored."""
         ...
@@ -99,6 +103,11 @@ class InboxUnit(UnitOfWork):
             super().send(message, to)
             return
         self.inbox.record(message, to, super().send)
+
+    def begin_shared_call(self) -> None:
+        """Begin a call of the handler for several messages: a whole batch, or the end of one."""
+        if self.inbox is not None:
+            self.inbox.begin_shared_call()
 
     def send_again(self, sends: Sequence[StoredSend]) -> None:
         """Add the messages of a duplicate."""

@@ -190,7 +190,8 @@ class UnitInbox:
         self._inserts_before = rules.insertion == "before"
         self._is_joined = False
         self._rows: dict[str, tuple[InboxRow, list[StoredSend]]] = {}  # with what was sent while it was handled
-        self._current: list[StoredSend] | None = None
+        self._shared: list[StoredSend] = []  # what calls for several messages have sent, such as for a whole batch
+        self._current = self._shared
 
     def admit(self, message: Message, message_id: str | None, *, redelivered: bool) -> list[StoredSend] | None:
         """Recognise a message before the handler sees it, and insert its row, or have it inserted after the handler.
@@ -207,10 +208,11 @@ class UnitInbox:
             sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
         """
         self._join()
-        self._current = None
+        self._current = self._shared
         key = message_key(message, message_id)
         if key is None:
             is_new = self._rules.resolve(message, message_id, redelivered=redelivered) is InboxOutcome.NEW
+            self._current = []  # not stored: its handler is called again
             return None if is_new else []
         if key in self._rows:
             return []  # the same message in one batch
@@ -225,6 +227,10 @@ class UnitInbox:
         self._current = sends
         return None
 
+    def begin_shared_call(self) -> None:
+        """Begin a call of the handler for several messages: what it sends is stored with one that is new."""
+        self._current = self._shared
+
     def record(self, message: Message, to: Destination, send: Callable[[Message, Destination], None]) -> None:
         """Store a message of the handler, and send it as it is stored.
 
@@ -238,8 +244,7 @@ class UnitInbox:
         """
         stored = StoredSend.of(message, to, uuid.uuid4().hex)
         send(stored.message, to)
-        if self._current is not None:
-            self._current.append(stored)
+        self._current.append(stored)
 
     def _join(self) -> None:
         if not self._is_joined:
@@ -256,6 +261,8 @@ class UnitInbox:
 
     def _store(self) -> None:
         """Store what the handlers have sent, in the transaction that is about to commit."""
+        for _, sends in list(self._rows.values())[-1:]:
+            sends += self._shared
         full = [row._replace(outgoing=encode_sends(sends) if sends else None) for row, sends in self._rows.values()]
         if self._inserts_before:
             full = [row for row in full if row.outgoing]

@@ -1,0 +1,85 @@
+"""The inbox of a listener, when the commit of the broker fails after that of the database, or the database is away."""
+
+from collections.abc import Sequence
+
+import pytest
+import sqlalchemy as sa
+
+from jmsjca import Message, Queue, ResourceAdapter, Session, TextMessage
+from jmsjca.transactions import SqlInbox
+from tests.unit.inbound.listeners import PATIENCE, waiting
+from tests.unit.inbound.test_inbox import Broken, outcomes
+
+
+@pytest.fixture
+def engine(tmp_path):
+    waits = {"timeout": PATIENCE}
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'rows.db'}", connect_args=waits, poolclass=sa.NullPool)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(params=["before", "after"])
+def inbox(request, engine):
+    return SqlInbox(engine, insert=request.param)
+
+
+def put_duplicate_ids(adapter, *ids):
+    """Send messages as one unit, each with a duplicate id that is its body."""
+    messages = [TextMessage(each, properties={"_AMQ_DUPL_ID": each}) for each in ids]
+    adapter.send_many("q", messages)
+
+
+def send_out(session, text):
+    session.create_producer(Queue("out")).send(session.create_text_message(text))
+
+
+def whole_batch(calls):
+    def handler(messages: Sequence[Message], session: Session):
+        calls.append([message.body for message in messages])
+        for message in messages:
+            send_out(session, f"out of {message.body}")
+
+    return handler
+
+
+def each_and_the_end(calls):
+    def handler(message: Message, session: Session):
+        calls.append(None if message.end_of_batch else message.body)
+        send_out(session, f"end after {calls[-2]}" if message.end_of_batch else f"out of {message.body}")
+
+    return handler
+
+
+class TestSendsForSeveralMessages:
+    """They are stored with a message of the batch that is new, also if others of it are not."""
+
+    def redeliver(self, recorder, inbox, monkeypatch, handler, ids):
+        """Handle a batch in which B is known, whose first commit fails at the broker; return what was sent."""
+        for name, batch, failures in (("first", ["B"], 0), ("second", ids, 1)):
+            broken = Broken(monkeypatch, failures)
+            adapter = ResourceAdapter(f"embedded://inbox-outages-{name}-{id(recorder)}", hooks=[recorder])
+            spec = {"transaction": "required", "concurrency_mode": "cc", "batch_size": 2}
+            adapter.listener("q", inbox=inbox, **spec)(handler)
+            put_duplicate_ids(adapter, *batch)
+            with adapter:
+                outcomes(recorder, len(batch))
+                adapter.stop()
+                assert broken.left == 0
+                sent, left = (waiting(adapter, place) for place in ("out", "q"))
+        assert left == []
+        return sent
+
+    @pytest.mark.parametrize("ids", [["A", "B"], ["B", "A"]])
+    def test_of_a_whole_batch(self, recorder, inbox, monkeypatch, ids):
+        calls = []
+        sent = self.redeliver(recorder, inbox, monkeypatch, whole_batch(calls), ids)
+        assert calls == [["B"], ["A"]]
+        assert sent == [("out of A", 0)]
+
+    @pytest.mark.parametrize("ids", [["A", "B"], ["B", "A"]])
+    def test_of_the_end_of_a_batch(self, recorder, inbox, monkeypatch, ids):
+        calls = []
+        sent = self.redeliver(recorder, inbox, monkeypatch, each_and_the_end(calls), ids)
+        assert calls == ["B", None, "A", None]
+        assert sent == [("out of A", 0), ("end after A", 0)]
