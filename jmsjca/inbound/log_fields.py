@@ -18,6 +18,7 @@ Event = Literal[
     "failed_while_stopping",
     "handler_failed",
     "handlers_abandoned",
+    "inbox_failed",
     "move_failed",
     "move_rolled_back",
     "no_end_of_redelivery",

@@ -4,14 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 
 from jmsjca import spi
+from jmsjca.errors import MessageFormatError
 from jmsjca.inbound.concurrency import InFlightLimit
 from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.inbound.endpoint import Endpoint, message_identity, readable_message_id
+from jmsjca.inbound.log_fields import log_fields
 from jmsjca.inbound.message_mover import MessageMover
+from jmsjca.log_records import get_logger
 from jmsjca.messages.settlement import Outcome
 from jmsjca.redelivery.policy import Delay, Delete, Move
 
 __all__ = ["RedeliveryProcessor"]
+
+logger = get_logger("jmsjca.inbound")
 
 _RETRY_DELAY = 0.2
 _UNMOVABLE_DELAY = 1.0  # so that a message that no target takes leaves time for others
@@ -113,17 +118,46 @@ class RedeliveryProcessor:
         match decision.action:
             case Delay(milliseconds):
                 return milliseconds / 1000
-            case Delete() | Move() if self._is_done(delivery):
-                return 0.0
             case Delete() | Move() as action:
-                return self._mover.execute(action, delivery, decision.count) or _UNMOVABLE_DELAY
+                return self._move_or_delete(action, delivery, decision.count)
             case _:
                 return 0.0
+
+    def _move_or_delete(self, action: Delete | Move, delivery: spi.Delivery, count: int) -> float | Outcome:
+        try:
+            is_done = self._is_done(delivery)
+        except Exception as error:  # noqa: BLE001  # the database is away, and drivers have errors of their own
+            self._log_unknown(delivery, error)
+            return _UNMOVABLE_DELAY
+        return 0.0 if is_done else self._mover.execute(action, delivery, count) or _UNMOVABLE_DELAY
 
     def _is_done(self, delivery: spi.Delivery) -> bool:
         """Return True if the inbox knows the message: its work is committed, so that it is settled, and not moved."""
         inbox, message_id = self._endpoint.inbox, readable_message_id(delivery)
-        return inbox is not None and message_id is not None and inbox.is_known(delivery.message, message_id)
+        if inbox is None or message_id is None:
+            return False
+        try:
+            message = delivery.message
+        except MessageFormatError:  # no handler has seen it
+            return False
+        return inbox.is_known(message, message_id)
+
+    def _log_unknown(self, delivery: spi.Delivery, error: Exception) -> None:
+        """Log that the inbox cannot be read, unless too many failures were logged."""
+        suppressed = self._endpoint.failures.admit()
+        if suppressed is None:
+            return
+        fields = log_fields(
+            "inbox_failed",
+            self._endpoint.log_source,
+            message_id=message_identity(delivery),
+            delivery_count=delivery.count or 1 + delivery.redelivered,
+            suppressed=suppressed,
+        )
+        before = f" ({suppressed} failures before were not logged)" if suppressed else ""
+        told = (self._endpoint.name, message_identity(delivery), _UNMOVABLE_DELAY, before, error)
+        text = "%s: the inbox cannot be read, so that %s is not moved or deleted, but delivered in %g s%s: %s"
+        logger.warning(text, *told, extra=fields)
 
     def _delay(self, delivery: spi.Delivery, seconds: float) -> None:
         if self._connection.capabilities.redelivery_delay:

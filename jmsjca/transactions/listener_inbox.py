@@ -7,11 +7,10 @@ from hashlib import sha256
 from threading import Lock
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError, TransactionRolledBackError
+from jmsjca.errors import TransactionRolledBackError
 from jmsjca.log_records import get_logger
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.transactions.inbox_table import LONGEST, InboxRow, InboxTable
@@ -152,7 +151,7 @@ class ListenerInbox:
             message_id: Its id; None if it has none.
 
         Raises:
-            sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
+            Exception: The database cannot be reached: an error of SQLAlchemy, or of the driver.
         """
         key = message_key(message, message_id)
         if key is None:
@@ -165,7 +164,7 @@ class ListenerInbox:
             return
         try:
             self._runner.run(self._rules.prune)
-        except (SQLAlchemyError, IllegalStateError) as error:
+        except Exception as error:  # noqa: BLE001  # a driver may raise an error that is none of SQLAlchemy
             logger.info("Expired rows of %s are deleted later: %s", self._rules.table.table, error)
 
 

@@ -1,13 +1,15 @@
 """The inbox of a listener, when the commit of the broker fails after that of the database, or the database is away."""
 
+import logging
+import sqlite3
 from collections.abc import Sequence
 
 import pytest
 import sqlalchemy as sa
 
-from jmsjca import Message, Queue, ResourceAdapter, Session, TextMessage
+from jmsjca import Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
 from jmsjca.transactions import SqlInbox
-from tests.unit.inbound.listeners import PATIENCE, waiting
+from tests.unit.inbound.listeners import PATIENCE, send, waiting
 from tests.unit.inbound.test_inbox import Broken, outcomes
 
 
@@ -83,3 +85,56 @@ class TestSendsForSeveralMessages:
         sent = self.redeliver(recorder, inbox, monkeypatch, each_and_the_end(calls), ids)
         assert calls == ["B", None, "A", None]
         assert sent == [("out of A", 0), ("end after A", 0)]
+
+
+class TestDatabaseIsAway:
+    """The listener goes on, and handles its messages when the database is back."""
+
+    @pytest.fixture
+    def database(self, tmp_path):
+        """A database whose next new connections fail with given errors, as some drivers of databases raise them."""
+        errors = []
+
+        def connect():
+            if errors:
+                raise errors.pop(0)
+            return sqlite3.connect(tmp_path / "rows.db", timeout=PATIENCE, check_same_thread=False)
+
+        return errors, sa.create_engine("sqlite://", creator=connect, poolclass=sa.NullPool)
+
+    def listen(self, adapter, engine, handler, mode="cc"):
+        spec = {"transaction": "required", "redelivery_handling": "1:move(queue:dlq)", "concurrency_mode": mode}
+        adapter.listener("q", inbox=SqlInbox(engine), **spec)(handler)
+        adapter.start()
+
+    @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+    def test_before_a_move(self, adapter, recorder, database, monkeypatch, caplog, mode):
+        """It does not answer whether the message, which is to be moved, is known."""
+        errors, engine = database
+        calls = []
+
+        def handler(message):
+            calls.append(message.body)
+            if message.body == "b":
+                errors.append(ConnectionRefusedError("The database is away."))
+
+        self.listen(adapter, engine, handler, mode)
+        send(adapter, "a")
+        outcomes(recorder, 1)
+        Broken(monkeypatch, 1)
+        send(adapter, "b")
+        assert outcomes(recorder, 1) == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        assert (adapter.activations[0].status, calls, errors) == ("Up", ["a", "b"], [])
+        assert "the inbox cannot be read, so that ID:" in caplog.text
+        adapter.stop()
+        assert waiting(adapter, "dlq") == waiting(adapter) == []
+
+    def test_while_expired_rows_are_deleted(self, adapter, recorder, database, caplog):
+        caplog.set_level(logging.INFO, "jmsjca.transactions")
+        errors, engine = database
+        once = [ConnectionRefusedError("The database is away.")]
+        self.listen(adapter, engine, lambda message: errors.append(once.pop()) if once else None, "serial")
+        send(adapter, "a", "b")
+        outcomes(recorder, 2)
+        assert (adapter.activations[0].status, errors) == ("Up", [])
+        assert "are deleted later: The database is away." in caplog.text
