@@ -1,6 +1,7 @@
 """One delivery attempt: a unit from its first message to its settlement, with the calls of the handler."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from jmsjca.errors import ConnectionLostError, MessageFormatError, Reject, Retry
 from jmsjca.hooks import DeadLetter
 from jmsjca.inbound.delivery_context import EndpointDeliveryContext
 from jmsjca.inbound.endpoint import message_identity, readable_message_id, was_delivered_before
-from jmsjca.inbound.failure_log import log_failure
+from jmsjca.inbound.failure_log import log_dropped_reply, log_failure
 from jmsjca.inbound.handler import handler_traceback, is_current
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.inbox_unit import InboxUnit
@@ -350,7 +351,8 @@ class DeliveryAttempt:
         if transaction.is_doomed:
             self.unit.set_rollback_only()
         if result is not None and not self.rollback_only:
-            send_replies(self.session, content, result, self.endpoint.handler.converters)
+            dropped = partial(log_dropped_reply, self.endpoint)
+            send_replies(self.session, content, result, self.endpoint.handler.converters, dropped)
 
     def _set_runner(self, task: object) -> None:
         self._runner = task

@@ -1,16 +1,17 @@
-"""Log records of failed deliveries: the message, the handler, and the traceback from the handler's own frame on."""
+"""Log records of failed deliveries and replies: the message, the handler, and the traceback from its own frame on."""
 
 import logging
 from collections.abc import Sequence
 
 from jmsjca import spi
-from jmsjca.errors import JMSError, Retry
+from jmsjca.errors import InvalidDestinationError, JMSError, Retry
 from jmsjca.inbound.endpoint import Endpoint, message_identity
 from jmsjca.inbound.log_fields import log_fields
 from jmsjca.log_records import get_logger
+from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome
 
-__all__ = ["log_failure"]
+__all__ = ["log_dropped_reply", "log_failure"]
 
 logger = get_logger("jmsjca.inbound")
 
@@ -42,6 +43,30 @@ def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[s
         logger.error("%s, which is rolled back and redelivered: %s", text, error, extra=fields)
     else:
         logger.error("%s, which is rolled back and redelivered.", text, exc_info=error, extra=fields)
+
+
+def log_dropped_reply(endpoint: Endpoint, request: Message, error: InvalidDestinationError) -> None:
+    """Log that a reply is dropped, because the requester does not wait for it any more, unless too many were logged.
+
+    Args:
+        endpoint: The endpoint.
+        request: The request.
+        error: The error of the send.
+    """
+    suppressed = endpoint.failures.admit()
+    if suppressed is None:
+        return
+    fields = log_fields(
+        "reply_dropped",
+        endpoint.log_source,
+        handler=endpoint.handler.name,
+        message_id=request.message_id,
+        target=str(request.reply_to),
+        suppressed=suppressed,
+    )
+    text = "%s: the reply to %s is dropped, as its temporary destination does not exist any more%s: %s"
+    before = f" ({suppressed} failures before were not logged)" if suppressed else ""
+    logger.warning(text, endpoint.name, request.message_id, before, error, extra=fields)
 
 
 def _fields(

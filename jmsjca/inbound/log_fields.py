@@ -23,6 +23,7 @@ Event = Literal[
     "move_rolled_back",
     "no_end_of_redelivery",
     "records_suppressed",
+    "reply_dropped",
     "status_changed",
     "stop_requested",
     "stopped_permanently",

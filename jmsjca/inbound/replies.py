@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence, Sized
 from typing import cast
 
-from jmsjca.errors import MessageFormatError
+from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.delivery import original_message_id
 from jmsjca.messages.message import Message
@@ -18,6 +18,7 @@ def send_replies(
     content: Message | Sequence[Message],
     result: object,
     converters: Converters,
+    on_dropped: Callable[[Message, InvalidDestinationError], None],
 ) -> None:
     """Send the values that a handler returned as replies, in the unit of the delivery.
 
@@ -28,6 +29,7 @@ def send_replies(
             list
             or a tuple with one reply per message, None for messages without one.
         converters: Converts the replies to messages.
+        on_dropped: Called with a request whose temporary destination of replies does not exist any more, and the error.
 
     Raises:
         MessageFormatError: A reply cannot be converted to a message, or the number of replies is not that of the
@@ -39,7 +41,12 @@ def send_replies(
         return
     results = [result] if isinstance(content, Message) else _one_per_message(result, len(requests))
     for request, reply in zip(requests, results, strict=True):
-        _send_reply(open_session(), request, reply, converters)
+        try:
+            _send_reply(open_session(), request, reply, converters)
+        except InvalidDestinationError as error:
+            if request.reply_to is None or not request.reply_to.temporary:
+                raise
+            on_dropped(request, error)
 
 
 def _one_per_message(result: object, count: int) -> Sequence[object]:

@@ -260,8 +260,8 @@ class UnitInbox:
 
     def _store(self) -> None:
         """Store what the handlers have sent, in the transaction that is about to commit."""
-        for _, sends in list(self._rows.values())[-1:]:
-            sends += self._shared
+        for _, latest in list(self._rows.values())[-1:]:
+            latest.extend(self._shared)
         full = [row._replace(outgoing=encode_sends(sends) if sends else None) for row, sends in self._rows.values()]
         if self._inserts_before:
             full = [row for row in full if row.outgoing]

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import pytest
 from pydantic import BaseModel
 
-from jmsjca import DeliveryMode, Outcome, Queue, ResourceAdapter, TextMessage
+from jmsjca import DeliveryMode, Hooks, Outcome, Queue, ResourceAdapter, TextMessage
+from jmsjca.errors import InvalidDestinationError
+from jmsjca.hooks import use_hooks
 from tests.unit.inbound.listeners import Recorder
 
 REQUESTS, REPLIES = Queue("requests"), Queue("replies")
@@ -115,3 +117,44 @@ def test_result_that_no_message_is_made_of_rolls_back(ask):
     results = [object(), "second try"]
     _, [reply] = ask(lambda message: results.pop(0), Outcome.ROLLED_BACK, Outcome.COMMITTED, reply_to=REPLIES)
     assert reply.body == "second try"
+
+
+@pytest.mark.parametrize("transaction", ["local", "none"])
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_late_reply_to_a_temporary_destination_is_dropped(jms_adapter, caplog, kind, transaction):
+    """The requester has deleted it. The work of the handler is committed all the same."""
+    recorder, calls = Recorder(), []
+    adapter = ResourceAdapter(jms_adapter.connection_url, hooks=[recorder])
+
+    def handler(message, session):
+        calls.append(message.body)
+        session.create_producer(REPLIES).send("work")
+        return "late"
+
+    adapter.listener("requests", transaction=transaction)(handler)
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        gone = session.create_temporary_queue() if kind == "queue" else session.create_temporary_topic()
+        session.create_producer(REQUESTS).send(TextMessage("question", reply_to=gone))
+        gone.delete()
+        with adapter:
+            recorder.await_outcome(Outcome.COMMITTED)
+        assert calls == ["question"]
+        assert [message.body for message in session.create_browser(REPLIES)] == ["work"]
+    record = next(record for record in caplog.records if getattr(record, "event", None) == "reply_dropped")
+    assert "is dropped, as its temporary destination" in record.getMessage()
+    assert record.message_id in record.getMessage()
+
+
+def test_reply_to_an_invalid_destination_that_is_not_temporary_fails(ask):
+    """Such a handler would lose all of its replies."""
+    errors = [InvalidDestinationError("There is no such destination.")]
+
+    class Refusing(Hooks):
+        def around_send(self, message, destination, call_next):
+            if errors:
+                raise errors.pop()
+            call_next()
+
+    handler = use_hooks(Refusing())(lambda message: "answer")
+    _, [reply] = ask(handler, Outcome.ROLLED_BACK, Outcome.COMMITTED, reply_to=REPLIES)
+    assert reply.body == "answer"
