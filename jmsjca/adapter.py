@@ -107,17 +107,15 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         check_instance("limits", limits, (Limits, NoneType), "a Limits(…) or None")
         HookChain(hooks)  # raises here what would be raised by the first listener
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
-        self._connection_url = connection_url
         self.mbean_object_name, self.mbean_server_domain = mbean_object_name, mbean_server_domain
         _managed.add(self)
-        self._user_name, self._password = user_name, password
+        self._connection_url, self._user_name, self._password = connection_url, user_name, password
         self._hooks, self._executor = tuple(hooks), executor
         self._limits, self._credentials = limits or Limits(), credentials
         self._converters = Converters(converters, map_messages=map_messages or None)
         self._sending_factory: ConnectionFactory | None = None
-        self._factories: WeakSet[ConnectionFactory] = WeakSet()
         self._naming, self._options = NamingContext(NamingContext.default()), read_options(options)
-        self._activations, self._loop = list[Activation](), HandlerLoop()
+        self._activations, self._factories, self._loop = list[Activation](), WeakSet[ConnectionFactory](), HandlerLoop()
         self._lifespan = Lifespan(lifespan, self, self._loop)
         self._reset_after_fork()
         reset_in_child(self, ResourceAdapter._reset_after_fork)
@@ -336,8 +334,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
     def sender(self) -> Sender:
         """The sender of the adapter, over a pool of connections that `stop` closes; the next use opens another one."""
         with self._lock:
-            if self._sending_factory is None:
-                self._sending_factory = self.connection_factory()
+            self._sending_factory = self._sending_factory or self.connection_factory()
             return self._sending_factory.sender
 
     @property
@@ -360,10 +357,12 @@ class ResourceAdapter(DeclaresPublishers, Startable):
                 waits forever. The wait blocks: on an event loop, use `asyncio.to_thread`.
 
         Raises:
+            InvalidArgumentError: The wait is no number of seconds, or negative. Nothing was started.
             IllegalStateError: An activation is being stopped.
             ActivationFailedError: During the wait: activations have stopped permanently. The message has their reasons.
             ActivationTimeoutError: Activations are not up in time. The message has their latest errors.
         """
+        check_timeout("wait", wait)
         with self._lock:
             self._started, activations = True, list(self._activations)
         for activation in activations:
@@ -390,10 +389,11 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         check_timeout("timeout", timeout)
         with self._lock:
             self._started, activations = False, list(self._activations)
-            factory, self._sending_factory = self._sending_factory, None
         try:
             return stop_all(activations, timeout)
-        finally:
+        finally:  # not earlier, as active handlers may use it, and would open another one
+            with self._lock:
+                factory, self._sending_factory = self._sending_factory, None
             if factory is not None:
                 factory.close()
 

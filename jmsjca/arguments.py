@@ -4,11 +4,12 @@ A check runs where a value is given, so that a mistake shows in the line that ma
 """
 
 import difflib
+import inspect
 import sys
 import threading
 from collections.abc import Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from jmsjca.errors import ArgumentTypeError, InvalidArgumentError, InvalidAttributeError, JMSError
@@ -20,10 +21,12 @@ __all__ = [
     "check_class",
     "check_flag",
     "check_instance",
+    "check_runs",
     "check_text_or_none",
     "check_timeout",
     "did_you_mean",
     "enum_member",
+    "is_deferred",
     "is_number",
     "wrong_argument",
 ]
@@ -103,6 +106,38 @@ def check_callable(name: str, value: object) -> None:
     """
     if not callable(value):
         raise wrong_argument(name, value, "a function")
+
+
+def is_deferred(value: object) -> bool:
+    """Return True for a function that a call does not run: one with ``async def`` or ``yield``.
+
+    Args:
+        value: A function, an object with ``__call__``, a `functools.partial` of one of them, or any other value.
+    """
+    while isinstance(value, partial):
+        value = value.func
+    return any(
+        inspect.iscoroutinefunction(each) or inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each)
+        for each in (value, getattr(type(value), "__call__", None))  # noqa: B004  # the function itself
+    )
+
+
+def check_runs(name: str, value: object, error: type[JMSError] = ArgumentTypeError) -> None:
+    """Raise an error for a function that a call does not run: the call would make a coroutine, and nothing else.
+
+    Args:
+        name: The name of the function, for the error message.
+        value: The function.
+        error: The class of the error.
+
+    Raises:
+        JMSError: The function is declared with ``async def``, or has a ``yield``.
+    """
+    if is_deferred(value):
+        raise error(
+            f"{name} must be a plain function, not {_shown(value)}: it is declared with 'async def' or has a 'yield', "
+            "so that a call would not run it. Declare it with 'def', without 'yield'."
+        )
 
 
 def check_class(name: str, value: object) -> None:

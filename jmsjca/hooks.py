@@ -15,7 +15,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
-from jmsjca.arguments import check_instance
+from jmsjca.arguments import check_instance, check_runs
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
 from jmsjca.log_records import get_logger
@@ -33,7 +33,6 @@ AroundCommit = Callable[[Sequence[tuple[Message, Destination]], Callable[[], Non
 """Runs code around a commit: it is called with what the commit sends, with the destinations, and with the commit."""
 
 logger = get_logger("jmsjca.hooks")
-
 _FAILED = "The hook %s failed; nothing else changes."
 
 
@@ -189,8 +188,8 @@ def use_hooks(*hooks: Hooks) -> Callable[[H], H]:
 
     Raises:
         ArgumentTypeError: A hook is no instance of `Hooks`.
-        ConfigurationError: On decoration: the function is the handler of a listener already, which would not see the
-            hooks; or it cannot have attributes.
+        ConfigurationError: As of `HookChain`. On decoration: the function is the handler of a listener already, which
+            would not see the hooks; or it cannot have attributes.
     """
     HookChain(hooks)
 
@@ -244,6 +243,7 @@ class HookChain:
 
     Raises:
         ArgumentTypeError: The hooks are no sequence, or one is no instance of `Hooks`.
+        ConfigurationError: A method of a hook is declared with ``async def`` or has a ``yield``.
     """
 
     def __init__(self, hooks: Sequence[Hooks] = ()) -> None:
@@ -251,6 +251,8 @@ class HookChain:
         self._hooks = tuple(hooks)
         for hook in self._hooks:
             check_instance("A hook", hook, Hooks, "an instance of a subclass of Hooks")
+            for name in vars(Hooks):
+                check_runs(f"The hook {type(hook).__name__}.{name}", getattr(hook, name), ConfigurationError)
         self._committing = self._overriding("around_commit")
         self._creates = bool(self._committing or self._overriding("around_create"))
         self._received = self._overriding("received")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jmsjca.arguments import is_number, wrong_argument
+from jmsjca.arguments import check_timeout, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, NotSupportedError, excerpt
@@ -39,6 +39,7 @@ __all__ = ["Activation", "Status", "display_name"]
 
 logger = get_logger("jmsjca.inbound")
 
+_UNITS_PER_HANDLER = 10  # as by default in a spec
 _UNSPECIFIED = "<unspecified>"
 _WITH_DEAD_LETTER_QUEUE = f"{DEFAULT_REDELIVERY_HANDLING.rpartition(':')[0]}:move(queue:dlq.$)"
 
@@ -168,7 +169,11 @@ class Activation:
 
         Returns:
             True if all handlers ended in time; False if some are still active.
+
+        Raises:
+            InvalidArgumentError: The timeout is no number of seconds, or negative. Nothing was stopped.
         """
+        check_timeout("timeout", timeout)
         run = self._state.current_run
         if run is None:
             return True
@@ -210,12 +215,26 @@ class Activation:
             NotSupportedError: The activation has one handler at a time: the mode is serial, or sync for a topic.
         """
         size, settings = endpoint_pool_max_size, self._endpoint.settings
-        if not is_number(size) or size % 1 or size < 1:
+        if type(size) is not int or size < 1:
             raise wrong_argument("endpoint_pool_max_size", size, "a whole number from 1 on", InvalidArgumentError)
         if settings.mode == "serial" or (settings.mode == "sync" and self.spec.destination_type == "topic"):
             raise NotSupportedError(f"{self.name} has one handler at a time: use the concurrency mode cc to resize it.")
-        self._endpoint.settings = replace(settings, pool_size=size)
+        self._endpoint.settings = replace(settings, pool_size=size, max_outstanding=self._limit_for(size))
         self._apply()
+
+    def _limit_for(self, size: int) -> int:
+        """Return the limit of open units for a number of handlers: that of the spec, unless it is the default there.
+
+        A limit that equals the default counts as the default, as the effective spec does not show which one was given.
+        """
+        limit = self.spec.max_outstanding
+        if limit == self.spec.endpoint_pool_max_size * _UNITS_PER_HANDLER:
+            return size * _UNITS_PER_HANDLER
+        if size > limit:
+            fields = log_fields("resize_limited", self._endpoint.log_source)
+            text = "%s has %d handlers now, but runs at most %d of them: its spec has max_outstanding=%d."
+            logger.warning(text, self.name, size, limit, limit, extra=fields)
+        return limit
 
     def _apply(self) -> None:
         run = self._state.current_run
@@ -227,7 +246,11 @@ class Activation:
 
         Args:
             timeout: As of `stop`.
+
+        Raises:
+            InvalidArgumentError: As of `stop`.
         """
+        check_timeout("timeout", timeout)
         if self._must_not_block():
             self._in_background(partial(self.restart, timeout))
         else:

@@ -37,6 +37,7 @@ class CCDispatcher(ConcurrentDispatcher):
         self._workers = 0
         self._concurrency = AdaptiveConcurrency()
         self._starting = False  # a worker is submitted and has not begun yet
+        self._submitted: Future[None] | None = None  # the latest worker
         self._queue = _PrefetchQueue(endpoint)
         self._redelivery = RedeliveryProcessor(endpoint, connection, self.in_flight)
         self._consumer = connection.consumer(settings.source, selector=settings.selector, order=spi.Order.ANY)
@@ -53,6 +54,7 @@ class CCDispatcher(ConcurrentDispatcher):
                 self._enqueue(self._redelivery.filter(chunk))
             elif not self._concurrency.single_threaded:
                 self._start_worker()
+        self._cancel_submitted()
         with self._lock:
             self._changed.wait_for(lambda: not self._workers or self._error is not None)
 
@@ -124,9 +126,20 @@ class CCDispatcher(ConcurrentDispatcher):
             self._executor_failed(error)
         else:
             future.add_done_callback(self._check_done)
+            self._submitted = future
+            if self._stopping:
+                self._cancel_submitted()
+
+    def _cancel_submitted(self) -> None:
+        """Cancel a worker that has not begun: other jobs may occupy the threads of the executor, for any time."""
+        if self._submitted is not None:
+            self._submitted.cancel()
 
     def _check_done(self, future: "Future[None]") -> None:
         """Detect an executor that accepted work and dropped it."""
+        if future.cancelled() and self._stopping:
+            self._worker_ended()
+            return
         error = CancelledError("it was cancelled") if future.cancelled() else future.exception()
         if error is not None:
             self._executor_failed(error)

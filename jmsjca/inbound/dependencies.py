@@ -16,6 +16,7 @@ from typing import Any, cast
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.handler_arguments import ArgumentResolver, Depends, Invocation, callable_name
 from jmsjca.messages.converters import Converters
+from jmsjca.messages.settlement import Settlement
 
 __all__ = ["CallScope", "DependencyResolver", "is_async", "override_dependency", "run_without_waiting"]
 
@@ -80,7 +81,9 @@ class DependencyResolver:
         async with AsyncExitStack() as stack:
             positional, keyword = await CallScope(self, invocation, stack).arguments_of(self.arguments)
             result = self.function(*positional, **keyword)
-            return await result if inspect.isawaitable(result) else result
+            if inspect.isawaitable(result) and not isinstance(result, Settlement):  # it would wait for its own end
+                return await result
+            return result
 
     def check_synchronous(self, function: Callable[..., object]) -> None:
         """Refuse an asynchronous dependency of a handler that is not.

@@ -6,6 +6,7 @@ from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from jmsjca.arguments import check_timeout
 from jmsjca.config.naming import NamingContext, resolve_destination
 from jmsjca.config.settings import Deadline
 from jmsjca.destinations import Queue
@@ -139,6 +140,7 @@ class DistributedActivation(Activation):
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stop both sides concurrently with one deadline, as `Activation.stop` does."""
+        check_timeout("timeout", timeout)
         deadline = Deadline(timeout)
         self.stop_intake()
         forwarded = self.topic_side.stop(timeout)

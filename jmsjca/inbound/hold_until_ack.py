@@ -32,6 +32,7 @@ __all__ = ["HeldDeliveryAttempt", "HeldDeliveryContext", "HeldUnitSettler", "req
 logger = get_logger("jmsjca.inbound")
 
 _STALE_TIMEOUTS = 1000
+_LONGEST_WAIT = 86_400.0  # seconds; a queue cannot wait for the longest timeouts, of thousands of years
 _PAUSE = 0.001  # pause in seconds while delivering threads settle units themselves
 
 _PROPERTY = "JBXAcknowledgmentTimeout"
@@ -323,7 +324,7 @@ class HeldUnitSettler:
     def _next_task(self) -> Callable[[], None] | None:
         """Wait for a task; None ends the thread."""
         try:
-            task = self._tasks.get(timeout=self._timeouts.time_to_next(None))
+            task = self._tasks.get(timeout=self._timeouts.time_to_next(_LONGEST_WAIT))
         except Empty:
             task = _no_op
         for unit in self._timeouts.pop_due():  # also under constant load

@@ -24,6 +24,7 @@ Event = Literal[
     "no_end_of_redelivery",
     "records_suppressed",
     "reply_dropped",
+    "resize_limited",
     "status_changed",
     "stop_requested",
     "stopped_permanently",

@@ -1,9 +1,9 @@
 """Replies: sends the value that a handler returned to the sender of the request."""
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence, Sized
 from typing import cast
 
-from jmsjca.errors import InvalidDestinationError, MessageFormatError
+from jmsjca.errors import ConfigurationError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.delivery import original_message_id
 from jmsjca.messages.message import Message
@@ -29,15 +29,19 @@ def send_replies(
             list
             or a tuple with one reply per message, None for messages without one.
         converters: Converts the replies to messages.
-        on_dropped: Called with a request whose temporary destination of replies does not exist any more, and the error.
+        on_dropped: Called with a request, and with the error, if the temporary destination of its replies is gone.
 
     Raises:
+        ConfigurationError: The result is a generator or an awaitable, whose work is not done.
         MessageFormatError: A reply cannot be converted to a message, or the number of replies is not that of the
             messages.
         NotSupportedError: The broker cannot acknowledge the requests and send the replies in one transaction.
     """
+    if result is None or isinstance(result, Settlement):
+        return
+    _check_finished(result)
     requests = [content] if isinstance(content, Message) else content
-    if result is None or isinstance(result, Settlement) or all(request.reply_to is None for request in requests):
+    if all(request.reply_to is None for request in requests):
         return
     results = [result] if isinstance(content, Message) else _one_per_message(result, len(requests))
     for request, reply in zip(requests, results, strict=True):
@@ -47,6 +51,19 @@ def send_replies(
             if request.reply_to is None or not request.reply_to.temporary:
                 raise
             on_dropped(request, error)
+
+
+def _check_finished(result: object) -> None:
+    """Raise an error for a result whose work was never done, so that its message is not acknowledged.
+
+    Raises:
+        ConfigurationError: It is a generator or an awaitable, such as the coroutine that a coroutine has returned.
+    """
+    if isinstance(result, Awaitable | Generator | AsyncGenerator):
+        raise ConfigurationError(
+            f"The handler returned a {type(cast('object', result)).__name__}, whose work is not done, as nothing awaits"
+            " it or iterates over it. Await it in a handler that is declared with 'async def', or return what it makes."
+        )
 
 
 def _one_per_message(result: object, count: int) -> Sequence[object]:

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from threading import Condition, Thread, current_thread
 from typing import Protocol, cast
 
-from jmsjca.arguments import wrong_argument
+from jmsjca.arguments import check_runs, wrong_argument
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, TransactionInDoubtError
 from jmsjca.hooks import HookChain
@@ -40,12 +40,17 @@ def checked_listener(name: str, value: object) -> OnCompletion | None:
     """Return a completion listener or None after validation.
 
     Raises:
-        ArgumentTypeError: The value is no function, and lacks a method of a `CompletionListener`.
+        ArgumentTypeError: The value is no function, and lacks a method of a `CompletionListener`; or it is declared
+            with ``async def`` or has a ``yield``.
     """
-    if value is not None and not callable(value):
-        methods = (getattr(value, method, None) for method in ("on_completion", "on_exception"))
+    if callable(value):
+        check_runs(name, value)
+    elif value is not None:
+        methods = [getattr(value, method, None) for method in ("on_completion", "on_exception")]
         if not all(callable(method) for method in methods):
             raise wrong_argument(name, value, "a function of the message and its error, or a CompletionListener")
+        for method in methods:
+            check_runs(name, method)
     return cast("OnCompletion | None", value)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from jmsjca import spi
-from jmsjca.arguments import wrong_argument
+from jmsjca.arguments import check_runs, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
 from jmsjca.config.settings import AcknowledgeMode
@@ -212,6 +212,7 @@ class Connection(Closeable):
             self._context.check_allowed("An exception listener")
         if listener is not None and not callable(listener):
             raise wrong_argument("exception_listener", listener, "a function that takes the error, or None")
+        check_runs("exception_listener", listener)
         self._notifier.listener = listener
 
     def start(self) -> None:

@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
-from inspect import iscoroutinefunction
 from threading import RLock
 from time import perf_counter
 from typing import Any, TypeVar, overload
 
 from jmsjca import spi
-from jmsjca.arguments import MAX_TIMEOUT, check_class, check_timeout
+from jmsjca.arguments import MAX_TIMEOUT, check_class, check_timeout, is_deferred
 from jmsjca.config.settings import Deadline
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError
@@ -391,10 +390,10 @@ class MessageConsumer(Closeable):
 
         Raises:
             IllegalStateError: The consumer is closed.
-            NotSupportedError: The value is a coroutine function, or cannot be called.
+            NotSupportedError: The value is declared with ``async def``, has a ``yield``, or cannot be called.
         """
         given: object = listener
-        if given is not None and (not callable(given) or iscoroutinefunction(given)):
+        if given is not None and (not callable(given) or is_deferred(given)):
             raise NotSupportedError(
                 f"A message listener is a function of one message, not {listener!r:.100}. With asyncio use "
                 "`async for message in consumer` of jmsjca.aio."

@@ -8,9 +8,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from jmsjca.arguments import check_timeout
+from jmsjca.arguments import check_timeout, did_you_mean
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import (
+    ArgumentTypeError,
     ConnectionLostError,
     InvalidArgumentError,
     JMSError,
@@ -36,7 +37,7 @@ _LONGEST_PAUSE = 5.0  # seconds
 
 
 class SendOptions(TypedDict, total=False):
-    """The headers and properties of a send.
+    """The headers and properties of a send. None counts as not given.
 
     Attributes:
         properties: Properties of the message.
@@ -156,6 +157,7 @@ class Sender:
             The message, with its headers set.
 
         Raises:
+            InvalidArgumentError: There is no such option.
             TransactionInDoubtError: The message may or may not have been sent.
             JMSError: The message was not sent.
         """
@@ -183,9 +185,10 @@ class Sender:
 
         Raises:
             TransactionInDoubtError: The messages may or may not have been sent.
-            InvalidArgumentError: A message object stands twice in the bodies.
+            InvalidArgumentError: There is no such option, or a message object stands twice in the bodies.
             JMSError: No message was sent; without transactions, the last ones were not.
         """
+        _check_options(options)
         to = _destination(destination)
         messages = [_message(self._converters.to_message(body), options) for body in bodies]
         if len({id(message) for message in messages}) < len(messages):
@@ -234,9 +237,11 @@ class Sender:
             The reply.
 
         Raises:
+            InvalidArgumentError: There is no such option.
             ReplyTimeoutError: No reply arrived in time. The request may have been processed.
             JMSError: The request was not sent, or the reply cannot be decoded.
         """
+        _check_options(options)
         to, message = _destination(destination), _message(self._converters.to_message(body), options)
         given = _producer_options(options)
 
@@ -359,8 +364,19 @@ def _destination(destination: str | Destination) -> Destination:
     return destination
 
 
+def _check_options(options: SendOptions) -> None:
+    """Raise an error for a misspelt option, which would have no effect.
+
+    Raises:
+        ArgumentTypeError: There is no such option.
+    """
+    known = {name: name for name in SendOptions.__annotations__}
+    for name in sorted(options.keys() - known.keys()):
+        raise ArgumentTypeError(f"A send has no option {name!r:.100} {did_you_mean(name.lower(), known)}.")
+
+
 def _message(message: Message, options: SendOptions) -> Message:
-    for name, value in options.get("properties", {}).items():
+    for name, value in (options.get("properties") or {}).items():
         message.set_object_property(name, value)
     if "correlation_id" in options:
         message.correlation_id = options["correlation_id"]
@@ -368,8 +384,8 @@ def _message(message: Message, options: SendOptions) -> Message:
         message.reply_to = options["reply_to"]
     if "type" in options:
         message.type = options["type"]
-    if "acknowledgement_timeout" in options:
-        message.set_int_property(_ACKNOWLEDGEMENT_TIMEOUT, _whole_seconds(options["acknowledgement_timeout"]))
+    if (seconds := options.get("acknowledgement_timeout")) is not None:
+        message.set_int_property(_ACKNOWLEDGEMENT_TIMEOUT, _whole_seconds(seconds))
     return message
 
 
@@ -379,7 +395,7 @@ def _whole_seconds(timeout: float) -> int:
 
 
 def _producer_options(options: SendOptions) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name in _PRODUCER_OPTIONS}
+    return {name: value for name, value in options.items() if name in _PRODUCER_OPTIONS and value is not None}
 
 
 def _set_duplicate_ids(messages: Sequence[Message], duplicate_id: str) -> None:

@@ -5,10 +5,11 @@ import queue
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from jmsjca import Message, Queue, ResourceAdapter, Topic
+from jmsjca import Hooks, Message, Queue, ResourceAdapter, Topic
 from jmsjca.errors import ArgumentTypeError, InvalidActivationSpecError, InvalidURLError
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
 
@@ -121,6 +122,7 @@ def test_adapter_shows_no_password():
 
 _SERVE = """
 import sys
+import threading
 from jmsjca import Hooks, ResourceAdapter
 
 class Tell(Hooks):
@@ -153,3 +155,26 @@ def test_run_restores_the_signal_handlers(jms_broker_url):
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     StopAtOnce(jms_broker_url).run()
     assert {number: signal.getsignal(number) for number in before} == before
+
+
+def test_stop_closes_the_connections_that_a_handler_sends_over_meanwhile(jms_adapter):
+    """Not before the handler has returned, which would open other ones."""
+    entered, intake_ended = threading.Event(), threading.Event()
+
+    def handler(message: Message) -> None:
+        entered.set()
+        assert intake_ended.wait(PATIENCE)
+        adapter.send("out", "from the handler")
+
+    class Watch(Hooks):
+        def status_changed(self, endpoint, status):
+            if status == "Disconnecting":
+                intake_ended.set()
+
+    adapter = ResourceAdapter(jms_adapter.connection_url, hooks=[Watch()])
+    adapter.listener("q")(handler)
+    adapter.start(wait=PATIENCE)
+    adapter.send("q", "a")
+    assert entered.wait(PATIENCE)
+    assert adapter.stop(PATIENCE)
+    assert adapter.pool_stats() == {}

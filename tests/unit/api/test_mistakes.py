@@ -41,6 +41,12 @@ from jmsjca.errors import (
     MissingClientIDError,
 )
 
+DISTRIBUTED = {
+    "destination": Topic("d"),
+    "subscription_durability": "Durable",
+    "subscription_name": "jmsjca://?distribution=1&subscribername=s",
+    "client_id": "c",
+}
 QUEUE, TOPIC = Queue("q"), Topic("t")
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -53,6 +59,28 @@ class Order:
 @dataclass
 class Odd:
     thing: object
+
+
+class Deferred(jmsjca.Hooks):
+    """What its methods and functions do is never done by a call."""
+
+    async def around_send(self, message, destination, call_next):
+        call_next()
+
+    async def __call__(self, *arguments):
+        """Not run."""
+
+    async def coroutine(self, *arguments):
+        """Not run."""
+
+    def generator(self, *arguments):
+        yield
+
+    on_completion = on_exception = coroutine
+
+
+class DeferredListener:
+    on_completion = on_exception = Deferred.coroutine
 
 
 class Secretive:
@@ -69,6 +97,7 @@ def context(jms_connection_factory):
 @pytest.fixture
 def names(jms_broker_url, jms_connection_factory, connection, context):
     """What the code of a row may name: the public API, and one open object of each kind."""
+    adapter = ResourceAdapter(jms_broker_url)
     with connection.create_session() as session, connection.create_session(transacted=True) as transacted:
         yield {
             **vars(jmsjca),
@@ -85,7 +114,9 @@ def names(jms_broker_url, jms_connection_factory, connection, context):
             "consumer": session.create_consumer(QUEUE),
             "browser": session.create_browser(QUEUE),
             "requestor": Requestor(session, QUEUE),
-            "adapter": ResourceAdapter(jms_broker_url),
+            "adapter": adapter,
+            "activation": adapter.activate(ActivationSpec(destination="a", concurrency_mode="cc"), print),
+            "distributed": adapter.activate(ActivationSpec(**DISTRIBUTED), print),
             "message": TextMessage("a"),
             "timedelta": timedelta,
         }
@@ -111,6 +142,13 @@ CALLS = [
     ("ConnectionFactory(url, limits=10)", ArgumentTypeError, r"limits must be a Limits\(…\) or None, not 10"),
     ("ConnectionFactory(url, hooks=Hooks())", ArgumentTypeError, r"a sequence of Hooks, such as \[hook\]"),
     ("ConnectionFactory(url, hooks=[Hooks])", ArgumentTypeError, "an instance of a subclass of Hooks"),
+    (
+        "ConnectionFactory(url, hooks=[Deferred()])",
+        ConfigurationError,
+        r"The hook Deferred.around_send must be a plain function, .* 'async def' or has a 'yield', .*with 'def'",
+    ),
+    ("ResourceAdapter(url, hooks=[Deferred()])", ConfigurationError, "Deferred.around_send must be a plain function"),
+    ("jmsjca.hooks.use_hooks(Deferred())", ConfigurationError, "Deferred.around_send must be a plain function"),
     ("factory.create_connection(7)", ArgumentTypeError, "user_name must be a str or None, not int"),
     ("factory.create_connection('me', 7)", ArgumentTypeError, "password must be a str or None, not int"),
     ("factory.create_context(True)", InvalidArgumentError, "a transacted session has transacted=True"),
@@ -158,6 +196,9 @@ CALLS = [
     ),
     ("connection.create_session(acknowledge_mode=None)", InvalidArgumentError, "AcknowledgeMode, or its name"),
     ("connection.exception_listener = 'print'", ArgumentTypeError, "a function that takes the error, or None"),
+    ("connection.exception_listener = Deferred()", ArgumentTypeError, "must be a plain function"),
+    ("connection.exception_listener = Deferred().coroutine", ArgumentTypeError, "must be a plain function"),
+    ("connection.exception_listener = Deferred().generator", ArgumentTypeError, "must be a plain function"),
     ("connection.exception_listner = print", InvalidAttributeError, r"did you mean exception_listener\?"),
     ("connection.client_id = 'me'", InvalidAttributeError, "client_id of a Connection cannot be set; it is given when"),
     # Sessions
@@ -220,6 +261,14 @@ CALLS = [
     ("producer.send('a', time_to_live=timedelta(1))", MessageFormatError, "seconds, as a number from 0 to .*timedelta"),
     ("producer.send('a', time_to_live=-1)", MessageFormatError, "time_to_live must be seconds, as a number from 0"),
     ("producer.send('a', delivery_delay='5')", MessageFormatError, "delivery_delay must be seconds, as a number"),
+    (
+        "producer.send('a', on_completion=Deferred().coroutine)",
+        ArgumentTypeError,
+        "on_completion must be a plain funct",
+    ),
+    ("producer.send('a', on_completion=Deferred())", ArgumentTypeError, "on_completion must be a plain function"),
+    ("producer.send('a', on_completion=DeferredListener())", ArgumentTypeError, "must be a plain function"),
+    ("sender.on_completion = Deferred().coroutine", ArgumentTypeError, "must be a plain function"),
     ("producer.send('a', QUEUE)", InvalidDestinationError, "not to both or neither"),
     ("producer.send(QUEUE, 'a')", InvalidDestinationError, "not to both or neither"),
     ("anonymous.send('a')", InvalidDestinationError, "names its destination once"),
@@ -314,6 +363,22 @@ CALLS = [
         ConfigurationError,
         "is a function or has a __call__",
     ),
+    (
+        "adapter.send('q', 'a', priorty=9)",
+        ArgumentTypeError,
+        r"A send has no option 'priorty' \(did you mean priority\?",
+    ),
+    ("adapter.send_many('q', 'a', time_to_life=9)", ArgumentTypeError, r"did you mean time_to_live\?"),
+    ("asyncio.run(adapter.send_async('q', 'a', typ='t'))", ArgumentTypeError, r"did you mean type\?"),
+    ("adapter.request('q', 'a', corelation_id='c')", ArgumentTypeError, r"did you mean correlation_id\?"),
+    ("adapter.publisher('q', str).send('a', x=1)", ArgumentTypeError, r"\(there are properties, correlation_id, "),
+    ("adapter.start(wait='5')", ArgumentTypeError, "wait must be seconds"),
+    ("adapter.start(wait=INFINITY)", InvalidArgumentError, "wait must be seconds from 0 .* not inf"),
+    ("activation.stop('5')", ArgumentTypeError, "timeout must be seconds"),
+    ("activation.restart('5')", ArgumentTypeError, "timeout must be seconds"),
+    ("distributed.stop('5')", ArgumentTypeError, "timeout must be seconds"),
+    ("activation.resize(2.0)", InvalidArgumentError, r"must be a whole number from 1 on, not 2\.0 \(float\)"),
+    ("activation.resize(True)", InvalidArgumentError, "must be a whole number from 1 on, not True"),
     ("adapter.stop('5')", ArgumentTypeError, "timeout must be seconds"),
     ("adapter.run('5')", ArgumentTypeError, "timeout must be seconds"),
     ("ActivationSpec(destination=5)", InvalidActivationSpecError, "destination: .*string"),

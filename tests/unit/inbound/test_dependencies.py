@@ -7,10 +7,11 @@ from typing import Annotated
 
 import pytest
 
-from jmsjca import Message, Queue, ResourceAdapter, Session
+from jmsjca import Message, Outcome, Queue, ResourceAdapter, Session
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound import Depends, override_dependency
 from jmsjca.testing.recorder import MessageRecorder
+from tests.unit.inbound.listeners import Recorder
 
 PATIENCE = 60
 
@@ -212,3 +213,17 @@ def test_an_impossible_dependency_is_refused_when_the_listener_is_declared(depen
 
     with pytest.raises(ConfigurationError, match=complaint):
         ResourceAdapter("embedded://x").listener("q")(handler)
+
+
+def test_a_handler_with_dependencies_may_return_its_settlement(jms_adapter):
+    """As one without: waiting for it would wait for the handler itself."""
+    recorder = Recorder()
+    adapter = ResourceAdapter(jms_adapter.connection_url, hooks=[recorder])
+
+    async def handler(message: Message, price: Annotated[int, Depends(price)]) -> object:
+        return message.acknowledge()
+
+    adapter.listener("questions")(handler)
+    with adapter:
+        adapter.send("questions", "a pear")
+        recorder.await_outcome(Outcome.COMMITTED)

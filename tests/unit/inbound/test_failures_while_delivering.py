@@ -159,6 +159,29 @@ def test_an_executor_that_is_shut_down_meanwhile_is_distress_and_no_loss(connect
     blocked.go_on.set()
 
 
+def test_a_stop_does_not_wait_for_a_thread_of_a_busy_executor(connected):
+    """Its threads run other jobs of the application, so that the worker has not begun."""
+    link, executor = connected(), Lazy()
+    put(link, "a")
+    performance = Performance(endpoint_of(lambda message: None, terms(pool_size=1)), link, executor)
+    future, _ = executor.work.get(timeout=PATIENCE)
+    performance.stop()
+    assert future.cancelled()
+    assert (depth(link).ready, depth(link).held) == (1, 0)
+
+
+def test_an_executor_that_begins_during_the_stop_is_waited_for(connected):
+    link, executor = connected(), Lazy()
+    put(link, "a")
+    performance = Performance(endpoint_of(lambda message: None, terms(pool_size=1)), link, executor)
+    future, work = executor.work.get(timeout=PATIENCE)
+    assert future.set_running_or_notify_cancel()
+    performance.dispatcher.stop()
+    future.set_result(work())
+    assert performance.ends() is None
+    assert (depth(link).ready, depth(link).held) == (1, 0)
+
+
 @pytest.mark.parametrize("hold", [False, True])
 def test_an_executor_that_runs_inline(connected, recorder, hold):
     link = connected()

@@ -1,8 +1,10 @@
 """Held acknowledgement: requested timeouts, batches, and the registry of held messages."""
 
+import queue
+
 import pytest
 
-from jmsjca import Outcome, Queue, TextMessage
+from jmsjca import Limits, Outcome, Queue, TextMessage
 from jmsjca.errors import IllegalStateError
 from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
 from jmsjca.inbound.hold_until_ack import HeldDeliveryContext, requested_timeout
@@ -89,6 +91,24 @@ def test_a_handler_that_fails_at_the_end_of_a_batch_rolls_it_back(connected, rec
 
 
 REMEMBERED = 1000
+
+
+def test_a_timeout_that_no_thread_can_wait_for_is_one(connected, recorder):
+    """The thread that waits for it goes on to settle other units."""
+    link, messages = connected(), queue.Queue()
+    endpoint = endpoint_of(messages.put, terms(hold_until_ack=True), recorder)
+    endpoint.limits = Limits(acknowledgement_timeout=float("inf"))
+    put_with_timeout(link, "1e30")
+    performance = Performance(endpoint, link)
+    first = messages.get(timeout=PATIENCE)
+    put_with_timeout(link, 1)
+    messages.get(timeout=PATIENCE)
+    recorder.await_outcome(Outcome.ROLLED_BACK)  # after a second, by the same thread
+    messages.get(timeout=PATIENCE).acknowledge()
+    recorder.await_outcome(Outcome.COMMITTED)
+    first.acknowledge()
+    recorder.await_outcome(Outcome.COMMITTED)
+    performance.stop()
 
 
 def note(registry, message_id):

@@ -141,13 +141,41 @@ def test_a_resized_activation_has_as_many_handlers(started, adapter, mode):
     assert activation.stats.n_highest_active_endpoints == 3
 
 
+def test_a_resized_activation_has_the_default_of_open_units_for_its_size(started, adapter):
+    """The limit of the first size, 10 times one, would be less than the handlers."""
+    running, released = threading.Semaphore(0), threading.Event()
+
+    def hold(message: Message) -> None:
+        running.release()
+        released.wait(PATIENCE)
+
+    activation = started(hold, concurrency_mode="cc", endpoint_pool_max_size=1)
+    activation.resize(11)
+    until(lambda: activation.stats.n_configured_endpoints == 11)
+    send(adapter, *map(str, range(11)))
+    try:
+        for _ in range(11):
+            assert running.acquire(timeout=PATIENCE / 2)
+    finally:
+        released.set()
+
+
+def test_the_limit_of_open_units_in_a_spec_is_kept_with_a_warning(adapter, caplog):
+    spec = ActivationSpec(destination="q", concurrency_mode="cc", max_outstanding=2)
+    activation = adapter.activate(spec, Inbox())
+    activation.resize(2)
+    assert caplog.text == ""
+    activation.resize(3)
+    assert "has 3 handlers now, but runs at most 2 of them: its spec has max_outstanding=2." in caplog.text
+
+
 def test_what_cannot_be_resized_is_refused(started, adapter):
     serial = started(Inbox(), concurrency_mode="serial")
     topic = adapter.activate(ActivationSpec(destination=Topic("t"), concurrency_mode="sync"), Inbox())
     for activation in (serial, topic):
         with pytest.raises(NotSupportedError, match="one handler at a time"):
             activation.resize(2)
-    for size in (0, -1, 1.5, "2", True, None):
+    for size in (0, -1, 1.5, 2.0, "2", True, None):
         with pytest.raises(InvalidArgumentError, match="endpoint_pool_max_size"):
             serial.resize(size)
 

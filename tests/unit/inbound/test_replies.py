@@ -158,3 +158,38 @@ def test_reply_to_an_invalid_destination_that_is_not_temporary_fails(ask):
     handler = use_hooks(Refusing())(lambda message: "answer")
     _, [reply] = ask(handler, Outcome.ROLLED_BACK, Outcome.COMMITTED, reply_to=REPLIES)
     assert reply.body == "answer"
+
+
+class Later:
+    def __await__(self):
+        yield
+
+
+async def asynchronous_generator():
+    yield
+
+
+async def returns_a_coroutine(message):
+    return later(message)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda message: (each for each in "ab"),
+        lambda message: Later(),
+        lambda message: asynchronous_generator(),
+        returns_a_coroutine,
+    ],
+    ids=["generator", "awaitable", "asynchronous generator", "coroutine of a coroutine"],
+)
+@pytest.mark.filterwarnings("ignore:coroutine 'later' was never awaited:RuntimeWarning")
+def test_result_whose_work_is_not_done_rolls_back(jms_adapter, caplog, handler):
+    """The message would be lost: nothing runs what the handler has returned."""
+    recorder = Recorder()
+    adapter = ResourceAdapter(jms_adapter.connection_url, hooks=[recorder])
+    adapter.listener("requests", redelivery_handling="1:move(queue:replies)")(handler)
+    with adapter:
+        adapter.send("requests", "question")
+        recorder.await_outcome(Outcome.ROLLED_BACK)
+    assert "whose work is not done" in caplog.text

@@ -1,6 +1,7 @@
 """Message listeners of a session's consumers: their thread, settlement, failures and closing (JMS 3.1, section 8.7)."""
 
 import threading
+from functools import partial
 from queue import SimpleQueue
 
 import pytest
@@ -475,8 +476,15 @@ def test_what_is_no_plain_function_is_refused(connection):
     async def listen(message):
         """Never called."""
 
+    class Listener:
+        async def __call__(self, message):
+            """Never called."""
+
+    def generate(message):
+        yield message
+
     consumer = connection.create_session().create_consumer(QUEUE)
-    for wrong in (listen, "listener"):
+    for wrong in (listen, "listener", Listener(), partial(listen), generate):
         with pytest.raises(NotSupportedError, match="aio"):
             consumer.set_message_listener(wrong)
     assert consumer.message_listener is None

@@ -10,7 +10,7 @@ from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
 from jmsjca.errors import ConnectionLostError, InvalidArgumentError, ReplyTimeoutError, TransactionInDoubtError
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.pool import ConnectionPool
-from jmsjca.outbound.sender import Sender
+from jmsjca.outbound.sender import Sender, SendOptions
 from jmsjca.outbound.session import Session
 from tests.unit.outbound.pooling import LOST, ScriptedFactory
 
@@ -161,3 +161,13 @@ def test_failure_after_a_send_in_doubt_leaves_it_in_doubt(url, doubtful, monkeyp
         monkeypatch.setattr(Connection, "create_session", refused_later)
         with pytest.raises(TransactionInDoubtError):
             sender.send_many("orders", ["a", "b"], duplicate_id="x")
+
+
+@pytest.mark.parametrize("name", sorted(SendOptions.__annotations__))
+def test_none_counts_as_not_given(adapter, url, name):
+    sent = adapter.send("orders", "a", **{name: None})
+    with pytest.raises(ReplyTimeoutError):
+        adapter.request("orders", "a", timeout=0.0, **{name: None})
+    messages = received(url)
+    assert [message.priority for message in messages] == [sent.priority, 4] == [4, 4]
+    assert [message.expiration for message in messages] == [None, None]
