@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jmsjca.errors import ConnectionLostError, StoreError
+from jmsjca.errors import ConnectionLostError, StoreError, TransactionInDoubtError
 from jmsjca.providers.embedded.errors import commit_error, is_busy, translate
 from jmsjca.providers.embedded.store.files import check_local_filesystem, prepare_file
 from jmsjca.providers.embedded.store.processes import live_processes, lock_folder
@@ -39,7 +39,8 @@ class Database:
     def __init__(self, path: Path | None, lock_timeout: float) -> None:
         self._path = path
         self._lock_timeout = lock_timeout
-        self._relaxed = False
+        self._relaxed: bool | None = False  # None: unknown
+        self._unfinished = False  # whether a rollback failed or was interrupted
         self.connection = open_database(path, lock_timeout)
         self.cursor = self.connection.cursor()
         self.lost = False
@@ -55,34 +56,46 @@ class Database:
             ConnectionLostError: The file was removed or replaced: writes to it would be lost.
             sqlite3.OperationalError: The file stayed locked.
         """
-        if self._path is None:
-            self.cursor.execute("BEGIN IMMEDIATE")
-            return
-        self._check_file_identity()
-        self._set_synchronous(relaxed=not durable)
-        self.cursor.execute("PRAGMA busy_timeout = 0")
+        if self._unfinished:
+            self.roll_back()
         try:
-            self._begin_with_retry()
-        finally:  # reads use SQLite's own wait, for a process that repairs the journal of a killed one
-            self.cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
+            if self._path is None:
+                self.cursor.execute("BEGIN IMMEDIATE")
+            else:
+                self._begin_in_file(durable=durable)
+        except (sqlite3.Error, ConnectionLostError):  # nothing was begun
+            raise
+        except BaseException:  # of a signal handler
+            self.roll_back()
+            raise
 
     def commit(self) -> None:
         """Commit; roll back if that fails.
 
         Raises:
             TransactionRolledBackError: The commit did not happen.
-            TransactionInDoubtError: The commit may or may not have happened.
+            TransactionInDoubtError: The commit may or may not have happened. Also if a signal handler raised an
+                `Exception` meanwhile, which is the cause; others, such as `KeyboardInterrupt`, are raised as they are.
         """
         try:
             self.cursor.execute("COMMIT")
         except sqlite3.Error as error:
             self.roll_back()
             raise commit_error(error, self._path) from error
+        except Exception as error:
+            if self.connection.in_transaction:
+                raise
+            raise TransactionInDoubtError(
+                f"A signal handler interrupted the commit to {self._path or 'memory'} ({error!r}); it may or may not "
+                "have happened."
+            ) from error
 
     def roll_back(self) -> None:
-        """Roll back, unless SQLite has done so itself, for example when the disk is full."""
+        """Roll back, unless SQLite has done so itself, for example when the disk is full. `begin` repeats a failure."""
+        self._unfinished = True
         if self.connection.in_transaction:
             self.cursor.execute("ROLLBACK")
+        self._unfinished = False
 
     def close(self) -> None:
         """Close the file."""
@@ -95,8 +108,18 @@ class Database:
                 f"{self._path} was removed or replaced while it was in use; connect again to use what is there now."
             )
 
+    def _begin_in_file(self, *, durable: bool) -> None:
+        self._check_file_identity()
+        self._set_synchronous(relaxed=not durable)
+        self.cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._begin_with_retry()
+        finally:  # reads use SQLite's own wait, for a process that repairs the journal of a killed one
+            self.cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
+
     def _set_synchronous(self, *, relaxed: bool) -> None:
         if relaxed != self._relaxed:
+            self._relaxed = None
             self.cursor.execute(f"PRAGMA synchronous = {'NORMAL' if relaxed else 'FULL'}")
             self._relaxed = relaxed
 

@@ -32,7 +32,12 @@ _ADDED_IN_MEMORY = 1000  # queues
 
 
 class _ReadTransaction:
-    """The block of `Store.read`. A class, since a generator is slower and every claim and settlement runs this."""
+    """The block of `Store.read`. A class, since a generator is slower and every claim and settlement runs this.
+
+    A signal handler may raise an exception once ``acquire`` has returned, so that call is within the ``try``. It may
+    also raise one before the first line of ``__exit__``, so rarely that nothing is done about it. A ``__del__`` that
+    releases the lock would be worse: Python ignores the exceptions that signal handlers raise while it runs.
+    """
 
     __slots__ = ("_lock", "_store")
 
@@ -41,18 +46,17 @@ class _ReadTransaction:
         self._lock = store.lock  # the block releases this lock, even in a child forked within it
 
     def __enter__(self) -> sqlite3.Cursor:
-        store = self._store
-        self._lock.acquire()
         try:
-            store.check_usable()
+            self._lock.acquire()
+            self._store.check_usable()
         except BaseException:
-            self._lock.release()
+            _release(self._lock)
             raise
-        return store.database.cursor
+        return self._store.database.cursor
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._lock.release()
-        if isinstance(error, sqlite3.Error):
+        if error is not None and isinstance(error, sqlite3.Error):
             raise translate(error, self._store.path) from error
 
 
@@ -68,12 +72,12 @@ class _WriteTransaction:
 
     def __enter__(self) -> sqlite3.Cursor:
         store = self._store
-        self._lock.acquire()
         try:
+            self._lock.acquire()
             store.check_usable()
             store.database.begin(durable=self._durable)
         except BaseException as error:
-            self._lock.release()
+            _release(self._lock)
             if isinstance(error, sqlite3.Error):
                 raise translate(error, store.path) from error
             raise
@@ -88,10 +92,19 @@ class _WriteTransaction:
                 database.roll_back()
         except sqlite3.Error as failed:
             raise translate(failed, path) from failed
+        except BaseException:  # of a signal handler
+            database.roll_back()
+            raise
         finally:
             self._lock.release()
-        if isinstance(error, sqlite3.Error):
+        if error is not None and isinstance(error, sqlite3.Error):
             raise translate(error, path) from error
+
+
+def _release(lock: "threading.RLock") -> None:
+    """Release a lock, unless this thread was interrupted before it had it."""
+    with suppress(RuntimeError):
+        lock.release()
 
 
 class Store:

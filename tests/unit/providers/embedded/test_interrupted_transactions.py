@@ -1,0 +1,163 @@
+"""Exceptions of signal handlers in a transaction: none leaves a lock or an open transaction behind.
+
+Python runs a signal handler at the beginning of a function and after the call of a function of C. The tests raise at
+each such moment of the store's code in turn: a profile function is called at the same ones. The beginning of
+``__exit__`` is left out, as a context manager written in Python cannot survive that.
+"""
+
+import sqlite3
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+from jmsjca.errors import StoreError, TransactionInDoubtError
+from jmsjca.providers.embedded.store import database, store
+
+PATIENCE = 30
+PLACES = {store.__file__, database.__file__}
+SYNCHRONOUS_FULL = 2
+
+
+class TimeLimitError(Exception):
+    """As task queues raise it."""
+
+
+class Interruption:
+    """Raises at the n-th moment at which Python may run a signal handler."""
+
+    def __init__(self, moment: int, kind: type[BaseException]) -> None:
+        self.left, self._kind = moment, kind
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        sys.setprofile(self._profile)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+    def _profile(self, frame: FrameType, event: str, _: object) -> None:
+        if (event == "c_return" or (event == "call" and frame.f_code.co_name != "__exit__")) and (
+            frame.f_code.co_filename in PLACES
+        ):
+            self.left -= 1
+            if self.left == 0:
+                raise self._kind
+
+
+def each_moment(play: Callable[[Interruption], None], kind: type[BaseException]) -> int:
+    """Play with an interruption at each moment, until there is none left; return the number of moments."""
+    for moment in range(1, 200):
+        interruption = Interruption(moment, kind)
+        play(interruption)
+        if interruption.left > 0:
+            return moment - 1
+    raise AssertionError("It does not end.")
+
+
+@pytest.fixture(params=["memory", "file"])
+def the_store(request, connected, connected_file):
+    return (connected if request.param == "memory" else connected_file)()._store
+
+
+def write(the_store: store.Store, address: str, *, durable: bool = True) -> None:
+    with the_store.write(durable=durable) as cursor:
+        cursor.execute("INSERT INTO setting (address, settings) VALUES (?, '')", (address,))
+
+
+def write_and_fail(the_store: store.Store, address: str, *, durable: bool = True) -> None:
+    with the_store.write(durable=durable) as cursor:
+        cursor.execute("INSERT INTO setting (address, settings) VALUES (?, '')", (address,))
+        raise ZeroDivisionError
+
+
+def read(the_store: store.Store, *_: object, **__: object) -> None:
+    with the_store.read() as cursor:
+        cursor.execute("SELECT count(*) FROM setting")
+
+
+def has(the_store: store.Store, address: str) -> bool:
+    with the_store.read() as cursor:
+        return cursor.execute("SELECT 1 FROM setting WHERE address = ?", (address,)).fetchone() is not None
+
+
+def check_free(the_store: store.Store) -> None:
+    """Check that another process can write, then another thread, and that it would wait for the disk."""
+    if the_store.path is not None:
+        other = sqlite3.connect(the_store.path, timeout=0, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        other.close()
+    seen: list[int] = []
+
+    def write_elsewhere() -> None:
+        with the_store.write() as cursor:
+            seen.extend(cursor.execute("PRAGMA synchronous").fetchone())
+
+    thread = threading.Thread(target=write_elsewhere, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert seen == [SYNCHRONOUS_FULL]
+
+
+@pytest.mark.parametrize("kind", [TimeLimitError, KeyboardInterrupt])
+@pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.parametrize("transact", [write, write_and_fail, read])
+def test_interrupted_transaction_leaves_nothing_behind(the_store, transact, durable, kind):
+    def play(interruption: Interruption) -> None:
+        try:
+            with interruption.planted():
+                transact(the_store, str(interruption.left), durable=durable)
+        except (kind, TransactionInDoubtError, ZeroDivisionError):
+            pass
+        check_free(the_store)
+
+    assert each_moment(play, kind) > 3
+
+
+def test_interrupted_commit_is_in_doubt_if_it_happened(the_store):
+    """A group of jobs that failed is run again: a commit that happened must not look like one that did not."""
+    outcomes: list[tuple[str, bool]] = []
+
+    def play(interruption: Interruption) -> None:
+        address, outcome = str(interruption.left), "committed"
+        try:
+            with interruption.planted():
+                write(the_store, address)
+        except (TimeLimitError, TransactionInDoubtError) as error:
+            outcome = type(error).__name__
+        outcomes.append((outcome, has(the_store, address)))
+
+    each_moment(play, TimeLimitError)
+    *others, released, _ = outcomes  # the last two: interrupted once the lock was released, and not at all
+    assert set(others) == {("TimeLimitError", False), ("TransactionInDoubtError", True)}
+    assert released == ("TimeLimitError", True)
+
+
+def test_transaction_within_a_transaction_of_its_thread_is_refused_and_spares_it(the_store):
+    """A signal handler that uses the broker may find its thread in a transaction."""
+    with the_store.write() as cursor:
+        cursor.execute("INSERT INTO setting (address, settings) VALUES ('a', '')")
+        with pytest.raises(StoreError, match="within a transaction"):
+            write(the_store, "b")
+        assert the_store.database.connection.in_transaction
+    assert (has(the_store, "a"), has(the_store, "b")) == (True, False)
+
+
+def test_rollback_that_fails_is_repeated_by_the_next_transaction(the_store, monkeypatch):
+    class FailingCursor:
+        def execute(self, statement: str, *args: object) -> object:
+            if statement == "ROLLBACK":
+                raise sqlite3.OperationalError("failed")
+            return cursor.execute(statement, *args)
+
+    cursor = the_store.database.cursor
+    with monkeypatch.context() as patch:
+        patch.setattr(the_store.database, "cursor", FailingCursor())
+        with pytest.raises(StoreError, match="failed"):
+            write_and_fail(the_store, "a")
+    write(the_store, "b")
+    assert (has(the_store, "a"), has(the_store, "b")) == (False, True)
