@@ -1,14 +1,21 @@
 """Leases of the parts of an outbox: several relays share a table, and each part has one relay at a time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from jmsjca.log_records import get_logger
+
 __all__ = ["Leases"]
 
+logger = get_logger("jmsjca.transactions")
+
 _RELAY = "relay:"
+# A lease that ends later than so many leases from now is that of a clock that was ahead, and was set back since, or is
+# wrong. With fewer, a relay would take the parts of those that were given longer leases.
+_LONGEST = 10
 
 
 class Leases:
@@ -16,7 +23,8 @@ class Leases:
 
     A new relay registers itself; the others then keep no more than their share of the parts, so that it gets its own.
     Clocks of different machines should agree within a fraction of the lease's duration. If they do not, two relays may
-    send the same messages, which the broker recognises by their duplicate ids.
+    send the same messages, which the broker recognises by their duplicate ids. A lease that ends later than ten leases
+    from now counts as expired: it is that of a clock that was ahead.
 
     Args:
         table: The table of the leases.
@@ -30,6 +38,7 @@ class Leases:
         self._owner = owner
         self._parts = parts
         self._seconds = seconds
+        self._has_warned = False
 
     def renew(self, connection: sa.Connection, now: float) -> dict[int, int]:
         """Renew the leases, take free ones up to the relay's share, and release those above it.
@@ -42,6 +51,7 @@ class Leases:
             The token of each part that the relay has.
         """
         columns, until = self._table.c, now + self._seconds
+        latest = self._latest(now)
         self._register(connection, until)
         rows = connection.execute(sa.select(self._table)).all()
         known = {row.name for row in rows}
@@ -49,14 +59,16 @@ class Leases:
             if _name(part) not in known:
                 self._create(connection, _name(part))
         rows = connection.execute(sa.select(self._table).order_by(columns.name)).all()
-        relays = sum(row.name.startswith(_RELAY) and row.expires > now for row in rows)
+        relays = sum(row.name.startswith(_RELAY) and now < row.expires <= latest for row in rows)
         share = ceil(self._parts / max(relays, 1))
         parts = [row for row in rows if not row.name.startswith(_RELAY)]
         mine = [row for row in parts if row.owner == self._owner and row.expires > now]
         self._release(connection, mine[share:])
         tokens = {row.name: row.token for row in mine[:share] if self._extend(connection, row, until)}
-        for row in parts:
-            if len(tokens) < share and row.expires <= now and self._take(connection, row, now, until):
+        expired = [row for row in parts if not now < row.expires <= latest and row.name not in tokens]
+        self._warn_of_clocks([row for row in expired if row.expires > latest], now)
+        for row in expired:
+            if len(tokens) < share and self._take(connection, row, now, until):
                 tokens[row.name] = row.token + 1
         return {int(name): token for name, token in tokens.items()}
 
@@ -121,13 +133,27 @@ class Leases:
         )
         return bool(changed.rowcount)
 
+    def _warn_of_clocks(self, rows: Sequence[sa.Row[tuple[str, str, int, float]]], now: float) -> None:
+        """Log that there are such leases, once as long as there are some at each renewal."""
+        warned, self._has_warned = self._has_warned, bool(rows)
+        if rows and not warned:
+            logger.warning(
+                "%d leases of %s end %.0f s from now, and are taken over: the clock of a relay was ahead, or is. "
+                "Relays of one table need clocks that agree, and leases of similar length.",
+                *(len(rows), self._table, max(row.expires for row in rows) - now),
+            )
+
+    def _latest(self, now: float) -> float:
+        return now + _LONGEST * self._seconds
+
     def _take(
         self, connection: sa.Connection, row: sa.Row[tuple[str, str, int, float]], now: float, until: float
     ) -> bool:
         columns = self._table.c
+        is_expired = (columns.expires <= now) | (columns.expires > self._latest(now))
         changed = connection.execute(
             sa.update(self._table)
-            .where(columns.name == row.name, columns.token == row.token, columns.expires <= now)
+            .where(columns.name == row.name, columns.token == row.token, is_expired)
             .values(owner=self._owner, token=row.token + 1, expires=until)
         )
         return bool(changed.rowcount)

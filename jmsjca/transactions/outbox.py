@@ -13,17 +13,18 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, overload
 from zlib import crc32
 
-from jmsjca.arguments import check_instance, wrong_argument
+from jmsjca.arguments import check_instance, check_text_or_none, wrong_argument
 from jmsjca.destinations import Destination, Queue, check_destination
-from jmsjca.errors import ConfigurationError, InvalidArgumentError, ProviderNotInstalledError
+from jmsjca.errors import ConfigurationError, InvalidArgumentError, MessageFormatError, ProviderNotInstalledError
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import DeliveryMode
 from jmsjca.messages.properties import DUPLICATE_ID
+from jmsjca.outbound.delivery_options import checked_mode, checked_priority, checked_seconds
 from jmsjca.transactions.notifications import notifying
 from jmsjca.transactions.stored_message import encode_message
 
@@ -44,6 +45,12 @@ PARTITIONS = 16
 """Parts of the table that relays lease. All messages with one key are in one part."""
 
 _LONGEST_KEY = 255
+_CHECKS: dict[str, Callable[[str, object], object]] = {
+    "delivery_mode": checked_mode,
+    "priority": checked_priority,
+    "time_to_live": checked_seconds,
+    "delivery_delay": checked_seconds,
+}
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,7 @@ class Outbox:
         message: object,
         *,
         key: str | None = None,
-        delivery_mode: DeliveryMode = ...,
+        delivery_mode: DeliveryMode | str = ...,
         priority: int = 4,
         time_to_live: float = 0.0,
         delivery_delay: float = 0.0,
@@ -150,7 +157,7 @@ class Outbox:
         message: object,
         *,
         key: str | None = None,
-        delivery_mode: DeliveryMode = ...,
+        delivery_mode: DeliveryMode | str = ...,
         priority: int = 4,
         time_to_live: float = 0.0,
         delivery_delay: float = 0.0,
@@ -164,7 +171,7 @@ class Outbox:
         message: object,
         *,
         key: str | None = None,
-        delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT,
+        delivery_mode: DeliveryMode | str = DeliveryMode.PERSISTENT,
         priority: int = 4,
         time_to_live: float = 0.0,
         delivery_delay: float = 0.0,
@@ -177,7 +184,7 @@ class Outbox:
             message: A message, or a body as for ``adapter.send``. Its content is copied, so it may be
                 added again, unless it has a duplicate id of its own, which is unique in the table.
             key: Messages with the same key are sent in the order in which they were added; None for no order.
-            delivery_mode: Whether the message survives a restart of the broker.
+            delivery_mode: Whether the message survives a restart of the broker, a `DeliveryMode` or its name.
             priority: 0 to 9; 4 is normal.
             time_to_live: Seconds from the send until the message expires; 0 means never.
             delivery_delay: Seconds from the send until the message may be delivered.
@@ -187,15 +194,18 @@ class Outbox:
 
         Raises:
             InvalidDestinationError: The destination is invalid, or temporary.
-            InvalidArgumentError: The key or the duplicate id is too long, or an option is out of range.
+            InvalidArgumentError: The key is no text of 1 to 255 characters, the duplicate id is too long, or an option
+                has a value that no broker takes.
             MessageFormatError: The message cannot be stored.
         """
-        options = {
-            "delivery_mode": int(delivery_mode),
-            "priority": priority,
-            "time_to_live": time_to_live,
-            "delivery_delay": delivery_delay,
-        }
+        options = _checked_options(
+            {
+                "delivery_mode": delivery_mode,
+                "priority": priority,
+                "time_to_live": time_to_live,
+                "delivery_delay": delivery_delay,
+            }
+        )
         duplicate_id, statement = self._insert(destination, message, key, options)
         if _is_asynchronous(session):
             return _execute_later(session, notifying(statement, self._dialect_of(session)), duplicate_id)
@@ -240,9 +250,7 @@ class Outbox:
         check_destination(to)
         if to.temporary:
             raise InvalidArgumentError(f"{to} is temporary: it is gone when the relay sends the message.")
-        if key is not None and not 0 < len(key) <= _LONGEST_KEY:
-            raise InvalidArgumentError(f"key has {len(key)} characters; it may have 1 to {_LONGEST_KEY}.")
-        _check_options(options)
+        _check_key(key)
         content = Converters.default().to_message(message)
         headers, body = encode_message(content)
         duplicate_id = str(content.properties.get(DUPLICATE_ID) or uuid.uuid4().hex)
@@ -281,12 +289,28 @@ def _execute_later(
     return execute()
 
 
-def _check_options(options: dict[str, Any]) -> None:
-    if not isinstance(options["priority"], int) or not 0 <= options["priority"] <= 9:  # noqa: PLR2004  # JMS
-        raise InvalidArgumentError(f"priority={options['priority']!r}: give a whole number from 0 to 9.")
-    for name in ("time_to_live", "delivery_delay"):
-        if not isinstance(options[name], int | float) or not 0 <= options[name] < float("inf"):
-            raise InvalidArgumentError(f"{name}={options[name]!r}: give seconds from 0 on.")
+def _check_key(key: object) -> None:
+    check_text_or_none("key", key)
+    if not isinstance(key, str):
+        return
+    if not 0 < len(key) <= _LONGEST_KEY:
+        raise InvalidArgumentError(f"key has {len(key)} characters; it may have 1 to {_LONGEST_KEY}.")
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise wrong_argument("key", key, "Unicode text, without surrogates", InvalidArgumentError) from None
+
+
+def _checked_options(options: dict[str, object]) -> dict[str, Any]:
+    """Return the options of a send as a relay reads them.
+
+    Raises:
+        InvalidArgumentError: One has a value that the relay could not send.
+    """
+    try:
+        return {name: _CHECKS[name](name, value) for name, value in options.items()}
+    except MessageFormatError as error:
+        raise InvalidArgumentError(str(error)) from None
 
 
 def engine_of(outbox: Outbox, engine: sa.Engine | None) -> sa.Engine:

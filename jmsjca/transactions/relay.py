@@ -49,7 +49,8 @@ class Relay:
     the property ``_AMQ_DUPL_ID``.
 
     Messages with one key are sent in the order of the table. If the broker refuses one, the later ones with its key
-    wait; it is sent again after 1, 2, 4 … seconds, at most five minutes, and its row has the error.
+    wait; it is sent again after 1, 2, 4 … seconds, at most five minutes, and its row has the error. So it is with a row
+    that holds no message that can be sent.
 
     Args:
         outbox: The outbox.
@@ -80,8 +81,8 @@ class Relay:
     ) -> None:
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise InvalidArgumentError(f"batch_size={batch_size!r}: give a number from 1 to {_LARGEST_BATCH}.")
-        check_timeout("poll_interval", poll_interval)
-        check_timeout("lease", lease)
+        _check_seconds("poll_interval", poll_interval)  # None would look at the table once
+        _check_seconds("lease", lease)
         if not lease:
             raise InvalidArgumentError(f"lease={lease!r}: give seconds above 0, in which a batch can be sent.")
         self._outbox = outbox
@@ -167,12 +168,16 @@ class Relay:
         self._tokens = {}
 
     def _due(self) -> sa.Select[Any]:
-        """Select the first messages of the relay's parts, but those behind a refused one of the same key."""
+        """Select the first messages of the relay's parts, but those behind a refused one of the same key.
+
+        A time that is further away than any pause is that of a clock that was set back: the message does not wait.
+        """
         table, other, now = self._table, self._table.alias(), self._clock()
-        blocked = sa.exists().where(
-            other.c.ordering_key == table.c.ordering_key, other.c.id < table.c.id, other.c.retry_at > now
-        )
-        due = sa.select(table).where(table.c.part.in_(self._tokens), table.c.retry_at <= now, ~blocked)
+        latest = now + 2 * _LONGEST_PAUSE
+        waits = (other.c.retry_at > now) & (other.c.retry_at <= latest)
+        blocked = sa.exists().where(other.c.ordering_key == table.c.ordering_key, other.c.id < table.c.id, waits)
+        retried = (table.c.retry_at <= now) | (table.c.retry_at > latest)
+        due = sa.select(table).where(table.c.part.in_(self._tokens), retried, ~blocked)
         return due.order_by(table.c.id).limit(self._batch_size)
 
     def _send(self, sending: "_Sending") -> None:
@@ -206,9 +211,9 @@ class Relay:
                 if not all(self._may_send(sending, row) for row in sending.rows):
                     return True  # unsent: closing the session rolls it back
                 session.commit()
-            except (ConnectionLostError, TransactionInDoubtError):
+            except (ConnectionLostError, TransactionInDoubtError, SQLAlchemyError):
                 raise
-            except JMSError as error:
+            except Exception as error:  # noqa: BLE001  # a row may hold anything
                 logger.debug("A batch of %s was refused; its messages are sent one by one: %s", self._table, error)
                 return False
         sending.sent.extend(row.id for row in sending.rows)
@@ -229,8 +234,13 @@ class Relay:
                         "The broker refused the message %s of %s to %s:%s: %s",
                         *(row.id, self._table, row.kind, row.destination, error),
                     )
-                    sending.refused[row.id] = str(error)[:_LONGEST_ERROR]
-                    sending.blocked |= {row.ordering_key} - {None}
+                    sending.refuse(row, str(error))
+                except Exception as error:  # noqa: BLE001  # otherwise all messages would wait for this one
+                    logger.warning(
+                        "The row %s of %s, to %s:%s, is no message that can be sent: %r",
+                        *(row.id, self._table, row.kind, row.destination, error),
+                    )
+                    sending.refuse(row, repr(error))
                 else:
                     sending.sent.append(row.id)
 
@@ -286,6 +296,17 @@ class _Sending:
         self.refused: dict[int, str] = {}
         self.blocked: set[str | None] = set()
         self.late = False
+
+    def refuse(self, row: sa.Row[Any], error: str) -> None:
+        """Record that a message cannot be sent, and that the later ones of its key wait for it."""
+        self.refused[row.id] = error[:_LONGEST_ERROR]
+        self.blocked |= {row.ordering_key} - {None}
+
+
+def _check_seconds(name: str, value: object) -> None:
+    check_timeout(name, value)
+    if value is None:
+        raise InvalidArgumentError(f"{name}=None: give seconds, as a number.")
 
 
 def _send_row(session: Any, row: sa.Row[Any]) -> None:

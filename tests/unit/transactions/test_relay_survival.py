@@ -1,0 +1,170 @@
+"""What a relay survives: rows that cannot be sent, options that no broker takes, and clocks that are set back."""
+
+import itertools
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import OperationalError
+
+from jmsjca import ConnectionFactory, DeliveryMode
+from jmsjca.errors import InvalidArgumentError
+from jmsjca.transactions import Outbox, Relay
+from tests.unit.transactions.test_outbox import LEASE, Clock, add, received, texts
+
+_numbers = itertools.count()
+DAY = 86400.0
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def engine(tmp_path):
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/application.db")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def outbox(engine):
+    outbox = Outbox(metadata := sa.MetaData(), engine=engine)
+    metadata.create_all(engine)
+    return outbox
+
+
+@pytest.fixture
+def factory():
+    return ConnectionFactory(f"embedded://survival-{next(_numbers)}")
+
+
+@pytest.fixture
+def broker(factory):
+    with factory.create_connection() as connection:
+        yield connection
+
+
+@pytest.fixture
+def relay(outbox, factory, clock):
+    relay = Relay(outbox, factory, clock=clock, lease=LEASE)
+    yield relay
+    relay.close()
+
+
+def change_first(engine, outbox, **values):
+    with engine.begin() as connection:
+        first = connection.scalar(sa.select(sa.func.min(outbox.table.c.id)))
+        connection.execute(sa.update(outbox.table).where(outbox.table.c.id == first).values(values))
+
+
+def errors(engine, outbox):
+    with engine.connect() as connection:
+        return connection.scalars(sa.select(outbox.table.c.error)).all()
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"delivery_mode": 5},
+            {"delivery_mode": "LASTING"},
+            {"priority": True},
+            {"priority": 4.0},
+            {"time_to_live": 1e11},
+            {"time_to_live": True},
+            {"delivery_delay": 1e300},
+            {"delivery_delay": float("nan")},
+            {"key": 7},
+            {"key": b"customer"},
+            {"key": "\ud800"},
+        ],
+        ids=str,
+    )
+    def test_what_no_broker_takes_is_refused_when_it_is_added(self, engine, outbox, relay, wrong):
+        with pytest.raises(InvalidArgumentError, match=next(iter(wrong))):
+            add(engine, outbox, "a", **wrong)
+        assert relay.get_stats().depth == 0
+
+    def test_a_delivery_mode_is_given_by_its_name_too(self, engine, outbox, relay, broker):
+        add(engine, outbox, "a", delivery_mode="NON_PERSISTENT")
+        assert relay.run_once() == 1
+        assert [message.delivery_mode for message in received(broker)] == [DeliveryMode.NON_PERSISTENT]
+
+    def test_a_relay_that_would_never_poll_again_is_refused(self, outbox, factory):
+        for name in ("poll_interval", "lease"):
+            with pytest.raises(InvalidArgumentError, match=name):
+                Relay(outbox, factory, **{name: None})
+
+
+class TestRowsThatCannotBeSent:
+    @pytest.mark.parametrize("as_unit", [False, True], ids=["one by one", "as a unit"])
+    @pytest.mark.parametrize("options", ['{"delivery_mode": 5}', "{", '{"color": "red", "delivery_mode": 2}', "{}"])
+    def test_one_is_refused_and_the_others_are_sent(  # noqa: PLR0917
+        self, engine, outbox, relay, broker, options, as_unit
+    ):
+        """An earlier release, or another program, may have written the row."""
+        if as_unit:
+            assert relay.run_once() == 0  # an empty table: from now on units
+        add(engine, outbox, "bad", "behind it", key="k")
+        add(engine, outbox, "good")
+        change_first(engine, outbox, options=options)
+        assert relay.run_once() == 1
+        assert (texts(broker), relay.get_stats().failing) == (["good"], 1)
+        assert [error is None for error in errors(engine, outbox)] == [False, True]
+
+    def test_the_database_is_no_reason_to_refuse_one(self, engine, outbox, relay, broker, clock):
+        def fail(connection, clause, *_):
+            if clause.is_update and clock.now > begun:  # the renewal of the leases within the batch
+                raise OperationalError("UPDATE", {}, Exception("The server is gone."))
+
+        begun = clock.now
+        assert relay.run_once() == 0  # an empty table: from now on units
+        add(engine, outbox, "a")
+        real = relay._connected
+
+        def connected_late():
+            clock.now += LEASE / 2
+            return real()
+
+        relay._connected = connected_late
+        relay._record = lambda sending: None
+        sa.event.listen(engine, "before_execute", fail)
+        with pytest.raises(OperationalError):
+            relay.run_once()
+        sa.event.remove(engine, "before_execute", fail)
+        assert (texts(broker), errors(engine, outbox)) == ([], [None])
+
+
+class TestClocks:
+    def test_leases_of_a_clock_that_was_a_day_ahead_are_taken_over(
+        self, engine, outbox, factory, broker, clock, caplog
+    ):
+        clock.now += DAY
+        Relay(outbox, factory, clock=clock, lease=LEASE).run_once()  # it dies
+        clock.now -= DAY
+        add(engine, outbox, *"abcdefgh")
+        relay = Relay(outbox, factory, clock=clock, lease=LEASE)
+        assert relay.run_once() == 8
+        (record,) = [record for record in caplog.records if "clock" in record.getMessage()]
+        assert record.levelname == "WARNING"
+        relay.run_once()
+        assert len([record for record in caplog.records if "clock" in record.getMessage()]) == 1
+        relay.close()
+
+    def test_leases_of_a_relay_with_longer_ones_are_left_to_it(self, outbox, factory, broker, clock, caplog):
+        other = Relay(outbox, factory, clock=clock, lease=9 * LEASE)
+        other.run_once()
+        relay = Relay(outbox, factory, clock=clock, lease=LEASE)
+        assert (relay.run_once(), relay._tokens) == (0, {})
+        assert caplog.messages == []
+        relay.close()
+        other.close()
+
+    def test_a_refused_message_does_not_wait_for_a_clock_that_was_set_back(self, engine, outbox, relay, broker, clock):
+        add(engine, outbox, "a", "b", key="k")
+        change_first(engine, outbox, retry_at=clock.now + 300)
+        assert relay.run_once() == 0
+        change_first(engine, outbox, retry_at=clock.now + DAY)
+        assert relay.run_once() == 2
+        assert texts(broker) == ["a", "b"]
