@@ -136,6 +136,7 @@ class BrokerDataManager:
             if not isinstance(error, TransactionRolledBackError | ConnectionLostError):
                 mark_in_doubt(_transaction)
             raise
+        mark_in_doubt(_transaction)  # if a later step fails, what is prepared must not be rolled back
 
     def tpc_finish(self, _transaction: JoinedTransaction) -> None:
         """Finish: the vote has committed."""

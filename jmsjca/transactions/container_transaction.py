@@ -76,7 +76,7 @@ class ContainerTransaction:
             thread_local.manager = before
 
     def commit(self) -> None:
-        """Commit the databases, then the unit.
+        """Commit the databases, then the unit. A data manager that fails after the broker has committed is logged.
 
         Raises:
             TransactionRolledBackError: A database or the broker has not committed. The received messages are
@@ -89,10 +89,14 @@ class ContainerTransaction:
         try:
             with self.current():
                 self.manager.commit()
-        except (ConnectionLostError, RolledBackError):
-            raise
         except Exception as error:
-            if self._data_manager.has_voted:
+            if self._data_manager.has_committed:
+                logger.exception(
+                    "A data manager failed after the broker had committed: the messages are settled, and those of the "
+                    "handler are sent; what that data manager has not done is missing."
+                )
+                return
+            if self._data_manager.has_voted or isinstance(error, (ConnectionLostError, RolledBackError)):
                 raise
             raise RolledBackError(f"The transaction was rolled back: {type(error).__name__}: {error}") from error
         finally:
@@ -135,13 +139,14 @@ class _ListenerDataManager(BrokerDataManager):
     Attributes:
         is_ending: True once the listener ends the transaction.
         has_voted: True once the unit has been committed, or its commit has failed.
+        has_committed: True once the unit has been committed.
         delay: Seconds until a rollback redelivers.
     """
 
     def __init__(self, unit: ListenerUnit) -> None:
         super().__init__(unit)
         self._listener_unit = unit
-        self.is_ending = self.has_voted = False
+        self.is_ending = self.has_voted = self.has_committed = False
         self.delay = 0.0
 
     def tpc_begin(self, _transaction: JoinedTransaction) -> None:
@@ -160,6 +165,7 @@ class _ListenerDataManager(BrokerDataManager):
         """Commit the unit, as `BrokerDataManager` does."""
         self.has_voted = True
         super().tpc_vote(_transaction)
+        self.has_committed = True
 
     def abort(self, _transaction: JoinedTransaction) -> None:
         """Roll back, or mark the unit for rollback if the handler aborts."""

@@ -53,12 +53,12 @@ def transaction_of(source: TransactionSource) -> JoinedTransaction:
 
 
 def mark_in_doubt(transaction: JoinedTransaction) -> None:
-    """Record that the broker may or may not have committed."""
+    """Record that the broker has committed, or may have."""
     transaction.set_data(_IN_DOUBT, True)
 
 
 def is_in_doubt(transaction: JoinedTransaction) -> bool:
-    """Return True if the broker may or may not have committed."""
+    """Return True if the broker has committed, or may have."""
     try:
         return bool(transaction.data(_IN_DOUBT))
     except KeyError:

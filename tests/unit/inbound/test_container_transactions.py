@@ -12,9 +12,16 @@ from sqlalchemy.orm import Session as SqlSession
 from zope.sqlalchemy import register
 
 from jmsjca import Hooks, Outcome, Queue, Reject, ResourceAdapter, Retry
-from jmsjca.errors import IllegalStateError, InvalidOptionError, NotSupportedError
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    InvalidOptionError,
+    NotSupportedError,
+    TransactionRolledBackError,
+)
 from jmsjca.transactions import container_transaction, join, join_unit, joined_session, locators
 from jmsjca.transactions.container_transaction import ContainerTransaction
+from jmsjca.transactions.joined_transaction import is_in_doubt
 from tests.unit.inbound.listeners import PATIENCE, in_thread, send, waiting
 from tests.unit.transactions.failures import leaves
 
@@ -302,6 +309,84 @@ class TestTheThreadsManager:
 
 def thread_manager():
     return transaction.manager.manager
+
+
+class FailingManager:
+    """A data manager of the application that fails in one step of a commit, and tells what the others are told."""
+
+    transaction_manager = None
+
+    def __init__(self, step, key, error=ValueError):
+        self._step, self._key, self._error = step, key, error
+        self.may_have_committed = []
+
+    def sortKey(self):  # noqa: N802  # the name in the transaction package
+        return self._key
+
+    def _fail_in(self, step):
+        if step == self._step:
+            raise self._error("The database is gone.")
+
+    def abort(self, _):
+        self._fail_in("abort")
+
+    def tpc_begin(self, _):
+        pass
+
+    def commit(self, _):
+        self._fail_in("commit")
+
+    def tpc_vote(self, _):
+        self._fail_in("vote")
+
+    def tpc_finish(self, _):
+        self._fail_in("finish")
+
+    def tpc_abort(self, joined):
+        self.may_have_committed.append(is_in_doubt(joined))
+
+
+class TestOtherDataManagers:
+    @pytest.mark.parametrize("error", [ValueError, ConnectionLostError, TransactionRolledBackError])
+    @pytest.mark.parametrize(("step", "key"), [("finish", "a"), ("finish", "~~~z"), ("vote", "~~~z")])
+    def test_one_that_fails_after_the_broker_has_committed_is_logged(  # noqa: PLR0917
+        self, adapter, recorder, engine, caplog, step, key, error
+    ):
+        manager, calls = FailingManager(step, key, error), []
+
+        def handler(message, session, transaction):
+            calls.append(message.body)
+            insert(joined_session(engine, transaction), message.body)
+            session.create_producer(Queue("out")).send(session.create_text_message("sent"))
+            if message.body == "a":
+                transaction.get().join(manager)
+
+        listen(adapter, handler)
+        send(adapter, "a")
+        assert outcome(recorder) is Outcome.COMMITTED
+        send(adapter, "b")
+        assert outcome(recorder) is Outcome.COMMITTED
+        adapter.stop()
+        assert (calls, rows(engine), left(adapter)) == (["a", "b"], ["a", "b"], [[], ["sent", "sent"]])
+        assert manager.may_have_committed == [True]  # so one that has prepared commits
+        (record,) = [record for record in caplog.records if record.levelname == "ERROR" and "broker" in record.message]
+        assert isinstance(record.exc_info[1], error)
+
+    @pytest.mark.parametrize(("step", "key"), [("commit", "a"), ("vote", "a"), ("commit", "~~~z")])
+    def test_one_that_fails_before_rolls_all_back(self, adapter, recorder, engine, step, key):
+        managers = [FailingManager(step, key)]
+
+        def handler(message, session, transaction):
+            insert(joined_session(engine, transaction), message.body)
+            session.create_producer(Queue("out")).send(session.create_text_message("sent"))
+            if managers:
+                transaction.get().join(managers.pop())
+
+        listen(adapter, handler, concurrency_mode="serial")
+        send(adapter, "a")
+        assert [outcome(recorder), outcome(recorder)] == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        adapter.stop()
+        assert (rows(engine), left(adapter)) == (["a"], [[], ["sent"]])
 
 
 class TestOtherTransactions:

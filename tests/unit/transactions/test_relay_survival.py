@@ -137,7 +137,7 @@ class TestRowsThatCannotBeSent:
 
 
 class TestClocks:
-    def test_leases_of_a_clock_that_was_a_day_ahead_are_taken_over(
+    def test_leases_of_a_clock_that_was_ahead_are_taken_over(  # noqa: PLR0917
         self, engine, outbox, factory, broker, clock, caplog
     ):
         clock.now += DAY
