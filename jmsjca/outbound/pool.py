@@ -12,6 +12,7 @@ from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, PoolT
 from jmsjca.forking import reset_in_child
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.pool_checks import check_limits, check_whole, checked_sizes, checked_timeout, lock_timeout
 from jmsjca.outbound.pooled_connection import PoolableFactory, PooledConnection, kept_connection
 from jmsjca.outbound.session import Session
 
@@ -43,8 +44,8 @@ class ConnectionPool:
         timeout: Seconds to wait for a connection if all are borrowed: 0, the default, fails at once; None waits
             forever.
         max_waiting: The maximum number of threads that wait for a connection; 0 means no maximum.
-        max_idle: Seconds until an idle connection above ``min_size`` is closed.
-        max_lifetime: Seconds after which a connection is closed when it is returned.
+        max_idle: Seconds until an idle connection above ``min_size`` is closed; ``float("inf")`` keeps it.
+        max_lifetime: Seconds, above 0, after which a connection is closed when it is returned, or infinity.
         check: Called with an idle connection before it is borrowed; an exception means that it is bad. None relies on
             the heartbeats of the connection and on ``idle_timeout`` of the factory: a connection without a successful
             use for that long is replaced.
@@ -75,11 +76,10 @@ class ConnectionPool:
                 f"The factory has the client id {factory.client_id!r}, which one connection at a time can use: it"
                 " cannot be pooled. Leave the client id out, or create the connection without a pool."
             )
-        if options.pool_timeout is not None:
-            timeout = None if options.pool_timeout == float("inf") else max(options.pool_timeout, 0.0)
+        check_limits(timeout, max_waiting, max_idle, max_lifetime)
         self._factory = factory
-        self._timeout, self._max_waiting = timeout, max_waiting
-        self._max_idle, self._max_lifetime = max_idle, max_lifetime
+        self._timeout = timeout if options.pool_timeout is None else lock_timeout(options.pool_timeout)
+        self._max_waiting, self._max_idle, self._max_lifetime = max_waiting, max_idle, max_lifetime
         self._check, self._clock = check, clock
         self._set_sizes(
             min_size if options.pool_min_size is None else options.pool_min_size,
@@ -154,7 +154,7 @@ class ConnectionPool:
             JMSError: As `connection`.
         """
         key, began = (user_name, password), self._clock.monotonic()
-        deadline = Deadline(self._timeout if timeout == -1.0 else timeout, self._clock)
+        deadline = Deadline(self._timeout if timeout == -1.0 else checked_timeout(timeout), self._clock)
         self._count("requests_num")
         try:
             if (kept := kept_connection(self._factory, (self._return, key))) is not None:
@@ -191,7 +191,7 @@ class ConnectionPool:
             IllegalStateError: The pool is closed.
             JMSError: A connection cannot be opened.
         """
-        deadline = Deadline(timeout, self._clock)
+        deadline = Deadline(checked_timeout(timeout), self._clock)
         while self._reserve_below_minimum():
             if deadline.remaining() == 0:
                 self._release_slot()
@@ -204,6 +204,7 @@ class ConnectionPool:
         Args:
             timeout: Seconds to wait for borrowed connections. Those that are not returned then are logged.
         """
+        checked_timeout(timeout)
         with self._changed:
             self._closed = True
             idle = self._take_idle()
@@ -227,7 +228,8 @@ class ConnectionPool:
         Raises:
             ConfigurationError: A size is out of range.
         """
-        self._set_sizes(min_size, max(self._max_size, min_size) if max_size is None else max_size)
+        largest = max(self._max_size, check_whole("min_size", min_size)) if max_size is None else max_size
+        self._set_sizes(min_size, largest)
         with self._changed:
             self._notify()
         self._close_surplus()
@@ -277,9 +279,7 @@ class ConnectionPool:
         self._counters = dict.fromkeys(_COUNTERS, 0)
 
     def _set_sizes(self, min_size: int, max_size: int) -> None:
-        if not 0 <= min_size <= max_size or max_size < 1:
-            raise ConfigurationError(f"min_size is {min_size}, max_size {max_size}: 0 <= min_size <= max_size >= 1.")
-        self._min_size, self._max_size = min_size, max_size
+        self._min_size, self._max_size = checked_sizes(min_size, max_size)
 
     def _count(self, name: str, by: int = 1) -> None:
         with self._changed:
@@ -411,7 +411,7 @@ class ConnectionPool:
     def _plan_maintenance(self) -> None:
         """Close surplus connections later, also if the pool is not used any more."""
         with self._changed:
-            if self._timer is not None or self._closed or len(self._idle) <= self._min_size:
+            if self._timer or self._closed or len(self._idle) <= self._min_size or lock_timeout(self._max_idle) is None:
                 return
             self._timer = timer = threading.Timer(self._max_idle, self._maintain)
             timer.daemon = True
