@@ -32,7 +32,7 @@ def send_replies(
         on_dropped: Called with a request, and with the error, if the temporary destination of its replies is gone.
 
     Raises:
-        ConfigurationError: The result is a generator or an awaitable, whose work is not done.
+        ConfigurationError: The result is a generator or an awaitable, so its work is not done.
         MessageFormatError: A reply cannot be converted to a message, or the number of replies is not that of the
             messages.
         NotSupportedError: The broker cannot acknowledge the requests and send the replies in one transaction.
@@ -54,7 +54,7 @@ def send_replies(
 
 
 def _check_finished(result: object) -> None:
-    """Raise an error for a result whose work was never done, so that its message is not acknowledged.
+    """Raise an error for a result that nothing has awaited or iterated over, so that its message is not acknowledged.
 
     Raises:
         ConfigurationError: It is a generator or an awaitable, such as the coroutine that a coroutine has returned.

@@ -22,7 +22,7 @@ def check_whole(name: str, value: object) -> int:
     """Return a value that is a whole number.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: The value is something else.
     """
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_argument(name, value, "a whole number", ConfigurationError)
@@ -51,7 +51,7 @@ def checked_timeout(timeout: float | None) -> float | None:
     """Return a timeout that a lock can wait for.
 
     Raises:
-        InvalidArgumentError: It is none.
+        InvalidArgumentError: It is no number of seconds, negative, or too long.
     """
     check_timeout("timeout", timeout)
     return timeout

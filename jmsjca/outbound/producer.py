@@ -13,6 +13,7 @@ from jmsjca.errors import ArgumentTypeError, IllegalStateError, InvalidDestinati
 from jmsjca.hooks import Send
 from jmsjca.messages.converters import Body, message_from_body
 from jmsjca.messages.delivery import begin_resend
+from jmsjca.messages.header_values import checked_mode, checked_priority, checked_seconds
 from jmsjca.messages.message import DeliveryMode, Message, check_headers, time_of_send
 from jmsjca.messages.properties import Properties
 from jmsjca.outbound.asynchronous_sends import AsynchronousSends, OnCompletion, checked_listener
@@ -20,11 +21,8 @@ from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.delivery_options import (
     DeliveryOptions,
     SendOption,
-    checked_mode,
-    checked_priority,
     checked_properties,
     checked_reply_to,
-    checked_seconds,
     checked_text,
 )
 from jmsjca.outbound.producer_pool import ProducerPool

@@ -22,9 +22,9 @@ from jmsjca.arguments import check_instance, check_text_or_none, wrong_argument
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import ConfigurationError, InvalidArgumentError, MessageFormatError, ProviderNotInstalledError
 from jmsjca.messages.converters import Converters
+from jmsjca.messages.header_values import checked_mode, checked_priority, checked_seconds
 from jmsjca.messages.message import DeliveryMode
 from jmsjca.messages.properties import DUPLICATE_ID
-from jmsjca.outbound.delivery_options import checked_mode, checked_priority, checked_seconds
 from jmsjca.transactions.notifications import notifying
 from jmsjca.transactions.stored_message import encode_message
 
