@@ -24,7 +24,7 @@ from jmsjca.config.credentials import is_url
 from jmsjca.config.deployment_descriptor import InvalidProperty, describe, fields_from_properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
 from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, provider_options, read_options
-from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.config.settings import UNITS_PER_HANDLER, AcknowledgeMode
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
 from jmsjca.errors import InvalidActivationSpecError, excerpt
 from jmsjca.log_records import get_logger
@@ -122,8 +122,10 @@ Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 """A duration in seconds, above 0."""
 
 
-def _ten_per_endpoint(fields: dict[str, Any]) -> int:
-    return 10 * int(fields.get("endpoint_pool_max_size", 1))  # absent if its value is invalid, which is reported
+def _units_of_all_handlers(fields: dict[str, Any]) -> int:
+    return UNITS_PER_HANDLER * int(
+        fields.get("endpoint_pool_max_size", 1)
+    )  # absent if its value is invalid, which is reported
 
 
 def _effective_mode(fields: Mapping[str, Any]) -> str | None:
@@ -190,7 +192,7 @@ class ActivationSpec(BaseModel):
     split_failed_batches: Flag = False
     hold_until_ack: Flag = False
     acknowledgement_timeout: Seconds | None = None
-    max_outstanding: int = Field(default_factory=_ten_per_endpoint, ge=1)
+    max_outstanding: int = Field(default_factory=_units_of_all_handlers, ge=1)
     redelivery_handling: RedeliveryHandlingText = DEFAULT_REDELIVERY_HANDLING
     transaction: Literal["local", "required", "bean", "none"] = "local"
     acknowledge_mode: ListenerAcknowledgeMode = AcknowledgeMode.AUTO

@@ -14,6 +14,7 @@ from jmsjca.errors import ConfigurationError
 __all__ = [
     "MAX_DELIVERIES",
     "SYSTEM_CLOCK",
+    "UNITS_PER_HANDLER",
     "AcknowledgeMode",
     "Clock",
     "Credentials",
@@ -23,6 +24,9 @@ __all__ = [
     "Limits",
     "SystemClock",
 ]
+
+UNITS_PER_HANDLER = 10
+"""The default of ``max_outstanding`` of a listener, for each handler of ``endpoint_pool_max_size``."""
 
 MAX_DELIVERIES = 2**31 - 1
 """The largest `DestinationSettings.max_deliveries`: Java's largest int."""

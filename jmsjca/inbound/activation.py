@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jmsjca.arguments import check_timeout, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
+from jmsjca.config.settings import UNITS_PER_HANDLER
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, NotSupportedError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
@@ -39,7 +40,6 @@ __all__ = ["Activation", "Status", "display_name"]
 
 logger = get_logger("jmsjca.inbound")
 
-_UNITS_PER_HANDLER = 10  # as by default in a spec
 _UNSPECIFIED = "<unspecified>"
 _WITH_DEAD_LETTER_QUEUE = f"{DEFAULT_REDELIVERY_HANDLING.rpartition(':')[0]}:move(queue:dlq.$)"
 
@@ -228,8 +228,8 @@ class Activation:
         A limit that equals the default counts as the default, as the effective spec does not show which one was given.
         """
         limit = self.spec.max_outstanding
-        if limit == self.spec.endpoint_pool_max_size * _UNITS_PER_HANDLER:
-            return size * _UNITS_PER_HANDLER
+        if limit == self.spec.endpoint_pool_max_size * UNITS_PER_HANDLER:
+            return size * UNITS_PER_HANDLER
         if size > limit:
             fields = log_fields("resize_limited", self._endpoint.log_source)
             text = "%s has %d handlers now, but runs at most %d of them: its spec has max_outstanding=%d."

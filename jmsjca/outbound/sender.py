@@ -370,8 +370,8 @@ def _check_options(options: SendOptions) -> None:
     Raises:
         ArgumentTypeError: There is no such option.
     """
-    known = {name: name for name in SendOptions.__annotations__}
-    for name in sorted(options.keys() - known.keys()):
+    for name in sorted(options.keys() - SendOptions.__annotations__.keys()):
+        known = {each: each for each in SendOptions.__annotations__}
         raise ArgumentTypeError(f"A send has no option {name!r:.100} {did_you_mean(name.lower(), known)}.")
 
 

@@ -26,6 +26,7 @@ from jmsjca.messages import (
     convert,
 )
 from jmsjca.messages.message import headers_of
+from jmsjca.redelivery.encounter import text_of
 from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.body_text import json_of_body
 from jmsjca.spark.part_file import Counts, StagedPart
@@ -178,10 +179,9 @@ class ColumnBuilder:
         if not all(kept):
             table = table.filter(pa.array(kept, pa.bool_()))  # in its chunks: `take` would join them beyond 2 GiB
             keys, redelivered = list(compress(keys, kept)), list(compress(redelivered, kept))
-        known_again = sum(key in known for key in self._keys)
-        same_key = received - len(keys) - known_again
+        marks = [mark for key, mark in zip(self._keys, self._redelivered, strict=True) if key in known] if known else []
+        same_key, unmarked = received - len(keys) - len(marks), sum(not mark for mark in marks)
         without_key = 0 if self._read_key is None else keys.count(None)
-        unmarked = sum(key in known and not again for key, again in zip(self._keys, self._redelivered, strict=True))
         again = sum(map(bool, redelivered))
         earliest, latest = (min(self._sent), max(self._sent)) if self._sent else (None, None)
         counts = Counts(received, len(keys), again, latest, same_key, without_key, unmarked, earliest)
@@ -215,7 +215,7 @@ class ColumnBuilder:
         try:
             text = json_of_body(message)
         except MessageFormatError as error:
-            self._errors[len(self._chunk)] = _described(error)
+            self._errors[len(self._chunk)] = text_of(error)
             return None
         if text is None and self._body is not None:
             self._errors[len(self._chunk)] = "The body does not fit the columns: it is an object, and no plain data."
@@ -227,7 +227,7 @@ class ColumnBuilder:
         return bool(delivery.redelivered), None if count is None else min(max(count, 0), _MAX_INT)
 
     def _add_damaged(self, delivery: spi.Delivery, error: Exception) -> None:
-        self._errors[len(self._chunk)] = _described(error)
+        self._errors[len(self._chunk)] = text_of(error)
         redelivered, count = _attempt(lambda: self._history(delivery)) or (None, None)
         key = _attempt(lambda: self._key_of(delivery))
         self._append(delivery, key, redelivered, self._blank(delivery, redelivered, count))
@@ -318,12 +318,6 @@ class ColumnBuilder:
         }
         columns = [places[field.name] if field.name in places else table.column(field.name) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=self.schema)
-
-
-def _described(error: Exception) -> str:
-    """Return the text of an error, as a column holds it."""
-    text = _attempt(lambda: str(error))
-    return type(error).__name__ if text is None else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _attempt(read: Callable[[], Any]) -> Any:
