@@ -123,9 +123,8 @@ Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
 def _units_of_all_handlers(fields: dict[str, Any]) -> int:
-    return UNITS_PER_HANDLER * int(
-        fields.get("endpoint_pool_max_size", 1)
-    )  # absent if its value is invalid, which is reported
+    handlers = fields.get("endpoint_pool_max_size", 1)  # absent if its value is invalid, which is reported
+    return UNITS_PER_HANDLER * int(handlers)
 
 
 def _effective_mode(fields: Mapping[str, Any]) -> str | None:
