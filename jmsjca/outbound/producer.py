@@ -303,9 +303,11 @@ def _whole_milliseconds(seconds: float) -> timedelta:
 
 
 def _message_ids() -> Iterator[str]:
-    """Generate the message ids of one producer: a unique prefix and a number (JMS 3.1, section 3.4.3)."""
-    prefix = f"ID:{uuid.uuid4().hex}"
-    return (f"{prefix}-{n}" for n in itertools.count(1))
+    """Generate the message ids of one producer: a unique prefix and a number (JMS 3.1, section 3.4.3).
+
+    Not by a generator, which an exception of a signal handler would end for all later sends.
+    """
+    return map(f"ID:{uuid.uuid4().hex}-{{}}".format, itertools.count(1))
 
 
 class ProducerOptions(TypedDict, total=False):

@@ -113,8 +113,8 @@ receiver.join()
 LOCKS = [
     "shared._lock",
     "shared._state._changed",
-    "session._lock._lock",
-    "context._lock._lock",
+    "session._lock",
+    "context._lock",
     "consumer._receiver._receiving",
     "consumer._receiver._handing_over",
 ]

@@ -2,11 +2,12 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import dropwhile
 from typing import NamedTuple, cast
 
 from jmsjca.config import DestinationSettings
-from jmsjca.errors import ConnectionLostError, IllegalStateError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
 from jmsjca.providers.embedded.store.consumers import is_oldest, unregister_consumer
 from jmsjca.providers.embedded.store.messages import (
@@ -40,6 +41,13 @@ class ConsumerHandle(NamedTuple):
 
     queue_id: int
     consumer_id: int
+
+
+class _Claimed(NamedTuple):
+    """A claimed message that is not registered."""
+
+    id: int
+    lease: Lease
 
 
 class _Claimer:
@@ -140,16 +148,29 @@ class _Claimer:
     def _claim(self, candidates: _Candidates) -> Sequence[EmbeddedDelivery] | None:
         store = self._store
         lease = Lease(self._queue_id, store.owner, store.next_token())
+        rows: Sequence[Row] = []
         with store.lock:  # until the deliveries are registered
-            with store.write(durable=False) as cursor:
-                store.check_owner(cursor)
-                rows, moved = self._claim_in_transaction(cursor, lease, candidates)
-                wakeup_paths = store.other_wakeup_paths(cursor) if moved else []
-            self._busy = bool(rows)
-            claimed = self._register(rows, lease)
+            try:
+                with store.write(durable=False) as cursor:
+                    store.check_owner(cursor)
+                    rows, moved = self._claim_in_transaction(cursor, lease, candidates)
+                    wakeup_paths = store.other_wakeup_paths(cursor) if moved else []
+                self._busy = bool(rows)
+                claimed = self._register(rows, lease)
+            except BaseException:  # of a signal handler: the claim may be committed
+                self._give_back(rows, lease)
+                raise
         if moved:
             store.wake_consumers(wakeup_paths)
         return claimed or (None if moved else [])
+
+    def _give_back(self, rows: Sequence[Row], lease: Lease) -> None:
+        """Release messages that were claimed, if they were, and that nobody gets."""
+        with suppress(JMSError):
+            with self._store.write() as cursor:
+                release(cursor, [_Claimed(row[0], lease) for row in rows], uncount=1)
+                wakeup_paths = self._store.other_wakeup_paths(cursor)
+            self._store.wake_consumers(wakeup_paths)
 
     def _claim_in_transaction(
         self, cursor: sqlite3.Cursor, lease: Lease, candidates: _Candidates

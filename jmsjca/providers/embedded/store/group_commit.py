@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any, TypeVar, cast
 
-from jmsjca.errors import TransactionInDoubtError
+from jmsjca.errors import JMSError, TransactionInDoubtError
 
 __all__ = ["GroupCommit", "Job"]
 
@@ -59,7 +59,11 @@ class GroupCommit:
                 self._run(self._group)
                 self._release_group()
         finally:
-            self._hand_over(request)
+            try:
+                self._hand_over(request)
+            except BaseException:  # of a signal handler: a leader that is gone would stop all others
+                self._hand_over(request)
+                raise
         return cast("_T", request.outcome())
 
     def enqueue(self, job: Job[_T], committed: Callable[[_T], object]) -> Callable[[], _T]:
@@ -73,12 +77,16 @@ class GroupCommit:
             A function that waits for the job, and returns or raises as `submit` does.
         """
         request = _Request(job, committed)
-        with self._mutex:
-            self._append(request)
-            self._enqueued = True
-            start, self._writing = not self._writing, True
-        if start:
+        try:
+            with self._mutex:
+                self._append(request)
+                self._enqueued = True
+                start, self._writing = not self._writing, True
+            if start:
+                self._start_writing()
+        except BaseException:  # of a signal handler, perhaps before the start; one writing thread more does no harm
             self._start_writing()
+            raise
         return request.wait
 
     def _start_writing(self) -> None:
@@ -118,20 +126,21 @@ class GroupCommit:
             complete = len(self._waiting) >= self._expected
         if not complete:
             self._complete.wait(_COLLECT_TIMEOUT)
-        with self._mutex:
-            self._group = self._waiting[:_MAX_GROUP]
-            del self._waiting[:_MAX_GROUP]
+        with self._mutex:  # in one statement, which no signal handler can interrupt
+            self._group, self._waiting[:] = self._waiting[:_MAX_GROUP], self._waiting[_MAX_GROUP:]
             self._expected = len(self._group)
 
     def _run(self, group: "list[_Request]") -> None:
-        begun = False
+        begun, results = False, None
         try:
             with self._write() as cursor:
                 begun = True
                 results = [request.job(cursor) for request in group]
-        except Exception as error:  # noqa: BLE001  # submit raises it on the threads of the jobs
+        except Exception as error:
+            if results is not None and not isinstance(error, JMSError):  # of a signal handler: it may be committed
+                raise
             if begun and len(group) > 1 and not isinstance(error, TransactionInDoubtError):
-                self._run_alone(group)
+                self._run_alone(group, error)
             else:
                 for request in group:
                     request.finish(error=error)
@@ -141,10 +150,17 @@ class GroupCommit:
                 if request.committed is not None:
                     request.committed(result)
 
-    def _run_alone(self, group: "list[_Request]") -> None:
-        """Run each job in a transaction of its own, so that only the faulty job fails."""
+    def _run_alone(self, group: "list[_Request]", error: Exception) -> None:
+        """Run each job in a transaction of its own, so that only the faulty job fails.
+
+        Args:
+            group: The jobs, which were rolled back.
+            error: Raised again if no job fails: then a signal handler raised it, on the thread of the leader.
+        """
         for request in group:
             self._run([request])
+        if not isinstance(error, JMSError) and all(request.error is None for request in group):
+            raise error
 
     def _hand_over(self, request: "_Request") -> None:
         """Release the threads of the group and appoint the next leader; withdraw a job that was not begun.
@@ -156,9 +172,15 @@ class GroupCommit:
                 self._waiting.remove(request)
             if self._leader is request:
                 self._release_group()
-                self._leader = next((other for other in self._waiting if other.has_thread), None)
-                if self._leader:
-                    self._leader.signal.set()
+                self._leader = self._next_leader()
+            if self._leader:  # again, if a signal handler interrupted the call before
+                self._leader.signal.set()
+
+    def _next_leader(self) -> "_Request | None":
+        for request in self._waiting:  # no generator: Python ignores exceptions of signal handlers while it closes one
+            if request.has_thread:
+                return request
+        return None
 
     def _release_group(self) -> None:
         for request in self._group:
@@ -179,8 +201,10 @@ class _Signal:
 
     def set(self) -> None:
         """End the current wait or, if no thread waits, the next one."""
-        if self._lock.locked():
+        try:  # noqa: SIM105  # `suppress` takes longer than the rest
             self._lock.release()
+        except RuntimeError:  # it is set already
+            pass
 
     def wait(self, timeout: float = -1) -> None:
         """Wait for the signal, `timeout` seconds at most; -1 waits forever."""

@@ -1,62 +1,17 @@
-"""Exceptions of signal handlers in a transaction: none leaves a lock or an open transaction behind.
-
-Python runs a signal handler at the beginning of a function and after the call of a function of C. The tests raise at
-each such moment of the store's code in turn: a profile function is called at the same ones. The beginning of
-``__exit__`` is left out, as a context manager written in Python cannot survive that.
-"""
+"""Exceptions of signal handlers in a transaction: none leaves a lock or an open transaction behind."""
 
 import sqlite3
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
 
 import pytest
 
 from jmsjca.errors import StoreError, TransactionInDoubtError
 from jmsjca.providers.embedded.store import database, store
+from tests.support.interruptions import Interruption, TimeLimitError, each_moment
 
 PATIENCE = 30
-PLACES = {store.__file__, database.__file__}
+PLACES = store.__file__, database.__file__
 SYNCHRONOUS_FULL = 2
-
-
-class TimeLimitError(Exception):
-    """As task queues raise it."""
-
-
-class Interruption:
-    """Raises at the n-th moment at which Python may run a signal handler."""
-
-    def __init__(self, moment: int, kind: type[BaseException]) -> None:
-        self.left, self._kind = moment, kind
-
-    @contextmanager
-    def planted(self) -> Iterator[None]:
-        sys.setprofile(self._profile)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
-
-    def _profile(self, frame: FrameType, event: str, _: object) -> None:
-        if (event == "c_return" or (event == "call" and frame.f_code.co_name != "__exit__")) and (
-            frame.f_code.co_filename in PLACES
-        ):
-            self.left -= 1
-            if self.left == 0:
-                raise self._kind
-
-
-def each_moment(play: Callable[[Interruption], None], kind: type[BaseException]) -> int:
-    """Play with an interruption at each moment, until there is none left; return the number of moments."""
-    for moment in range(1, 200):
-        interruption = Interruption(moment, kind)
-        play(interruption)
-        if interruption.left > 0:
-            return moment - 1
-    raise AssertionError("It does not end.")
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -115,7 +70,7 @@ def test_interrupted_transaction_leaves_nothing_behind(the_store, transact, dura
             pass
         check_free(the_store)
 
-    assert each_moment(play, kind) > 3
+    assert each_moment(play, kind, *PLACES) > 3
 
 
 def test_interrupted_commit_is_in_doubt_if_it_happened(the_store):
@@ -131,7 +86,7 @@ def test_interrupted_commit_is_in_doubt_if_it_happened(the_store):
             outcome = type(error).__name__
         outcomes.append((outcome, has(the_store, address)))
 
-    each_moment(play, TimeLimitError)
+    each_moment(play, TimeLimitError, *PLACES)
     *others, released, _ = outcomes  # the last two: interrupted once the lock was released, and not at all
     assert set(others) == {("TimeLimitError", False), ("TransactionInDoubtError", True)}
     assert released == ("TimeLimitError", True)

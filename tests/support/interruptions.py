@@ -1,0 +1,61 @@
+"""Exceptions of signal handlers, raised at each moment at which Python may run one.
+
+Python runs a signal handler at the beginning of a function and after the call of a function of C. A profile function is
+called at the same moments. The beginning of ``__exit__`` is left out, as a context manager written in Python cannot
+survive that.
+"""
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = ["Interruption", "TimeLimitError", "each_moment"]
+
+
+class TimeLimitError(Exception):
+    """As task queues raise it."""
+
+
+class Interruption:
+    """Raises at the n-th moment.
+
+    Args:
+        moment: The number of the moment, from 1.
+        kind: The exception.
+        places: The files, or the folders, whose code is interrupted.
+
+    Attributes:
+        left: Number of moments that are left; not above 0 once it has raised.
+    """
+
+    def __init__(self, moment: int, kind: type[BaseException], *places: str) -> None:
+        self.left, self._kind, self._places = moment, kind, places
+
+    @contextmanager
+    def planted(self) -> Generator[None]:
+        """Interrupt the code of the block."""
+        sys.setprofile(self._profile)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+    def _profile(self, frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if (event == "c_return" or (event == "call" and code.co_name != "__exit__")) and (
+            code.co_filename.startswith(self._places)
+        ):
+            self.left -= 1
+            if self.left == 0:
+                raise self._kind
+
+
+def each_moment(play: Callable[[Interruption], None], kind: type[BaseException], *places: str) -> int:
+    """Play with an interruption at each moment, until there is none left; return the number of moments."""
+    for moment in range(1, 1000):
+        interruption = Interruption(moment, kind, *places)
+        play(interruption)
+        if interruption.left > 0:
+            return moment - 1
+    raise AssertionError("It does not end.")

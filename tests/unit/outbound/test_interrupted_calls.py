@@ -1,0 +1,71 @@
+"""Exceptions of signal handlers in the calls of an application: its session works on, also in another thread."""
+
+from pathlib import Path
+
+import pytest
+
+import jmsjca
+from jmsjca import AcknowledgeMode
+from tests.support.interruptions import Interruption, TimeLimitError, each_moment
+from tests.unit.outbound.queues import QUEUE
+from tests.unit.providers.embedded.test_group_commit import PATIENCE, in_background
+
+PACKAGE = str(Path(jmsjca.__file__).parent)
+
+
+def outcome(call, *arguments) -> str:
+    """Return how a call ended: "done", or the type of its exception."""
+    try:
+        call(*arguments)
+    except (TimeLimitError, jmsjca.errors.TransactionInDoubtError) as error:
+        return type(error).__name__
+    return "done"
+
+
+@pytest.mark.parametrize("transacted", [False, True])
+def test_interrupted_send_leaves_a_session_that_works(connection, transacted):
+    """A message is sent at most once; it is sent if the call said so. A transaction that ended in doubt is over."""
+
+    def play(interruption: Interruption) -> None:
+        session = connection.create_session(transacted=transacted)
+        producer = session.create_producer(QUEUE)
+
+        def send(body: str) -> None:
+            producer.send(body)
+            if transacted:
+                session.commit()
+
+        def go_on() -> list[object]:
+            if transacted:
+                session.rollback()
+            send("next")
+            with connection.create_session() as other, other.create_consumer(QUEUE) as consumer:
+                bodies = [message.body for message in iter(lambda: consumer.receive(0), None)]
+            session.close()
+            return bodies
+
+        with interruption.planted():
+            ended = outcome(send, "first")
+        bodies = in_background(go_on).result(PATIENCE)
+        assert bodies == ["first", "next"] or (ended != "done" and bodies == ["next"])
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 50
+
+
+@pytest.mark.parametrize("mode", [{"acknowledge_mode": AcknowledgeMode.CLIENT}, {"transacted": True}])
+def test_interrupted_receive_loses_nothing(connection, mode):
+    """What the application has not got comes again, at the latest when the session is closed."""
+
+    def play(interruption: Interruption) -> None:
+        with connection.create_session() as session, session.create_producer(QUEUE) as producer:
+            producer.send("first")
+            producer.send("second")
+        session = connection.create_session(**mode)
+        consumer = session.create_consumer(QUEUE)
+        with interruption.planted():
+            outcome(consumer.receive, 0)
+        in_background(session.close).result(PATIENCE)
+        with connection.create_session() as other, other.create_consumer(QUEUE) as rest:
+            assert [message.body for message in iter(lambda: rest.receive(0), None)] == ["first", "second"]
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 50
