@@ -1,6 +1,7 @@
 """A provider's unit together with its settlement, and the current unit of a session."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import Protocol, Self
@@ -130,6 +131,7 @@ class UnitOfWork:
             self._end(_outcome(error))
             raise
         except BaseException:  # raised by a signal handler, for example
+            self._release()
             self._end(Outcome.IN_DOUBT)
             raise
         self._end(Outcome.COMMITTED)
@@ -145,6 +147,7 @@ class UnitOfWork:
             self._end(_outcome(error))
             raise
         except BaseException:
+            self._release()
             self._end(Outcome.LOST)
             raise
         self._end(Outcome.ROLLED_BACK)
@@ -173,6 +176,11 @@ class UnitOfWork:
         if self.outcome is not None:
             raise IllegalStateError(f"The unit of this message is settled already: {self.outcome.value}.")
         self.rollback_only = True
+
+    def _release(self) -> None:
+        """Roll the provider's unit back if it was interrupted before it began to end: nothing else would."""
+        with suppress(JMSError):
+            self.unit.rollback()
 
     def _end(self, outcome: Outcome) -> None:
         with self._ending:
@@ -284,6 +292,11 @@ class CurrentUnit:
             return
         try:
             end(unit)
+        except BaseException:
+            if unit.outcome is None:  # of a signal handler, before the unit began to end: nothing else would end it
+                with suppress(JMSError):
+                    unit.rollback()
+            raise
         finally:
             for source in sources:
                 if unit.outcome is Outcome.ROLLED_BACK:

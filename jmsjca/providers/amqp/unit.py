@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from jmsjca.config import Clock
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.errors import ConnectionLostError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.amqp.codec.encoder import EncodeUsual, encode, template_for
 from jmsjca.providers.amqp.commit import UnitCommit, acknowledge_confirmed, acknowledge_nowait
@@ -141,18 +141,8 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
         first = broker.duplicate_ids_before_transaction and DUPLICATE_ID in message.properties
         return encoded, self._untransacted.setdefault(to, []) if first else self._payloads
 
-    def _run_final(self, write: Callable[[], None]) -> None:
-        """Finish the unit with a commit or rollback."""
-        self._finish()
-        try:
-            write()
-        except JMSError:
-            raise
-        except BaseException:  # for example of a signal handler
-            self._links.engine.abort(ConnectionLostError("A signal handler interrupted the end of a unit."))
-            raise
-        finally:
-            self._taken = []
+    def _abort(self, reason: ConnectionLostError) -> None:
+        self._links.engine.abort(reason)
 
     def _write(self, seconds: float, *, confirmed: bool) -> None:
         first = self._untransacted and _without_empty(self._untransacted)

@@ -1,12 +1,13 @@
 """The base of units: deliveries taken, single use, loss of the connection, and the size limit of what they send."""
 
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConnectionLostError, IllegalStateError, ResourceAllocationError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, ResourceAllocationError
 from jmsjca.spi import Delivery
 
 __all__ = ["BaseUnit", "DeliveryOwner", "OwnedDelivery", "RequeuingUnit", "size_limit_error"]
@@ -95,8 +96,33 @@ class RequeuingUnit(BaseUnit[T], Generic[C, T]):
         """
         self._check_open()
         for consumer, taken in _grouped_by_consumer(list(deliveries)):
-            consumer.assign_to_unit(taken, self)
-            self._taken += taken
+            self._taken += taken  # before: a signal handler may interrupt the next line after its work
+            try:
+                consumer.assign_to_unit(taken, self)
+            except JMSError:
+                del self._taken[-len(taken) :]
+                raise
+
+    def _run_final(self, write: Callable[[], None]) -> None:
+        """Finish the unit with a commit or rollback. If a signal handler interrupts it, the connection ends.
+
+        Otherwise nothing would release the deliveries, and an answer of the broker would find no reader.
+        """
+        try:
+            self._finish()
+            try:
+                write()
+            finally:
+                self._taken = []
+        except JMSError:
+            raise
+        except BaseException:
+            self._abort(ConnectionLostError("A signal handler interrupted the end of a unit."))
+            raise
+
+    @abstractmethod
+    def _abort(self, reason: ConnectionLostError) -> None:
+        """End the connection."""
 
     def _taken_by_consumer(self) -> dict[C, list[T]]:
         groups: dict[C, list[T]] = {}

@@ -103,11 +103,13 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
             self._forget_deliveries()
             raise
         except JMSError as error:
-            with suppress(JMSError):  # otherwise the messages are released when the connection closes
-                self._release_deliveries(due=None, unused=())
+            self._try_release()
             if isinstance(error, TransactionInDoubtError):  # if the commit did happen, there was nothing to release
                 raise
             raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
+        except BaseException:  # of a signal handler
+            self._try_release()
+            raise
         self._forget_deliveries()
         if self._outgoing:  # without sends there is nothing new for consumers
             self._store.wake_consumers(wakeup_paths)
@@ -136,8 +138,14 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
             unused: Deliveries of this unit that were not processed; their delivery count is not incremented.
         """
         self._finish()
-        due = self._store.now() + round(delay * 1000) if delay else None
-        self._release_deliveries(due=due, unused=unused)
+        try:
+            due = self._store.now() + round(delay * 1000) if delay else None
+            self._release_deliveries(due=due, unused=unused)
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler
+            self._try_release()
+            raise
 
     def _write(self) -> list[str]:
         if not (self._taken or self._outgoing):
@@ -165,6 +173,11 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
             consumer.forget(deliveries)
         self._forget_deliveries()
         self._store.wake_consumers(wakeup_paths)
+
+    def _try_release(self) -> None:
+        """Release what a failed or interrupted end has left; otherwise it is released when the connection closes."""
+        with suppress(JMSError):
+            self._release_deliveries(due=None, unused=())
 
     def _release_in_transaction(
         self, cursor: sqlite3.Cursor, due: int | None, unused: Sequence[Delivery]

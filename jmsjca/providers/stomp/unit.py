@@ -68,12 +68,8 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
                 in the order of receipt. The unit stays open.
         """
         acknowledged = self._acknowledged()
-        self._finish()
-        try:
-            self._execute(acknowledged, self._session.reply_timeout if timeout is None else timeout)
-        finally:  # after a failure too: the connection is lost then, and its deliveries with it
-            self._forget_deliveries()
-            self._taken = []
+        seconds = self._session.reply_timeout if timeout is None else timeout
+        self._run_final(lambda: self._settle_and_send(acknowledged, seconds))
 
     def start_commit(self) -> Callable[[], None]:
         """Send the messages without a transaction, and do not wait for their receipts.
@@ -103,11 +99,7 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
             NotSupportedError: The delay is not 0.
         """
         self._dialect.broker.require("redelivery_delay", requested=bool(delay))
-        self._finish()
-        try:
-            self._requeue_taken(unused)
-        finally:
-            self._taken = []
+        self._run_final(lambda: self._requeue_taken(unused))
 
     def _acknowledged(self) -> Sequence[Frame]:
         """Return the frames to acknowledge, in the order of receipt or of taking."""
@@ -120,6 +112,15 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
     def _check_open(self) -> None:
         self._session.home.check()
         super()._check_open()
+
+    def _abort(self, reason: ConnectionLostError) -> None:
+        self._session.end(reason)
+
+    def _settle_and_send(self, acknowledged: Sequence[Frame], timeout: float) -> None:
+        try:
+            self._execute(acknowledged, timeout)
+        finally:  # after a failure too: the connection is lost then, and its deliveries with it
+            self._forget_deliveries()
 
     def _execute(self, acknowledged: Sequence[Frame], timeout: float) -> None:
         if not (self._taken or self._sends or self._untransacted_sends):

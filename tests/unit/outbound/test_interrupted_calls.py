@@ -69,3 +69,25 @@ def test_interrupted_receive_loses_nothing(connection, mode):
             assert [message.body for message in iter(lambda: rest.receive(0), None)] == ["first", "second"]
 
     assert each_moment(play, TimeLimitError, PACKAGE) > 50
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_interrupted_end_of_a_transaction_keeps_no_message(connection, end):
+    """The message is settled, or comes again once the session is closed."""
+
+    def play(interruption: Interruption) -> None:
+        with connection.create_session() as session, session.create_producer(QUEUE) as producer:
+            producer.send("first")
+            producer.send("second")
+        session = connection.create_session(transacted=True)
+        assert session.create_consumer(QUEUE).receive(0).body == "first"
+        with interruption.planted():
+            ended = outcome(getattr(session, end))
+        in_background(session.close).result(PATIENCE)
+        with connection.create_session() as other, other.create_consumer(QUEUE) as rest:
+            bodies = [message.body for message in iter(lambda: rest.receive(0), None)]
+        committed, rolled_back = ["second"], ["first", "second"]
+        possible = [rolled_back] if end == "rollback" else [committed] if ended == "done" else [committed, rolled_back]
+        assert bodies in possible
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 30

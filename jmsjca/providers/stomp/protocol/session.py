@@ -161,7 +161,12 @@ class STOMPSession:
         Raises:
             TransactionRolledBackError: The wait took longer than `timeout` seconds; nothing was written.
         """
-        if not self._transaction_lock.acquire(timeout=timeout):
+        try:
+            acquired = self._transaction_lock.acquire(timeout=timeout)
+        except BaseException:  # of a signal handler, perhaps with the lock acquired
+            self.end(ConnectionLostError("A signal handler interrupted the begin of a transaction."))
+            raise
+        if not acquired:
             raise TransactionRolledBackError(f"Another commit of this connection took longer than {timeout:g} seconds.")
         try:
             yield

@@ -183,7 +183,13 @@ class STOMPTransport(BaseTransport):
         Raises:
             WriteError: The connection broke.
         """
-        self._channel.write(encoded_frame)
+        try:
+            self._channel.write(encoded_frame)
+        except WriteError:
+            raise
+        except BaseException:  # of a signal handler
+            self.end(ConnectionLostError("A signal handler interrupted a write: half a frame may be sent."))
+            raise
         self._heartbeat.on_write()
 
     def end(self, reason: JMSError) -> None:
