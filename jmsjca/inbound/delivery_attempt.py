@@ -11,7 +11,7 @@ from jmsjca.errors import ConnectionLostError, MessageFormatError, Reject, Retry
 from jmsjca.hooks import DeadLetter
 from jmsjca.inbound.delivery_context import EndpointDeliveryContext
 from jmsjca.inbound.endpoint import message_identity, readable_message_id, was_delivered_before
-from jmsjca.inbound.failure_log import log_dropped_reply, log_failure
+from jmsjca.inbound.failure_log import log_dropped_reply, log_failure, log_unread_inbox
 from jmsjca.inbound.handler import handler_traceback, is_current
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.inbox_unit import InboxUnit
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["DeliveryAttempt"]
 
 logger = get_logger("jmsjca.inbound")
+
+_UNREAD_INBOX_DELAY = 1.0  # seconds until a message is redelivered that the inbox could not be asked about
 
 
 class DeliveryAttempt:
@@ -158,6 +160,7 @@ class DeliveryAttempt:
                 self._session.close()
             self.endpoint.hooks.settle(self.endpoint.name, self.deliveries, self._commit_or_roll_back)
         except ConnectionLostError:
+            self.endpoint.mark_return_failed(self.unit.unused)
             if self.abandoned:
                 fields = self._fields("unit_late", Outcome.LOST, began)
                 logger.warning(
@@ -294,7 +297,15 @@ class DeliveryAttempt:
             return messages
         new: list[Message] = []
         for delivery, message in zip(deliveries, messages, strict=True):
-            sends = unit.inbox.admit(message, readable_message_id(delivery), redelivered=was_delivered_before(delivery))
+            try:
+                sends = unit.inbox.admit(
+                    message, readable_message_id(delivery), redelivered=was_delivered_before(delivery)
+                )
+            except TransactionRolledBackError as error:
+                self._return_untried(deliveries, messages)
+                so_that = f"its handler does not get %s, which is redelivered in {_UNREAD_INBOX_DELAY:g} s, uncounted"
+                log_unread_inbox(self.endpoint, delivery, so_that, error)
+                return []
             if sends is None:
                 new.append(message)
                 continue
@@ -311,6 +322,15 @@ class DeliveryAttempt:
                 ),
             )
         return new
+
+    def _return_untried(self, deliveries: Sequence[spi.Delivery], messages: Sequence[Message]) -> None:
+        """Mark the unit for a rollback that does not count the messages of a call that the handler did not get."""
+        for message in messages:
+            message.acknowledge()
+        self.unit.set_rollback_only()
+        self.unit.unused = deliveries
+        self.endpoint.mark_untried(deliveries, uncounted=self.connection.capabilities.give_back == "uncounted")
+        self._request_delay(_UNREAD_INBOX_DELAY, deliveries)
 
     def _log_rollback(self, error: TransactionRolledBackError, began: float) -> None:
         """Log that the unit was rolled back at its commit, unless too many were logged."""

@@ -207,6 +207,7 @@ class Endpoint:
         inbox: The inbox of this listener; None without one.
         redelivery: The state of redelivered messages.
         unsettled: The messages that were delivered and not settled.
+        untried: The messages that were returned before their handler saw them, and are to be delayed.
         held: The messages that wait for an acknowledgement.
         activity: The handlers and settlements in progress.
         log_source: The fields that all log records of the endpoint have.
@@ -247,7 +248,7 @@ class Endpoint:
         self.activation = activation
         self.mbean_name = mbean_name
         self.redelivery = RedeliveryHandler(settings.redelivery)
-        self.unsettled = UnsettledMessages()
+        self.unsettled, self.untried = UnsettledMessages(), UnsettledMessages()
         self.held = AcknowledgementRegistry()
         self.activity = Activity(clock)
         self.log_source = EventSource(adapter, name, str(settings.destination))
@@ -370,13 +371,22 @@ class Endpoint:
                 encounter = self.redelivery.encounter(message_identity(delivery))
                 encounter.mark_returned(waited=waited, uncounted=uncounted)
 
+    def mark_untried(self, deliveries: Iterable[spi.Delivery], *, uncounted: bool) -> None:
+        """Record that messages are returned before their handler saw them, also if this is their first delivery.
+
+        Args:
+            deliveries: The returned messages.
+            uncounted: As for `mark_returned`.
+        """
+        for identity in map(message_identity, deliveries):
+            self.redelivery.encounter(identity).mark_returned(uncounted=uncounted)
+            self.untried.add([identity])
+
     def mark_return_failed(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Record that the broker may count the deliveries of messages that could not be returned."""
         for delivery in deliveries:
-            if (
-                self.has_delivered(delivery)
-                and (known := self.redelivery.find_encounter(message_identity(delivery))) is not None
-            ):
+            known = self.redelivery.find_encounter(message_identity(delivery))
+            if known is not None:
                 known.mark_return_failed()
 
     def _record_unsettled(self, deliveries: Sequence[spi.Delivery], outcome: Outcome) -> None:

@@ -11,7 +11,7 @@ from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome
 
-__all__ = ["log_dropped_reply", "log_failure"]
+__all__ = ["log_dropped_reply", "log_failure", "log_unread_inbox"]
 
 logger = get_logger("jmsjca.inbound")
 
@@ -67,6 +67,31 @@ def log_dropped_reply(endpoint: Endpoint, request: Message, error: InvalidDestin
     text = "%s: the reply to %s is dropped, as its temporary destination does not exist any more%s: %s"
     before = f" ({suppressed} failures before were not logged)" if suppressed else ""
     logger.warning(text, endpoint.name, request.message_id, before, error, extra=fields)
+
+
+def log_unread_inbox(endpoint: Endpoint, delivery: spi.Delivery, so_that: str, error: Exception) -> None:
+    """Log that the inbox cannot be read, unless too many failures were logged.
+
+    Args:
+        endpoint: The endpoint.
+        delivery: The message.
+        so_that: What happens to the message instead, with ``%s`` for its id.
+        error: The error of the database.
+    """
+    suppressed = endpoint.failures.admit()
+    if suppressed is None:
+        return
+    identity = message_identity(delivery)
+    fields = log_fields(
+        "inbox_failed",
+        endpoint.log_source,
+        message_id=identity,
+        delivery_count=delivery.count or 1 + delivery.redelivered,
+        suppressed=suppressed,
+    )
+    before = f" ({suppressed} failures before were not logged)" if suppressed else ""
+    text = f"%s: the inbox cannot be read, so that {so_that}%s: %s"
+    logger.warning(text, endpoint.name, identity, before, error, extra=fields)
 
 
 def _fields(

@@ -31,7 +31,11 @@ class OpenInbox(Protocol):
     """The inbox of one unit, such as `jmsjca.transactions.inbox.UnitInbox`."""
 
     def admit(self, message: Message, message_id: str | None, *, redelivered: bool) -> Sequence[StoredSend] | None:
-        """Return None if the handler has to be called; for a duplicate, the messages to send again."""
+        """Return None if the handler has to be called; for a duplicate, the messages to send again.
+
+        Raises:
+            TransactionRolledBackError: The inbox cannot be read, so that the message has to be redelivered, uncounted.
+        """
         ...
 
     def begin_shared_call(self) -> None:

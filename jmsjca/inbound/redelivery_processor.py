@@ -8,15 +8,12 @@ from jmsjca.errors import MessageFormatError
 from jmsjca.inbound.concurrency import InFlightLimit
 from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.inbound.endpoint import Endpoint, message_identity, readable_message_id
-from jmsjca.inbound.log_fields import log_fields
+from jmsjca.inbound.failure_log import log_unread_inbox
 from jmsjca.inbound.message_mover import MessageMover
-from jmsjca.log_records import get_logger
 from jmsjca.messages.settlement import Outcome
 from jmsjca.redelivery.policy import Delay, Delete, Move
 
 __all__ = ["RedeliveryProcessor"]
-
-logger = get_logger("jmsjca.inbound")
 
 _RETRY_DELAY = 0.2
 _UNMOVABLE_DELAY = 1.0  # so that a message that no target takes leaves time for others
@@ -107,9 +104,11 @@ class RedeliveryProcessor:
         """Return the delay in seconds before the handler sees a message, or the outcome of its move or deletion."""
         count, redelivered = delivery.count, delivery.redelivered
         if not redelivered and (count or 0) <= 1:
-            if not self._endpoint.remembers(delivery):
+            if not (self._endpoint.remembers(delivery) or self._is_untried(delivery)):
                 return 0.0
             redelivered = True
+        if self._endpoint.untried:
+            self._endpoint.untried.discard([message_identity(delivery)])
         shared = self._connection.capabilities.delivery_count and not readable_message_id(delivery)
         decision = self._endpoint.redelivery.decide(
             message_identity(delivery), redelivered=redelivered, delivery_count=count, shared=shared
@@ -123,11 +122,17 @@ class RedeliveryProcessor:
             case _:
                 return 0.0
 
+    def _is_untried(self, delivery: spi.Delivery) -> bool:
+        """Return True if the message was returned before its handler saw it, and may look new."""
+        untried = self._endpoint.untried
+        return bool(untried) and message_identity(delivery) in untried
+
     def _move_or_delete(self, action: Delete | Move, delivery: spi.Delivery, count: int) -> float | Outcome:
         try:
             is_done = self._is_done(delivery)
         except Exception as error:  # noqa: BLE001  # the database is away, and drivers have errors of their own
-            self._log_unknown(delivery, error)
+            what_follows = f"%s is not moved or deleted, but delivered in {_UNMOVABLE_DELAY:g} s"
+            log_unread_inbox(self._endpoint, delivery, what_follows, error)
             return _UNMOVABLE_DELAY
         return 0.0 if is_done else self._mover.execute(action, delivery, count) or _UNMOVABLE_DELAY
 
@@ -141,23 +146,6 @@ class RedeliveryProcessor:
         except MessageFormatError:  # no handler has seen it
             return False
         return inbox.is_known(message, message_id)
-
-    def _log_unknown(self, delivery: spi.Delivery, error: Exception) -> None:
-        """Log that the inbox cannot be read, unless too many failures were logged."""
-        suppressed = self._endpoint.failures.admit()
-        if suppressed is None:
-            return
-        fields = log_fields(
-            "inbox_failed",
-            self._endpoint.log_source,
-            message_id=message_identity(delivery),
-            delivery_count=delivery.count or 1 + delivery.redelivered,
-            suppressed=suppressed,
-        )
-        before = f" ({suppressed} failures before were not logged)" if suppressed else ""
-        told = (self._endpoint.name, message_identity(delivery), _UNMOVABLE_DELAY, before, error)
-        text = "%s: the inbox cannot be read, so that %s is not moved or deleted, but delivered in %g s%s: %s"
-        logger.warning(text, *told, extra=fields)
 
     def _delay(self, delivery: spi.Delivery, seconds: float) -> None:
         if self._connection.capabilities.redelivery_delay:

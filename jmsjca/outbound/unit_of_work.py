@@ -1,6 +1,6 @@
 """A provider's unit together with its settlement, and the current unit of a session."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock
@@ -31,9 +31,21 @@ class UnitOfWork:
         outcome: The outcome; None while the unit is open.
         sends: The number of messages that the handler of a listener has sent in this unit.
         rollback_only: True once `set_rollback_only` was called on a message of this unit.
+        unused: Deliveries of this unit that no handler saw, so that a rollback does not count them.
     """
 
-    __slots__ = ("_atomic", "_ending", "_lock", "_noted", "_settlement", "outcome", "rollback_only", "sends", "unit")
+    __slots__ = (
+        "_atomic",
+        "_ending",
+        "_lock",
+        "_noted",
+        "_settlement",
+        "outcome",
+        "rollback_only",
+        "sends",
+        "unit",
+        "unused",
+    )
 
     endpoint: None = None  # the messages of a session belong to no listener
 
@@ -47,6 +59,7 @@ class UnitOfWork:
         self.outcome: Outcome | None = None
         self.sends = 0
         self.rollback_only = False
+        self.unused: Sequence[spi.Delivery] = ()
 
     @classmethod
     def begin(cls, connection: spi.Connection, lock: SessionLock | None = None, *, sends: bool = True) -> Self:
@@ -137,10 +150,10 @@ class UnitOfWork:
         self._end(Outcome.COMMITTED)
 
     def rollback(self, *, delay: float = 0.0) -> None:
-        """Roll the unit back: its deliveries are redelivered after ``delay`` seconds, and counted."""
+        """Roll the unit back: its deliveries are redelivered after ``delay`` seconds, and counted but the unused."""
         try:
-            if delay:
-                self.unit.rollback(delay=delay)
+            if delay or self.unused:
+                self.unit.rollback(delay=delay, unused=self.unused)
             else:
                 self.unit.rollback()
         except JMSError as error:

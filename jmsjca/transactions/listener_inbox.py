@@ -204,7 +204,8 @@ class UnitInbox:
             None if the handler has to be called; for a duplicate, the messages to send again.
 
         Raises:
-            sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
+            TransactionRolledBackError: The inbox cannot be read, such as while the database is away, or its row was
+                deleted meanwhile.
         """
         self._join()
         self._current = self._shared
@@ -216,7 +217,7 @@ class UnitInbox:
         if key in self._rows:
             return []  # the same message in one batch
         row = InboxRow(self._endpoint, key, _bounded(message_id or key))
-        found = self._run(lambda session: self._recognise(session, row))
+        found = self._find(row)
         if found is not None:  # another message of the same key settles by itself
             return decode_sends(found.outgoing) if found.outgoing and found.message_id == row.message_id else []
         sends: list[StoredSend] = []
@@ -249,6 +250,12 @@ class UnitInbox:
         if not self._is_joined:
             self._is_joined = True
             self._manager.get().addBeforeCommitHook(self._store)
+
+    def _find(self, row: InboxRow) -> InboxRow | None:
+        try:
+            return self._run(lambda session: self._recognise(session, row))
+        except Exception as error:  # a driver may raise an error that is none of SQLAlchemy
+            raise TransactionRolledBackError(f"{type(error).__name__}: {error}") from error
 
     def _recognise(self, session: Session, row: InboxRow) -> InboxRow | None:
         """Return the row of an earlier delivery; None for a new message, after inserting its row if it is time."""

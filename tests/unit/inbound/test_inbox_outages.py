@@ -102,8 +102,8 @@ class TestDatabaseIsAway:
 
         return errors, sa.create_engine("sqlite://", creator=connect, poolclass=sa.NullPool)
 
-    def listen(self, adapter, engine, handler, mode="cc"):
-        spec = {"transaction": "required", "redelivery_handling": "1:move(queue:dlq)", "concurrency_mode": mode}
+    def listen(self, adapter, engine, handler, mode="cc", handling="1:move(queue:dlq)", **spec):
+        spec |= {"transaction": "required", "redelivery_handling": handling, "concurrency_mode": mode}
         adapter.listener("q", inbox=SqlInbox(engine), **spec)(handler)
         adapter.start()
 
@@ -130,6 +130,53 @@ class TestDatabaseIsAway:
         assert "the inbox cannot be read, so that ID:" in caplog.text
         adapter.stop()
         assert waiting(adapter, "dlq") == waiting(adapter) == []
+
+    @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+    def test_before_the_handler(self, adapter, recorder, database, caplog, mode):
+        """A message that no handler has seen is not counted, and so it is not moved."""
+        errors, engine = database
+        calls = []
+        self.listen(adapter, engine, lambda message: calls.append((message.body, message.redelivery_count)), mode)
+        errors.append(ConnectionRefusedError("The database is away."))
+        send(adapter, "a")
+        assert outcomes(recorder, 1) == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        assert (adapter.activations[0].status, calls) == ("Up", [("a", 0)])
+        assert "so that its handler does not get ID:" in caplog.text
+        adapter.stop()
+        assert waiting(adapter, "dlq") == waiting(adapter) == []
+
+    def test_before_the_handler_of_a_whole_batch(self, adapter, recorder, database):
+        errors, engine = database
+        calls = []
+
+        def handler(messages: Sequence[Message]):
+            calls.append([(message.body, message.redelivery_count) for message in messages])
+
+        self.listen(adapter, engine, handler, batch_size=2)
+        errors.append(ConnectionRefusedError("The database is away."))
+        adapter.send_many("q", ["a", "b"])
+        assert outcomes(recorder, 2) == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        adapter.stop()
+        assert calls == [[("a", 0), ("b", 0)]]
+        assert waiting(adapter, "dlq") == waiting(adapter) == []
+
+    def test_before_the_handler_and_a_failure_of_it(self, adapter, recorder, database):
+        """Only the failure counts."""
+        errors, engine = database
+        calls = []
+
+        def handler(message):
+            calls.append(message.redelivery_count)
+            raise RuntimeError("It always fails.")
+
+        self.listen(adapter, engine, handler, handling="2:move(queue:dlq)")
+        errors.append(ConnectionRefusedError("The database is away."))
+        send(adapter, "a")
+        assert [recorder.outcomes.get(timeout=PATIENCE)[0] for _ in range(3)] == [Outcome.ROLLED_BACK] * 3
+        with adapter.connection_factory().create_connection() as connection:
+            letter = connection.create_session().create_consumer(Queue("dlq")).receive(timeout=PATIENCE)
+        assert letter.body == "a"
+        assert calls == [0, 1]
 
     def test_while_expired_rows_are_deleted(self, adapter, recorder, database, caplog):
         caplog.set_level(logging.INFO, "jmsjca.transactions")
