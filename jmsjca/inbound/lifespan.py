@@ -1,19 +1,27 @@
 """The lifespan of an adapter: code around its listeners, which opens and closes what their handlers share."""
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
     ExitStack,
     contextmanager,
+    suppress,
 )
+from contextvars import Context, copy_context
+from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.handler import HandlerLoop
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["Lifespan", "LifespanFunction", "Startable"]
 
@@ -67,20 +75,31 @@ class Lifespan(Generic[A]):
         try:
             yield
         except BaseException as error:
-            self.leave(lambda: None, type(error), error, error.__traceback__)
+            self.leave(lambda _: None, type(error), error, error.__traceback__)
             raise
-        self.leave(lambda: None, None, None, None)
+        self.leave(lambda _: None, None, None, None)
 
     def leave(
         self,
-        stop: Callable[[], object],
+        stop: Callable[[float | None], object],
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop, then leave the context manager that was entered last."""
+        """Stop, then leave the context manager that was entered last.
+
+        Args:
+            stop: Stops within a number of seconds; None waits for the handlers. An interrupt during that wait, such as
+                a second Ctrl-C, is the deadline.
+            kind: The class of the error of the block, if any.
+            error: The error.
+            trace: Its traceback.
+        """
         try:
-            stop()
+            stop(None)
+        except KeyboardInterrupt:
+            stop(0)
+            raise
         finally:
             stack = self._entered.pop()
             assert isinstance(stack, ExitStack)  # noqa: S101  # `enter` has entered it
@@ -96,8 +115,9 @@ class Lifespan(Generic[A]):
         """
         import asyncio  # noqa: PLC0415  # already loaded here; other applications need not load it
 
-        self._loop.use(asyncio.get_running_loop())
         async with AsyncExitStack() as stack:
+            self._loop.use(asyncio.get_running_loop())
+            stack.callback(self._loop.use, None)
             if self._function is not None:
                 manager = self._function(self._adapter)
                 if isinstance(manager, AbstractAsyncContextManager):
@@ -109,21 +129,62 @@ class Lifespan(Generic[A]):
 
     async def leave_on_loop(
         self,
-        stop: Callable[[], object],
+        stop: Callable[[float | None], object],
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop on another thread, then leave the context manager that was entered last, on the event loop."""
-        import asyncio  # noqa: PLC0415  # see above
+        """Stop on another thread, then leave the context manager that was entered last, on the event loop.
 
+        Args:
+            stop: As of `leave`. A cancellation during the wait is the deadline.
+            kind: As of `leave`.
+            error: As of `leave`.
+            trace: As of `leave`.
+        """
         try:
-            await asyncio.to_thread(stop)
+            await _stop_on_thread(stop)
         finally:
-            self._loop.use(None)
             stack = self._entered.pop()
             assert isinstance(stack, AsyncExitStack)  # noqa: S101  # `enter_on_loop` has entered it
             await stack.__aexit__(kind, error, trace)
+
+
+async def _stop_on_thread(stop: Callable[[float | None], object]) -> None:
+    """Stop, without blocking the event loop. Returns when nothing is active any more, also if it is cancelled.
+
+    Raises:
+        CancelledError: The wait was cancelled, so that active handlers were abandoned.
+    """
+    import asyncio  # noqa: PLC0415  # see above
+
+    ending = {_run_on_thread(partial(stop, None))}
+    try:
+        await asyncio.wait(ending)
+    except asyncio.CancelledError:
+        ending.add(_run_on_thread(partial(stop, 0)))
+        while not all(each.done() for each in ending):
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait(ending)
+        raise
+    for each in ending:
+        each.result()
+
+
+def _run_on_thread(work: Callable[[], object]) -> "asyncio.Future[object]":
+    """Run work on a thread of its own, as handlers may occupy all threads of the event loop."""
+    import asyncio  # noqa: PLC0415  # see above
+
+    outcome: Future[object] = Future()
+
+    def _run(context: Context) -> None:
+        try:
+            outcome.set_result(context.run(work))
+        except BaseException as error:  # noqa: BLE001  # raised in the task that waits
+            outcome.set_exception(error)
+
+    threading.Thread(target=_run, args=(copy_context(),), name="jmsjca stop", daemon=True).start()
+    return asyncio.wrap_future(outcome)
 
 
 class Startable(ABC):
@@ -136,8 +197,8 @@ class Startable(ABC):
         """Start."""
 
     @abstractmethod
-    def stop(self) -> object:
-        """Stop."""
+    def stop(self, timeout: float | None = None) -> object:
+        """Stop within ``timeout`` seconds; None waits for what is active."""
 
     def __enter__(self) -> Self:
         self._lifespan.enter(self.start)

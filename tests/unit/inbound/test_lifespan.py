@@ -1,6 +1,8 @@
 """The lifespan of an adapter surrounds its listeners."""
 
 import asyncio
+import signal
+import threading
 from contextlib import asynccontextmanager, contextmanager
 
 import pytest
@@ -112,3 +114,98 @@ def test_run_is_surrounded(plain, events):
     with pytest.raises(ActivationFailedError, match="region"):
         adapter.run()
     assert events == AROUND
+
+
+def until_it_stops(adapter):
+    while statuses(adapter) != ["Disconnecting"]:
+        threading.Event().wait(0.01)
+
+
+class TestLeavingIsInterrupted:
+    """That is the deadline of the stop: the handlers are abandoned, and the lifespan is left when none can start."""
+
+    def listen(self, adapter, events):
+        """Add a listener whose handler never returns by itself; return an event that is set once it is active."""
+        active = threading.Event()
+
+        async def handler():
+            active.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                events.append("handler ended")
+
+        adapter.listener("endless", redelivery_handling="", concurrency_mode="cc")(handler)
+        adapter.send("endless", "a pear")
+        return active
+
+    @pytest.mark.parametrize("kind", ["plain", "asynchronous"])
+    def test_by_cancellations(self, kind, request, events, jms_broker_url):
+        adapter = ResourceAdapter(jms_broker_url, lifespan=request.getfixturevalue(kind))
+        active = self.listen(adapter, events)
+
+        async def serve():
+            async with adapter:
+                await asyncio.to_thread(active.wait, 60)
+                left.set()
+
+        async def main():
+            serving = asyncio.create_task(serve())
+            await left.wait()
+            await asyncio.to_thread(until_it_stops, adapter)
+            for _ in range(3):
+                serving.cancel()
+                await asyncio.sleep(0)
+            with pytest.raises(asyncio.CancelledError):
+                await serving
+            assert statuses(adapter) == ["Down"]
+
+        left = asyncio.Event()
+        asyncio.run(main())
+        assert events == [("enter", ["Down"]), "handler ended", ("leave", ["Down"])]
+
+    def test_by_a_signal(self, plain, events, jms_broker_url):
+        adapter = ResourceAdapter(jms_broker_url, lifespan=plain)
+        active = self.listen(adapter, events)
+
+        def interrupt():
+            until_it_stops(adapter)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+        def serve():
+            with adapter:
+                assert active.wait(60)
+                threading.Thread(target=interrupt, daemon=True).start()
+
+        with pytest.raises(KeyboardInterrupt):
+            serve()
+        assert statuses(adapter) == ["Down"]
+        assert [each for each in events if each != "handler ended"] == AROUND
+
+
+def test_handlers_do_not_run_on_the_loop_of_a_failed_start(events):
+    @asynccontextmanager
+    async def lifespan(adapter):
+        if not events:
+            events.append("tried")
+            raise OSError("no database")
+        yield
+
+    adapter = adapter_with(lifespan)
+
+    async def main():
+        async with adapter:
+            """Never here."""
+
+    with pytest.raises(OSError, match="no database"):
+        asyncio.run(main())
+
+    @adapter.listener("figs", redelivery_handling="")
+    async def on_fig(body):
+        return f"{body} is done"
+
+    adapter.start()
+    try:
+        assert adapter.request("figs", "a fig", timeout=10).body == "a fig is done"
+    finally:
+        adapter.stop()
