@@ -26,7 +26,7 @@ from jmsjca.inbound.health import Health, check_interval
 from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable
 from jmsjca.inbound.listener_settings import check_executor, factory_of_spec, listener_settings
-from jmsjca.inbound.shutdown import StopReport, serve, stop_all
+from jmsjca.inbound.shutdown import StopReport, call_after_stop, serve, stop_all
 from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
 from jmsjca.messages.converters import Converters
 from jmsjca.outbound.factory import FACTORIES, ConnectionFactory
@@ -161,8 +161,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         """
         from jmsjca.config.configuration_file import declare_all, secret  # noqa: PLC0415  # loads pydantic
 
-        name = configuration.adapter_name(name)
-        section = configuration.adapters[name]
+        section = configuration.adapters[name := configuration.adapter_name(name)]
         beans = section.mbean_object_name, section.mbean_server_domain
         adapter = cls(section.connection_url, section.user_name, secret(section.password), section.options, *beans)
         declare_all(configuration, name, adapter)
@@ -203,9 +202,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         def declare(handler: H) -> H:
             """Activate the handler and return it unchanged."""
             activation = self.activate(activation_spec, handler, executor, inbox)
-            with self._lock:
-                started = self._started
-            if started:
+            if self._started:  # set before `start` reads the activations, so that it or this line starts each
                 activation.start()
             return handler
 
@@ -392,10 +389,13 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         try:
             return stop_all(activations, timeout)
         finally:  # not earlier, as active handlers may use it, and would open another one
-            with self._lock:
-                factory, self._sending_factory = self._sending_factory, None
-            if factory is not None:
-                factory.close()
+            call_after_stop(activations, self._monitor, self._close_sender)
+
+    def _close_sender(self) -> None:
+        with self._lock:
+            factory, self._sending_factory = self._sending_factory, None
+        if factory is not None:
+            factory.close()
 
     def health(self, interval: float = 30.0) -> Health:
         """Return whether messages can flow, in each activation and in all of them.

@@ -14,9 +14,9 @@ from weakref import WeakSet
 from jmsjca.arguments import check_timeout
 from jmsjca.config.settings import Deadline
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.activation_state import StatusMonitor
+from jmsjca.inbound.activation_state import Status, StatusMonitor
 
-__all__ = ["StopReport", "serve", "stop_all", "stop_at_exit"]
+__all__ = ["StopReport", "call_after_stop", "serve", "stop_all", "stop_at_exit"]
 
 _GRACE = 10.0  # seconds that active handlers have if the program exits without a stop
 
@@ -68,6 +68,11 @@ class Account:
 
 class Stoppable(Protocol):
     """An activation, as this module uses it."""
+
+    @property
+    def status(self) -> Status:
+        """The status."""
+        ...
 
     def account(self) -> Account:
         """Return what its messages have come to."""
@@ -122,6 +127,28 @@ def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> StopRep
         in_doubt=after.in_doubt - before.in_doubt,
         abandoned=after.lost - before.lost + after.active,
     )
+
+
+def call_after_stop(activations: Sequence[Stoppable], monitor: StatusMonitor, act: Callable[[], object]) -> None:
+    """Call a function now if no activation is stopping any more, else on another thread when that is so.
+
+    Args:
+        activations: The activations, after `stop_all`, which does not wait if a handler calls it.
+        monitor: Notified of each change of a status.
+        act: The function.
+    """
+
+    def _has_stopped() -> bool:
+        return all(each.status != "Disconnecting" for each in activations)
+
+    def _wait_and_act() -> None:
+        monitor.wait_for(_has_stopped, None)
+        act()
+
+    if _has_stopped():
+        act()
+    else:
+        threading.Thread(target=_wait_and_act, name="jmsjca stop", daemon=True).start()
 
 
 def _total(activations: Sequence[Stoppable]) -> Account:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -178,3 +179,18 @@ def test_stop_closes_the_connections_that_a_handler_sends_over_meanwhile(jms_ada
     assert entered.wait(PATIENCE)
     assert adapter.stop(PATIENCE)
     assert adapter.pool_stats() == {}
+
+
+def test_the_end_of_a_stop_by_a_handler_closes_the_connections_that_it_sends_over(jms_broker_url):
+    def handler(message: Message) -> None:
+        adapter.stop()
+        adapter.send("out", "from the handler")
+
+    adapter = ResourceAdapter(jms_broker_url)
+    adapter.listener("q")(handler)
+    adapter.send("q", "a")
+    adapter.start()
+    deadline = time.monotonic() + PATIENCE
+    while adapter.activations[0].status != "Down" or adapter.pool_stats():
+        assert time.monotonic() < deadline, (adapter.activations[0].status, adapter.pool_stats())
+        threading.Event().wait(0.01)
