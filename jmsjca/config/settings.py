@@ -13,6 +13,7 @@ from jmsjca.errors import ConfigurationError
 
 __all__ = [
     "MAX_DELIVERIES",
+    "MOST",
     "SYSTEM_CLOCK",
     "UNITS_PER_HANDLER",
     "AcknowledgeMode",
@@ -27,6 +28,9 @@ __all__ = [
 
 UNITS_PER_HANDLER = 10
 """The default of ``max_outstanding`` of a listener, for each handler of ``endpoint_pool_max_size``."""
+
+MOST = 2**31 - 1
+"""The largest number of handlers, and of messages and open units, of a listener: Java's largest int."""
 
 MAX_DELIVERIES = 2**31 - 1
 """The largest `DestinationSettings.max_deliveries`: Java's largest int."""

@@ -50,7 +50,7 @@ def _entries(section: BaseModel, name: str) -> dict[str, Any]:
 def _value(key: str, value: Any, name: str) -> Any:
     if isinstance(value, SecretStr) or (key == "connection_url" and _has_secret(value)) or _is_secret_login(key, value):
         return f"${{env:{_variable(f'{name}_{key}')}}}"
-    if isinstance(value, dict):
+    if key == "options":
         options = cast("dict[str, str]", value)
         return {option: _option(option, text, name) for option, text in options.items()}
     return getattr(value, "value", value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jmsjca.arguments import check_timeout, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
-from jmsjca.config.settings import UNITS_PER_HANDLER
+from jmsjca.config.settings import MOST, UNITS_PER_HANDLER
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, NotSupportedError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
@@ -208,15 +208,16 @@ class Activation:
         The new size takes effect when the active handlers have returned; the connection is kept.
 
         Args:
-            endpoint_pool_max_size: The number, from 1 on.
+            endpoint_pool_max_size: The number, from 1 to 2,147,483,647.
 
         Raises:
-            InvalidArgumentError: The number is no whole number from 1 on.
+            InvalidArgumentError: It is no such number.
             NotSupportedError: The activation has one handler at a time: the mode is serial, or sync for a topic.
         """
         size, settings = endpoint_pool_max_size, self._endpoint.settings
-        if type(size) is not int or size < 1:
-            raise wrong_argument("endpoint_pool_max_size", size, "a whole number from 1 on", InvalidArgumentError)
+        if type(size) is not int or not 1 <= size <= MOST:
+            wanted = f"a whole number from 1 to {MOST}"
+            raise wrong_argument("endpoint_pool_max_size", size, wanted, InvalidArgumentError)
         if settings.mode == "serial" or (settings.mode == "sync" and self.spec.destination_type == "topic"):
             raise NotSupportedError(f"{self.name} has one handler at a time: use the concurrency mode cc to resize it.")
         self._endpoint.settings = replace(settings, pool_size=size, max_outstanding=self._limit_for(size))

@@ -37,13 +37,15 @@ def wait_until_idle(adapter: ResourceAdapter, timeout: float = _PATIENCE) -> Non
         timeout: Seconds to wait at most.
 
     Raises:
-        AssertionError: Messages are left after the timeout; the text names the listeners and their messages.
+        AssertionError: Messages are left after the timeout; the text names the listeners and their messages. Or a
+            listener has stopped permanently; the text has the reason.
         NotSupportedError: The broker does not count the messages that consumers hold.
     """
     deadline, pause = time.monotonic() + timeout, Event()
     with ExitStack() as stack:
         places = [_Place(activation, stack) for activation in adapter.activations]
         while True:
+            _raise_failures(adapter.activations)
             settled = _settled(places)
             # A message may move to a place that was looked at already: then a unit is settled between the two looks.
             left = _left(places) or _left(places)
@@ -94,6 +96,12 @@ class _Place:
         if ready or held or units:
             return f"{self._activation.name}: {ready} messages wait, {held} are held, {units} units are in flight"
         return None
+
+
+def _raise_failures(activations: Sequence[Activation]) -> None:
+    failed = [f"{each.name} has stopped permanently: {each.failure}" for each in activations if each.failure]
+    if failed:
+        raise AssertionError("; ".join(failed))
 
 
 def _left(places: Sequence[_Place]) -> list[str]:

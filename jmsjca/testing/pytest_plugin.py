@@ -49,6 +49,7 @@ pytest.register_assert_rewrite("jmsjca.testing.contract", "jmsjca.testing.inboun
 
 _BROKERS = "jms_brokers"
 _BROKER = "jms_broker"
+_PATIENCE = 30.0  # seconds that handlers have to return after a test
 _EARLY = ("jms_clock", "jms_faults")  # they change what the adapter opens
 
 
@@ -162,7 +163,7 @@ def jms_stopped_adapter(
     options: dict[str, Any] = {**jms_adapter_options, "hooks": [jms_calls, *jms_adapter_options.get("hooks", ())]}
     adapter = ResourceAdapter(jms_broker_url, **options)
     yield adapter
-    adapter.stop()
+    _stop(adapter)
 
 
 @pytest.fixture
@@ -177,6 +178,21 @@ def jms_adapter(jms_stopped_adapter: ResourceAdapter) -> Iterator[ResourceAdapte
     """
     with jms_stopped_adapter as adapter:
         yield adapter
+        _stop(adapter)  # the end of the block would wait forever
+
+
+def _stop(adapter: ResourceAdapter) -> None:
+    """Stop the adapter of a test. A handler that does not return is an error of its test, and does not block the run.
+
+    Args:
+        adapter: The adapter.
+    """
+    running = [each for each in adapter.activations if each.status != "Down"]
+    if adapter.stop(_PATIENCE):
+        return
+    names = ", ".join(each.name for each in running if each.stats.n_active_endpoints)
+    if names:
+        pytest.fail(f"{names}: its handler has not returned within {_PATIENCE:g} s after the test.", pytrace=False)
 
 
 @pytest.fixture

@@ -175,6 +175,13 @@ def test_toml_holds_everything_but_secrets_and_is_read_again(write, monkeypatch)
     assert read_configuration(write("jmsjca.toml", text)) == found.configuration
 
 
+def test_toml_holds_the_variables_of_selectors(write):
+    variables = {"selector": "region = ${region}", "selectorVariables": "region=EU"}
+    found = read(write("ejb-jar.xml", ejb(destination="Queue1", **variables)))
+    again = read_configuration(write("jmsjca.toml", to_toml(found.configuration)))
+    assert again.listeners["orders"].selector_variables == {"region": "EU"}
+
+
 KINDS = {"javax.jms.Queue": "destination_type='queue'", "javax.jms.Topic": "destination_type='topic'"}
 
 

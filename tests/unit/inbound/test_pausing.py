@@ -175,7 +175,7 @@ def test_what_cannot_be_resized_is_refused(started, adapter):
     for activation in (serial, topic):
         with pytest.raises(NotSupportedError, match="one handler at a time"):
             activation.resize(2)
-    for size in (0, -1, 1.5, 2.0, "2", True, None):
+    for size in (0, -1, 1.5, 2.0, "2", True, None, 2**31):
         with pytest.raises(InvalidArgumentError, match="endpoint_pool_max_size"):
             serial.resize(size)
 

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from jmsjca import Message, Queue, Reject, TextMessage
-from jmsjca.errors import InvalidArgumentError, NotSupportedError
+from jmsjca.errors import ActivationFailedError, InvalidArgumentError, NotSupportedError
 from jmsjca.testing.idle import wait_until_idle, wait_until_idle_async
 
 
@@ -146,6 +146,14 @@ class TestIdle:
     def test_listeners_of_topics_are_idle_without_active_handlers(self, jms_adapter, jms_wait_until_idle):
         jms_adapter.listener("news", destination_type="topic")(confirm)
         jms_wait_until_idle()
+
+    @pytest.mark.parametrize("kind", ["queue", "topic"])
+    def test_a_listener_that_stopped_permanently_is_not_idle(self, jms_adapter, jms_wait_until_idle, kind):
+        jms_adapter.listener("news", destination_type=kind, selector="region =")(confirm)
+        with pytest.raises(ActivationFailedError):
+            jms_adapter.start(wait=60)
+        with pytest.raises(AssertionError, match=r"news.* has stopped permanently: The selector is wrong"):
+            jms_wait_until_idle()
 
     def test_a_broker_that_does_not_count_is_refused(self, jms_adapter, jms_wait_until_idle, monkeypatch):
         from dataclasses import replace

@@ -88,6 +88,53 @@ def test_fixtures_work_together_here(jms_broker_url, jms_connection_factory, jms
         assert connection.admin.depth(Queue("q")).ready == 1
 
 
+_BLOCKED = """
+import threading
+import pytest
+from jmsjca.testing import pytest_plugin
+
+pytest_plugin._PATIENCE = 0.1
+released = threading.Event()
+
+@pytest.fixture(params=["jms_adapter", "jms_stopped_adapter"])
+def adapter(request):
+    return request.getfixturevalue(request.param)
+
+@pytest.mark.parametrize("mode", ["serial", "cc"])
+def test_that_fails_before_it_releases_its_handler(adapter, mode):
+    active = threading.Event()
+
+    def handler(message):
+        active.set()
+        released.wait()
+
+    adapter.listener("orders", concurrency_mode=mode, redelivery_handling="")(handler)
+    adapter.start()
+    adapter.send("orders", "a pear")
+    assert active.wait(60)
+    assert not "the reason"
+
+def test_that_stops_by_itself(adapter):
+    active = threading.Event()
+
+    def handler(message):
+        active.set()
+        released.wait()
+
+    adapter.listener("orders", redelivery_handling="")(handler)
+    adapter.start()
+    adapter.send("orders", "a pear")
+    assert active.wait(60)
+    assert not adapter.stop(0)
+"""
+
+
+def test_a_handler_that_does_not_return_is_an_error_of_its_test(tmp_path):
+    output = run(tmp_path, _BLOCKED)
+    assert "4 failed, 2 passed, 4 errors" in output
+    assert "orders" in output.partition("its handler has not returned")[0].splitlines()[-1]
+
+
 _BROKERS = """
 import pytest
 
