@@ -303,7 +303,7 @@ class DeliveryAttempt:
                 )
             except TransactionRolledBackError as error:
                 self._return_untried(deliveries, messages)
-                so_that = f"its handler does not get %s, which is redelivered in {_UNREAD_INBOX_DELAY:g} s, uncounted"
+                so_that = f"%s does not reach its handler, and is redelivered in {_UNREAD_INBOX_DELAY:g} s, uncounted"
                 log_unread_inbox(self.endpoint, delivery, so_that, error)
                 return []
             if sends is None:
