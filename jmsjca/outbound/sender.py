@@ -15,7 +15,6 @@ from jmsjca.errors import (
     ConnectionLostError,
     InvalidArgumentError,
     JMSError,
-    NotSupportedError,
     ReplyTimeoutError,
     TransactionInDoubtError,
 )
@@ -274,7 +273,12 @@ class Sender:
             stop=tenacity.stop_after_delay(self._retry_timeout),
             reraise=True,
         )
-        attempts(sending.attempt)
+        try:
+            attempts(sending.attempt)
+        except JMSError as error:
+            if sending.doubt not in (None, error):
+                raise sending.doubt from error
+            raise
 
 
 class _Sending:
@@ -287,6 +291,9 @@ class _Sending:
         messages: The messages.
         given: The options of the producer.
         has_ids: True if each message has a duplicate id.
+
+    Attributes:
+        doubt: The error of the latest attempt in doubt; None without one.
     """
 
     def __init__(
@@ -306,27 +313,21 @@ class _Sending:
         self._given = given
         self._has_ids = has_ids
         self._sent = 0
-        self._doubt: TransactionInDoubtError | None = None
+        self.doubt: TransactionInDoubtError | None = None
         self._removes_duplicates = False
-        self._refused = False
 
     def attempt(self) -> None:
         """Send the messages that are not sent yet.
 
         Raises:
-            TransactionInDoubtError: This attempt is in doubt, or failed after one that was.
-            JMSError: Nothing is in doubt, and the messages of this attempt are not sent.
+            TransactionInDoubtError: This attempt is in doubt.
+            JMSError: The messages of this attempt are not sent; those of an earlier one may be in doubt.
         """
         try:
             self._attempt()
         except TransactionInDoubtError as error:
-            self._doubt = error
+            self.doubt = error
             raise
-        except JMSError as error:
-            if self._doubt is None or isinstance(error, ConnectionLostError | NotSupportedError):
-                raise
-            self._refused = True
-            raise self._doubt from error
 
     def _attempt(self) -> None:
         many = len(self._messages) - self._sent > 1
@@ -353,7 +354,7 @@ class _Sending:
     def is_repeatable(self, error: BaseException) -> bool:
         """Return True if another attempt cannot send a message twice."""
         if isinstance(error, TransactionInDoubtError):
-            return self._has_ids and self._removes_duplicates and not self._refused
+            return self._has_ids and self._removes_duplicates
         return isinstance(error, ConnectionLostError)
 
 

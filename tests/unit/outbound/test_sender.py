@@ -7,7 +7,13 @@ import uuid
 import pytest
 
 from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
-from jmsjca.errors import ConnectionLostError, InvalidArgumentError, ReplyTimeoutError, TransactionInDoubtError
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidArgumentError,
+    NotSupportedError,
+    ReplyTimeoutError,
+    TransactionInDoubtError,
+)
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.pool import ConnectionPool
 from jmsjca.outbound.sender import Sender, SendOptions
@@ -146,20 +152,21 @@ def test_send_in_doubt_is_repeated_with_a_duplicate_id_and_arrives_once(url, dou
     assert [message.body for message in received(url)] == ["a", "b"]
 
 
-def test_failure_after_a_send_in_doubt_leaves_it_in_doubt(url, doubtful, monkeypatch):
+@pytest.mark.parametrize("failure", [InvalidArgumentError, NotSupportedError, ConnectionLostError])
+def test_failure_after_a_send_in_doubt_leaves_it_in_doubt(url, doubtful, monkeypatch, failure):
     doubtful.append(TransactionInDoubtError("no answer"))
     with ConnectionPool(ConnectionFactory(url)) as pool:
-        sender, create = Sender(pool), Connection.create_session
+        sender, create = Sender(pool, retry_timeout=0.1), Connection.create_session
         calls = []
 
         def refused_later(connection, *arguments):
             calls.append(1)
             if len(calls) > 1:
-                raise InvalidArgumentError("refused")
+                raise failure("refused")
             return create(connection, *arguments)
 
         monkeypatch.setattr(Connection, "create_session", refused_later)
-        with pytest.raises(TransactionInDoubtError):
+        with pytest.raises(TransactionInDoubtError, match="no answer"):
             sender.send_many("orders", ["a", "b"], duplicate_id="x")
 
 
