@@ -1,7 +1,8 @@
 """Opening of connections: settings, fail-over between hosts, and retry with back-off."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from jmsjca.config.connection_url import Address, ConnectionURL
@@ -16,13 +17,22 @@ from jmsjca.errors import (
     JMSError,
     JMSSecurityError,
     NotSupportedError,
+    ResourceAllocationError,
     WrongProtocolError,
 )
 from jmsjca.log_records import get_logger
 from jmsjca.providers import find_provider
 from jmsjca.spi import Connection
 
-__all__ = ["ConnectionSettings", "FailoverConnector", "Wait", "connect", "is_transient", "retry_with_backoff"]
+__all__ = [
+    "ConnectionSettings",
+    "FailoverConnector",
+    "Wait",
+    "connect",
+    "is_transient",
+    "refused_threads_reported",
+    "retry_with_backoff",
+]
 
 logger = get_logger("jmsjca.reconnection")
 
@@ -215,6 +225,25 @@ def retry_with_backoff(
 def is_transient(error: BaseException) -> bool:
     """Return whether another attempt can succeed."""
     return isinstance(error, JMSError) and not isinstance(error, _PERMANENT)
+
+
+@contextmanager
+def refused_threads_reported(name: str) -> Generator[None]:
+    """Raise an error that is transient where the system refuses another thread.
+
+    Args:
+        name: The name of what needs the thread.
+
+    Raises:
+        ResourceAllocationError: It was refused.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):
+            raise
+        text = f"{name} needs a thread, and the system starts no more: its limit of threads or its memory is exhausted."
+        raise ResourceAllocationError(text) from error
 
 
 def _describe(failures: Mapping[Address, JMSError]) -> str:

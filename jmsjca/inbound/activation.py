@@ -146,20 +146,24 @@ class Activation:
 
         Raises:
             IllegalStateError: The activation is being stopped.
+            ResourceAllocationError: The system refuses another thread.
         """
         run = ActivationRun(self._endpoint, self._settings, self._executor, self._state)
-        if self._state.fire("start", run):
-            self._warn_of_endless_redelivery()
-            run.start()
-        elif self.status == "Disconnecting":
+        try:
+            if is_new := self._state.fire("start", run):
+                self._warn_of_endless_redelivery()
+                run.start()
+        except BaseException:  # also an interrupt
+            run.abandon_start()
+            raise
+        if not is_new and self.status == "Disconnecting":
             raise IllegalStateError(f"{self.name} is being stopped; start it again when its status is 'Down'.")
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stop taking messages, wait for active handlers, release prefetched messages, disconnect.
 
         Units that wait for an acknowledgement are rolled back. At the deadline the connection is closed even if
-        handlers are
-        active: their units are lost, and the messages are redelivered.
+        handlers are active: their units are lost, and the messages are redelivered.
 
         Called by a handler, by a hook around one, or on the event loop of async handlers, it returns at once, and the
         activation stops when the handlers have returned.
@@ -211,13 +215,12 @@ class Activation:
             endpoint_pool_max_size: The number, from 1 to 2,147,483,647.
 
         Raises:
-            InvalidArgumentError: It is no such number.
+            InvalidArgumentError: It is another value.
             NotSupportedError: The activation has one handler at a time: the mode is serial, or sync for a topic.
         """
         size, settings = endpoint_pool_max_size, self._endpoint.settings
         if type(size) is not int or not 1 <= size <= MOST:
-            wanted = f"a whole number from 1 to {MOST}"
-            raise wrong_argument("endpoint_pool_max_size", size, wanted, InvalidArgumentError)
+            raise wrong_argument("endpoint_pool_max_size", size, f"a number from 1 to {MOST}", InvalidArgumentError)
         if settings.mode == "serial" or (settings.mode == "sync" and self.spec.destination_type == "topic"):
             raise NotSupportedError(f"{self.name} has one handler at a time: use the concurrency mode cc to resize it.")
         self._endpoint.settings = replace(settings, pool_size=size, max_outstanding=self._limit_for(size))

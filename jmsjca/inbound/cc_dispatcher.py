@@ -19,6 +19,7 @@ from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 
 __all__ = ["CCDispatcher", "DaemonThreadPool"]
 
+_LOOK_AGAIN = 1.0  # seconds until a thread is asked for again that the system has refused
 _PREFETCH_PER_HANDLER = 2  # messages per handler: one that is being processed, and the next one
 
 
@@ -37,6 +38,7 @@ class CCDispatcher(ConcurrentDispatcher):
         self._workers = 0
         self._concurrency = AdaptiveConcurrency()
         self._starting = False  # a worker is submitted and has not begun yet
+        self._refused = False  # the system has refused the last thread
         self._submitted: Future[None] | None = None  # the latest worker
         self._queue = _PrefetchQueue(endpoint)
         self._redelivery = RedeliveryProcessor(endpoint, connection, self.in_flight)
@@ -50,8 +52,10 @@ class CCDispatcher(ConcurrentDispatcher):
             self._enqueue(self._redelivery.pop_due())
             free_slots = self._wait_for_free_slots()
             if free_slots:
-                chunk = self._consumer.receive(free_slots, self._redelivery.time_to_next(None))
+                chunk = self._consumer.receive(free_slots, self._longest_wait())
                 self._enqueue(self._redelivery.filter(chunk))
+                if self._refused:
+                    self._start_worker()
             elif not self._concurrency.single_threaded:
                 self._start_worker()
         self._cancel_submitted()
@@ -84,10 +88,11 @@ class CCDispatcher(ConcurrentDispatcher):
                 0 if self._is_full() else self._queue.free_slots(single_threaded=self._concurrency.single_threaded)
             )
             if not free_slots and not self._stopping:
-                self._concurrency.wait(
-                    self._changed, self._redelivery.time_to_next(None), something_waits=bool(self._queue)
-                )
+                self._concurrency.wait(self._changed, self._longest_wait(), something_waits=bool(self._queue))
             return 0 if self._stopping else free_slots
+
+    def _longest_wait(self) -> float | None:
+        return self._redelivery.time_to_next(_LOOK_AGAIN if self._refused else None)
 
     def _is_full(self) -> bool:
         """Return True if the in-flight limit is reached, including messages that wait for the end of a delay."""
@@ -123,12 +128,24 @@ class CCDispatcher(ConcurrentDispatcher):
         try:
             future = self._executor.submit(as_listener(self._run_worker))
         except Exception as error:  # noqa: BLE001  # the executor may be the application's
-            self._executor_failed(error)
+            if not self._go_on_without():
+                self._executor_failed(error)
         else:
             future.add_done_callback(self._check_done)
-            self._submitted = future
+            self._submitted, self._refused = future, False
             if self._stopping:
                 self._cancel_submitted()
+
+    def _go_on_without(self) -> bool:
+        """Return True if the system refuses a thread, and other workers go on; the thread of `run` tries again."""
+        with self._lock:
+            if self._own_pool is None or self._workers == 1:
+                return False
+            was_refused, self._refused, self._starting = self._refused, True, False
+            self._workers -= 1
+        if not was_refused:
+            self._consumer.wake()  # its wait may have no end
+        return True
 
     def _cancel_submitted(self) -> None:
         """Cancel a worker that has not begun: other jobs may occupy the threads of the executor, for any time."""
@@ -314,17 +331,17 @@ class DaemonThreadPool(Executor):
         """Call ``fn`` on a thread of the pool.
 
         Raises:
-            RuntimeError: The pool is shut down.
+            RuntimeError: The pool is shut down, or the system refuses another thread.
         """
         future: Future[T] = Future()
         with self._lock:
             if self._closed:
                 raise RuntimeError(f"The threads of {self._name} are shut down.")
-            self._tasks.put(lambda: _fulfil(future, lambda: fn(*args, **kwargs)))
             if self._idle:
                 self._idle -= 1
             elif len(self._threads) < self._max_workers:
                 self._start()
+            self._tasks.put(lambda: _fulfil(future, lambda: fn(*args, **kwargs)))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -342,8 +359,8 @@ class DaemonThreadPool(Executor):
     def _start(self) -> None:
         name = f"{self._name} #{len(self._threads)}"
         thread = threading.Thread(target=self._run_worker, name=name, daemon=True)
-        self._threads.append(thread)
         thread.start()
+        self._threads.append(thread)
 
     def _run_worker(self) -> None:
         while (task := self._tasks.get()) is not None:

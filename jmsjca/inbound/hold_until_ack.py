@@ -306,10 +306,9 @@ class HeldUnitSettler:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(
-                target=as_listener(self._run), name=f"jmsjca {self._name} settler", daemon=True
-            )
-            self._thread.start()
+            thread = threading.Thread(target=as_listener(self._run), name=f"jmsjca {self._name} settler", daemon=True)
+            thread.start()
+            self._thread = thread  # not before, as `close` waits for it
 
     def _run(self) -> None:
         while True:

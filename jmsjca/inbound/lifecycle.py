@@ -18,7 +18,13 @@ from jmsjca.inbound.log_fields import Event, log_fields
 from jmsjca.inbound.serial_dispatcher import SerialDispatcher
 from jmsjca.inbound.sync_dispatcher import SyncDispatcher
 from jmsjca.log_records import get_logger
-from jmsjca.reconnection import ConnectionSettings, FailoverConnector, is_transient, retry_with_backoff
+from jmsjca.reconnection import (
+    ConnectionSettings,
+    FailoverConnector,
+    is_transient,
+    refused_threads_reported,
+    retry_with_backoff,
+)
 
 __all__ = ["ActivationRun", "create_dispatcher"]
 
@@ -209,7 +215,14 @@ class ActivationRun:
 
     def start(self) -> None:
         """Start the thread."""
-        threading.Thread(target=as_listener(self._run), name=f"jmsjca {self._endpoint.name}", daemon=True).start()
+        with refused_threads_reported(self._endpoint.name):
+            threading.Thread(target=as_listener(self._run), name=f"jmsjca {self._endpoint.name}", daemon=True).start()
+
+    def abandon_start(self) -> None:
+        """End the run if it is the current one: its start failed, so that no thread may do it."""
+        if self._state.current_run is self:
+            self.stop_intake()
+            self._end()
 
     def stop_intake(self) -> None:
         """Stop taking messages; the thread ends when the active handlers have returned."""
@@ -320,7 +333,8 @@ class ActivationRun:
         if self._stopping.is_set():  # `stop_intake` stops only a connection that it sees
             return
         try:
-            attempt.run(self._up, lambda error: self._lost(attempt, error))
+            with refused_threads_reported(self._endpoint.name):
+                attempt.run(self._up, lambda error: self._lost(attempt, error))
         except JMSError as error:
             self.last_error = error
             self._state.fire("broken", self)

@@ -56,6 +56,12 @@ class _Receiver:
         self._stopping = True
         self._prefetch.stop()
 
+    def discard(self) -> None:
+        """Close the consumer of a receiver that does not run."""
+        self._prefetch_group.remove(self._prefetch)
+        with suppress(JMSError):  # closing the connection releases what it has
+            self._prefetch.close_consumer()
+
     def _deliver_next(self) -> None:
         if self._prefetch.empty:  # a receiver delivers what it has prefetched first
             self._prefetch_group.wait_for_turn()
@@ -119,6 +125,7 @@ class SyncDispatcher(ConcurrentDispatcher):
         self._receivers = [_Receiver(self)]  # a source that cannot be consumed from is detected at once
         self._running = 0
         self._lost: Stall | None = None  # a receiver that ended although nothing stopped it
+        self._refused: Stall | None = None  # a receiver that got no thread
 
     def _run(self) -> None:
         self._start(self._receivers[0])
@@ -138,14 +145,33 @@ class SyncDispatcher(ConcurrentDispatcher):
                 self._receivers.append(receiver)
                 if self._stopping:
                     receiver.stop()
-            self._start(receiver)
+            try:
+                self._start(receiver)
+            except RuntimeError:  # the system refuses another thread for now: those that exist go on
+                self._refuse(receiver)
+                return
+            self._refused = None
+
+    def _refuse(self, receiver: _Receiver) -> None:
+        """Remove a receiver without a thread: the broker must not keep messages for it."""
+        with self._lock:
+            self._receivers.remove(receiver)
+        receiver.discard()
+        if self._refused is None:
+            reason = f"the system refuses a thread for more than {len(self._receivers)} receivers"
+            self._refused = Stall(reason, self.endpoint.clock.monotonic())
 
     def _start(self, receiver: _Receiver) -> None:
         name = f"jmsjca sync #{self._receivers.index(receiver)}({self.endpoint.settings.destination.name})"
         thread = threading.Thread(target=as_listener(partial(self._receive, receiver)), name=name, daemon=True)
         with self._lock:
             self._running += 1
-        thread.start()
+        try:
+            thread.start()
+        except BaseException:
+            with self._lock:
+                self._running -= 1
+            raise
 
     def close(self) -> None:
         """Close the consumers, after `run` has returned; the connection stays open."""
@@ -153,7 +179,7 @@ class SyncDispatcher(ConcurrentDispatcher):
 
     def find_stall(self) -> Stall | None:
         """Return the reason why no message is delivered, or why receivers are missing."""
-        return self._lost or super().find_stall()
+        return self._lost or self._refused or super().find_stall()
 
     def _ended(self) -> bool:
         return not self._running or self._error is not None
@@ -203,6 +229,10 @@ class PrefetchGroup:
         prefetch = _ReceiverPrefetch(self._endpoint, self._connection, self._in_flight, self)
         self._all.append(prefetch)
         return prefetch
+
+    def remove(self, prefetch: "_ReceiverPrefetch") -> None:
+        """Remove a receiver that does not run."""
+        self._all = [each for each in self._all if each is not prefetch]
 
     def wait_for_turn(self) -> None:
         """Wait while this thread is not needed; then release all prefetched messages before it receives."""

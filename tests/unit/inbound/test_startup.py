@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import queue
 import signal
 import subprocess
 import sys
@@ -9,10 +10,16 @@ import threading
 
 import pytest
 
-from jmsjca import ActivationSpec, Hooks, ResourceAdapter, Topic, reconnection
-from jmsjca.errors import ActivationFailedError, ActivationTimeoutError, ConnectionLostError, JMSSecurityError
+from jmsjca import ActivationSpec, Hooks, Outcome, ResourceAdapter, Topic, reconnection
+from jmsjca.errors import (
+    ActivationFailedError,
+    ActivationTimeoutError,
+    ConnectionLostError,
+    JMSSecurityError,
+    ResourceAllocationError,
+)
 from tests.unit.inbound.failing_provider import Shaky
-from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder
+from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
 
 REFUSED, FORBIDDEN = ConnectionLostError("nobody listens there"), JMSSecurityError("wrong password")
 
@@ -187,3 +194,89 @@ adapter.run()
     assert done.returncode == 1
     assert "ActivationFailedError: All listeners have stopped permanently" in done.stderr
     assert "serial-QueueReceiver(orders) @ [nowhere://host] is Down: " in done.stderr
+
+
+class TestTheSystemRefusesThreads:
+    """As containers with a limit of processes do: that is no reason to end a listener, nor to wait for one."""
+
+    @pytest.fixture
+    def refuse(self, monkeypatch):
+        """Make the starts of threads with a text in their names fail, so many times."""
+        start, refusals = threading.Thread.start, {}
+
+        def started(thread):
+            for text, times in refusals.items():
+                if text in thread.name and times:
+                    refusals[text] = times - 1
+                    raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", started)
+        return refusals
+
+    def test_to_the_activation(self, adapter, refuse):
+        refuse["serial-QueueReceiver"] = 1
+        inbox = Inbox()
+        adapter.listener("q", redelivery_handling="")(inbox)
+        with pytest.raises(ResourceAllocationError, match="needs a thread"):
+            adapter.start()
+        assert adapter.activations[0].status == "Down"
+        assert adapter.stop()
+        adapter.start(wait=PATIENCE)
+        send(adapter, "a")
+        assert inbox.take(1) == [("a", 1)]
+
+    @pytest.mark.parametrize(("mode", "text"), [("sync", "sync #0("), ("cc", " #0")])
+    def test_to_its_first_handler(self, adapter, refuse, mode, text):
+        """The listener tries again."""
+        inbox = Inbox()
+        adapter.listener("q", redelivery_handling="", concurrency_mode=mode)(inbox)
+        refuse[text] = 1
+        adapter.start()
+        send(adapter, "a")
+        assert inbox.take(1)[0][0] == "a"
+        assert refuse[text] == 0
+
+    @pytest.mark.parametrize(("mode", "text"), [("sync", "sync #1("), ("cc", " #1")])
+    def test_to_another_handler(self, adapter, recorder, refuse, mode, text):
+        """The first one goes on."""
+        both, refuse[text] = threading.Barrier(2), 1
+
+        def handler(message):
+            if message.body == "meet":  # of two threads
+                both.wait(PATIENCE)
+
+        adapter.listener("q", redelivery_handling="", concurrency_mode=mode, endpoint_pool_max_size=2)(handler)
+        send(adapter, *"abcdef", "meet", "meet")
+        adapter.start(wait=PATIENCE)
+        for _ in range(8):
+            recorder.await_outcome(Outcome.COMMITTED)
+        recorder.await_status("Connecting", "Up")
+        assert (recorder.statuses.empty(), refuse[text]) == (True, 0)
+
+    def test_to_the_settler_of_held_units(self, adapter, refuse):
+        """The connection is replaced."""
+        refuse["settler"] = 1
+        held = queue.Queue()
+        spec = {"concurrency_mode": "cc", "hold_until_ack": True, "acknowledgement_timeout": 600}
+        adapter.listener("q", redelivery_handling="", **spec)(held.put)
+        adapter.start()
+        send(adapter, "a")
+        assert held.get(timeout=PATIENCE).redelivered is False
+        again = held.get(timeout=PATIENCE)
+        assert (again.redelivered, again.acknowledge().wait(PATIENCE)) == (True, Outcome.COMMITTED)
+
+
+def test_an_interrupted_start_leaves_the_activation_down(jms_broker_url):
+    class Interrupt(Hooks):
+        def status_changed(self, endpoint, status):
+            if status == "Connecting" and interrupts:
+                raise interrupts.pop()
+
+    interrupts = [KeyboardInterrupt()]
+    adapter = ResourceAdapter(jms_broker_url, hooks=[Interrupt()])
+    adapter.listener("q", redelivery_handling="")(print)
+    with pytest.raises(KeyboardInterrupt):
+        adapter.start()
+    assert adapter.activations[0].status == "Down"
+    assert adapter.stop()
