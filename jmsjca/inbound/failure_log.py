@@ -75,7 +75,7 @@ def log_unread_inbox(endpoint: Endpoint, delivery: spi.Delivery, so_that: str, e
     Args:
         endpoint: The endpoint.
         delivery: The message.
-        so_that: What happens to the message instead, with ``%s`` for its id.
+        so_that: The consequence, with ``%s`` for the id of the message.
         error: The error of the database.
     """
     suppressed = endpoint.failures.admit()

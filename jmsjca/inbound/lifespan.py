@@ -89,15 +89,15 @@ class Lifespan(Generic[A]):
         """Stop, then leave the context manager that was entered last.
 
         Args:
-            stop: Stops within a number of seconds; None waits for the handlers. An interrupt during that wait, such as
-                a second Ctrl-C, is the deadline.
+            stop: Stops within a number of seconds; None waits for the handlers. An exception of a signal handler during
+                that wait, such as that of a second Ctrl-C, is the deadline.
             kind: The class of the error of the block, if any.
             error: The error.
             trace: Its traceback.
         """
         try:
             stop(None)
-        except KeyboardInterrupt:
+        except BaseException:  # of a signal handler
             stop(0)
             raise
         finally:

@@ -254,7 +254,7 @@ class UnitInbox:
     def _find(self, row: InboxRow) -> InboxRow | None:
         try:
             return self._run(lambda session: self._recognise(session, row))
-        except Exception as error:  # a driver may raise an error that is none of SQLAlchemy
+        except Exception as error:  # drivers have errors of their own
             raise TransactionRolledBackError(f"{type(error).__name__}: {error}") from error
 
     def _recognise(self, session: Session, row: InboxRow) -> InboxRow | None:

@@ -164,7 +164,13 @@ class TestLeavingIsInterrupted:
         asyncio.run(main())
         assert events == [("enter", ["Down"]), "handler ended", ("leave", ["Down"])]
 
-    def test_by_a_signal(self, plain, events, jms_broker_url):
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, TimeoutError])
+    def test_by_a_signal(self, plain, events, jms_broker_url, error, request):
+        def interrupted(*_):
+            raise error
+
+        before = signal.signal(signal.SIGINT, interrupted)
+        request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
         adapter = ResourceAdapter(jms_broker_url, lifespan=plain)
         active = self.listen(adapter, events)
 
@@ -177,7 +183,7 @@ class TestLeavingIsInterrupted:
                 assert active.wait(60)
                 threading.Thread(target=interrupt, daemon=True).start()
 
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(error):
             serve()
         assert statuses(adapter) == ["Down"]
         assert [each for each in events if each != "handler ended"] == AROUND
