@@ -128,6 +128,8 @@ class STOMPSession:
             MessageFormatError: A header holds a character that this version of STOMP cannot carry.
             BrokerRefusedError: The broker refused the frame.
             ConnectionLostError: The connection broke.
+            BaseException: Raised by a signal handler. The connection is ended, because the broker may carry the frame
+                out: for example open a subscription that no consumer reads.
         """
         receipt = self.receipts.new_id()
         confirmed = {**headers, "receipt": receipt}
@@ -139,6 +141,11 @@ class STOMPSession:
             else:
                 self.send(command, confirmed)
             wait.result(self.reply_timeout if timeout is None else timeout)
+        except JMSError:
+            raise
+        except BaseException:
+            self.end(ConnectionLostError(f"The wait for the broker's answer to {command} was interrupted."))
+            raise
         finally:
             self.receipts.forget(wait)
 
@@ -170,6 +177,11 @@ class STOMPSession:
             raise TransactionRolledBackError(f"Another commit of this connection took longer than {timeout:g} seconds.")
         try:
             yield
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler: before the lock is released, and another thread goes on writing
+            self.end(ConnectionLostError("A signal handler interrupted a transaction."))
+            raise
         finally:
             self._transaction_lock.release()
 

@@ -1,0 +1,241 @@
+"""Signals while a frame is written or an answer is awaited."""
+
+import signal
+import socket
+import threading
+
+import pytest
+
+from jmsjca.destinations import Queue
+from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.messages import TextMessage
+from jmsjca.reconnection import ConnectionSettings, connect
+from jmsjca.spi import Order
+from tests.unit.providers.stomp.broker import Peer
+from tests.unit.providers.stomp.reference_frames import write
+
+SECONDS = 30
+LARGE = 32 * 1024 * 1024  # bytes that no socket buffers
+QUEUE, OUT = Queue("in"), Queue("out")
+SERVERS = ["ActiveMQ/6.3.1", "ActiveMQ-Artemis/2.56.0", "Eclipse OpenMQ(tm)/6.7.0", "RabbitMQ/3.10.8", "Mystery/1.0"]
+
+
+class Interruption(BaseException):
+    """What the signal handler raises."""
+
+
+class InterruptingPeer(Peer):
+    """Carries out no more frames from the named one on, and interrupts the test's thread when it comes."""
+
+    at_command = None
+
+    def at(self, frame):
+        with self._lock:
+            if self.broken or frame != self.at_command:
+                return None
+            self.broken = True
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+        return "silence"
+
+
+@pytest.fixture(autouse=True)
+def interruptible():
+    """Let a signal raise an exception on the test's thread."""
+
+    def interrupt(number, frame):
+        raise Interruption
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    yield
+    signal.signal(signal.SIGUSR1, before)
+
+
+class Stage:
+    """A connection to such a peer, and its reported loss."""
+
+    def __init__(self, peer):
+        self.peer, self.told, self.lost = peer, [], threading.Event()
+        self.connection = connect(ConnectionSettings(f"{peer.url}?heartbeat=0"), self._on_lost)
+
+    def _on_lost(self, error):
+        self.told.append(error)
+        self.lost.set()
+
+    def left(self, queue):
+        """What the broker has in a queue, once it has requeued what the connection held."""
+        self.peer.settle_down()
+        return self.peer.left(f"/queue/{queue.name}") or self.peer.left(queue.name)  # Artemis has no prefix
+
+    def put(self, *bodies):
+        unit = self.connection.unit(atomic=False)
+        for body in bodies:
+            unit.send(TextMessage(body), QUEUE)
+        unit.commit()
+
+    def check_lost(self):
+        assert self.lost.wait(SECONDS)
+        assert "interrupted" in str(self.told[0])
+        with pytest.raises(ConnectionLostError, match="interrupted"):
+            self.connection.unit(atomic=False)
+
+
+@pytest.fixture(params=SERVERS)
+def stage(request):
+    with InterruptingPeer(connected={"server": request.param}) as peer:
+        made = Stage(peer)
+        made.put("a", "b")
+        yield made
+        made.connection.close(SECONDS)
+
+
+@pytest.mark.parametrize(("command", "sends"), [("BEGIN", 0), ("ACK", 0), ("COMMIT", 0), ("SEND", 2), ("COMMIT", 2)])
+def test_commit(stage, command, sends):
+    """A later unit acknowledges nothing that an interrupted one took: the broker redelivers all of it."""
+    consumer = stage.connection.consumer(QUEUE)
+    first, second = (consumer.receive(1, SECONDS)[0] for _ in "ab")
+    can = stage.connection.capabilities
+    unit, later = (stage.connection.unit(atomic=sends > 0 and can.atomic) for _ in "ab")
+    unit.take([first])
+    for body in range(sends):
+        unit.send(TextMessage(str(body)), OUT)
+    later.take([second])
+    stage.peer.at_command = command if command in _frames_of(stage, sends) else "ACK"
+    with pytest.raises(Interruption):
+        unit.commit()
+    stage.check_lost()
+    with pytest.raises(ConnectionLostError):
+        later.commit()
+    assert stage.left(QUEUE) == ["a", "b"]
+    assert stage.left(OUT) == ["0", "1"][: sends if command == "COMMIT" and not can.transacted_send else 0]
+
+
+def _frames_of(stage, sends):
+    capabilities = stage.connection.capabilities
+    transacted = capabilities.transacted_receive if not sends else capabilities.transacted_send
+    return {"ACK", "SEND"} | ({"BEGIN", "COMMIT"} if transacted else set())
+
+
+class InterruptedLock:
+    """A lock whose wait a signal handler interrupts."""
+
+    def acquire(self, timeout):
+        raise Interruption
+
+
+def test_wait_for_another_commit(stage, monkeypatch):
+    """It has written nothing; what it took is redelivered nevertheless, and no later unit acknowledges it."""
+    consumer = stage.connection.consumer(QUEUE)
+    first, second = (consumer.receive(1, SECONDS)[0] for _ in "ab")
+    unit, later = (stage.connection.unit(atomic=False) for _ in "ab")
+    unit.take([first])
+    later.take([second])
+    with monkeypatch.context() as patch:
+        patch.setattr(stage.connection._session, "_transaction_lock", InterruptedLock())
+        with pytest.raises(Interruption):
+            unit.commit()
+    stage.check_lost()
+    with pytest.raises(ConnectionLostError):
+        later.commit()
+    assert stage.left(QUEUE) == ["a", "b"]
+
+
+class ObservedLock:
+    """The lock of the transaction of a session.
+
+    Attributes:
+        ended: Whether the connection had ended at each release.
+    """
+
+    def __init__(self, session):
+        self._session, self._lock, self.ended = session, threading.Lock(), []
+
+    def acquire(self, timeout):
+        return self._lock.acquire(timeout=timeout)
+
+    def release(self):
+        self.ended.append(self._session._transport.reason is not None)
+        self._lock.release()
+
+
+def test_no_other_commit_begins_in_the_transaction_of_an_interrupted_one(stage):
+    """The connection has ended when another thread gets its turn."""
+    session = stage.connection._session
+    session._transaction_lock = lock = ObservedLock(session)
+    unit = stage.connection.unit(atomic=False)
+    for body in "ab":
+        unit.send(TextMessage(body), OUT)
+    stage.peer.at_command = "SEND"
+    with pytest.raises(Interruption):
+        unit.commit()
+    assert lock.ended == [True]
+    stage.check_lost()
+
+
+@pytest.mark.parametrize("command", ["SUBSCRIBE", "UNSUBSCRIBE"])
+def test_consumer(stage, command):
+    """No subscription stays behind that holds messages of no consumer."""
+    stage.peer.at_command = command
+    with pytest.raises(Interruption):
+        stage.connection.consumer(QUEUE, order=Order.ANY).close()
+    stage.check_lost()
+    assert sorted(stage.left(QUEUE)) == ["a", "b"]
+
+
+class SlowPeer:
+    """Answers the login, and reads the first part of what follows; interrupts the test's thread; then reads the rest.
+
+    Attributes:
+        url: Where it is.
+        received: What it has read after the login.
+        resume: Set it to let it read the rest.
+    """
+
+    def __init__(self):
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._serve)
+        self.url = f"stomp://127.0.0.1:{self._server.getsockname()[1]}"
+        self.received = bytearray()
+        self.resume = threading.Event()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.resume.set()
+        self._thread.join(SECONDS)
+        self._server.close()
+
+    def read_to_end(self):
+        self.resume.set()
+        self._thread.join(SECONDS)
+        return bytes(self.received)
+
+    def _serve(self):
+        client = self._server.accept()[0]
+        with client:
+            client.recv(65536)
+            client.sendall(write("CONNECTED", {"version": "1.2", "server": "Mystery/1.0", "heart-beat": "0,0"}))
+            self.received += client.recv(65536)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+            self.resume.wait(SECONDS)
+            while piece := client.recv(65536):
+                self.received += piece
+
+
+def test_write():
+    """Nothing follows the part of a frame that is written: the broker would take it for the rest of that frame."""
+    with SlowPeer() as peer:
+        stage = Stage(peer)
+        large, next_one = (stage.connection.unit(atomic=False) for _ in "ab")
+        large.send(TextMessage("x" * LARGE), QUEUE)
+        next_one.send(TextMessage("next"), QUEUE)
+        with pytest.raises(Interruption):
+            large.commit()
+        with pytest.raises(JMSError):
+            next_one.commit()
+        stage.check_lost()
+        received = peer.read_to_end()
+        assert received.count(b"SEND\n") == 1
+        assert len(received) < LARGE
+        stage.connection.close(SECONDS)
