@@ -58,7 +58,7 @@ class SubscriptionSet:
         self._ids: list[str] = []
         self._window = 0
         self._widens = not isinstance(source, Subscription)
-        self._subscribe(max(window, 1) if self._widens else max(window, _TOPIC_WINDOW))
+        self._open(max(window, 1) if self._widens else max(window, _TOPIC_WINDOW))
 
     def is_exhausted(self, held: int, size: int) -> bool:
         """Return True if the broker sends nothing more while `held` messages of `size` bytes are unsettled."""
@@ -74,7 +74,7 @@ class SubscriptionSet:
 
     def add_subscription(self, wanted: int) -> None:
         """Add a subscription with a window for the wanted messages."""
-        self._subscribe(wanted)
+        self._open(wanted)
 
     def barrier(self) -> None:
         """Wait for a receipt that the broker sends after everything in flight."""
@@ -103,6 +103,14 @@ class SubscriptionSet:
     def _remove_listeners(self) -> None:
         for name in self._ids:
             self._session.dispatcher.remove_listener(name)
+
+    def _open(self, window: int) -> None:
+        """Subscribe. If that is not confirmed, the connection ends: the broker may have sent messages already."""
+        try:
+            self._subscribe(window)
+        except ConnectionLostError as error:
+            self._session.end(ConnectionLostError(f"A subscription was not confirmed: {error}"))
+            raise
 
     def _subscribe(self, window: int) -> None:
         name = f"{'s' if self._ack == 'client' else INDIVIDUAL_ACK_PREFIX}{next(_numbers)}"

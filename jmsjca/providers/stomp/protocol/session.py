@@ -127,9 +127,9 @@ class STOMPSession:
         Raises:
             MessageFormatError: A header holds a character that this version of STOMP cannot carry.
             BrokerRefusedError: The broker refused the frame.
-            ConnectionLostError: The connection broke.
-            BaseException: Raised by a signal handler. The connection is ended, because the broker may carry the frame
-                out: for example open a subscription that no consumer reads.
+            ConnectionLostError: The connection broke, or the answer did not arrive in time. Then the caller ends the
+                connection if it matters whether the broker has carried the frame out.
+            BaseException: Raised by a signal handler. The connection is ended.
         """
         receipt = self.receipts.new_id()
         confirmed = {**headers, "receipt": receipt}

@@ -69,6 +69,11 @@ class Peer:
         """Let nothing break any more; a client that gave up early may not have come to the fault."""
         self._fault = None
 
+    def withhold_next(self, frame):
+        """Let the broker not send the next frame of a kind."""
+        with self._lock:
+            self._fault, self.broken = Fault("withhold", -1, frame), False
+
     def left(self, queue):
         """The bodies that a queue holds."""
         return [letter.body.decode() for letter in self.queues.get(queue, [])]
@@ -88,10 +93,15 @@ class Peer:
         """Count a place, and tell what happens there."""
         with self._lock:
             self.places.append(frame)
-            if self._fault is None or self.broken or len(self.places) - 1 != self._fault.place:
+            if self._fault is None or self.broken or not self._is_place(frame):
                 return None
             self.broken = True
             return self._fault.kind
+
+    def _is_place(self, frame):
+        if self._fault.place < 0:
+            return frame == self._fault.text
+        return len(self.places) - 1 == self._fault.place
 
     def name(self):
         self._numbers += 1

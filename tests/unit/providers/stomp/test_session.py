@@ -93,6 +93,24 @@ def test_silence_ends_with_an_error_that_says_what_was_waited_for(place, what):
         _pass_on(_connect(peer, connect_timeout=0.2, reply_timeout=0.2))
 
 
+def test_subscription_whose_confirmation_does_not_come():
+    """The connection ends: the broker may have opened the subscription, whose messages no consumer would receive."""
+    lost = threading.Event()
+    with Peer() as peer:
+        link = _connect(peer, lambda error: lost.set(), reply_timeout=0.2)
+        unit = link.unit()
+        unit.send(TextMessage("a"), Queue("q"))
+        unit.commit()
+        peer.withhold_next("RECEIPT")
+        with pytest.raises(ConnectionLostError, match="answer"):
+            link.consumer(Queue("q"))
+        assert lost.wait(PATIENCE)
+        with pytest.raises(ConnectionLostError, match="answer"):
+            link.consumer(Queue("q"))
+        peer.settle_down()
+        assert peer.left("/queue/q") == ["a"]
+
+
 def test_refused_login_says_why():
     with Peer(Fault("refuse", 0)) as peer, pytest.raises(JMSError, match="refused"):
         _connect(peer)
