@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from jmsjca.config import Limits
-from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.delivery import AMQPDelivery
 from jmsjca.providers.amqp.engine.engine import Engine
@@ -163,14 +163,24 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             if self.closed:
                 return
             self._mark_closed()
-        if self._error is None:
-            self._drain_link()
-            self._release_unassigned()
-            if self._answers_drain:
-                self._restore_order()
-            self.close_if_finished()
-        else:
+        if self._error is not None:
             self.forget(self._buffer.unassigned())  # the broker has requeued them
+            return
+        try:
+            self._release_all()
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler: a second call would not release them
+            self._engine.abort(ConnectionLostError("The close of a consumer was interrupted."))
+            raise
+
+    def _release_all(self) -> None:
+        """Release the deliveries of a closed consumer that no unit took, and close its link."""
+        self._drain_link()
+        self._release_unassigned()
+        if self._answers_drain:
+            self._restore_order()
+        self.close_if_finished()
 
     def close_nowait(self) -> None:
         """Release deliveries without waiting. The connection closes, which returns messages in flight."""
@@ -270,12 +280,12 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """Wait for a message; return True if `wake` was called."""
         self._waiting += 1
         try:
-            self._changed.wait_for(lambda: self._buffer.ready or self._woken or self._error, timeout)
+            self._changed.wait_for(lambda: self._buffer.ready or self._woken or self.closed or self._error, timeout)
         finally:
             self._waiting -= 1
         if self._error is not None:
             self._check_usable()
-        woken, self._woken = self._woken, False
+        woken, self._woken = self._woken or self.closed, False  # the close wakes all waiting threads
         return woken
 
     def _mark_closed(self) -> None:

@@ -2,7 +2,7 @@
 
 import gc
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import count
 from types import SimpleNamespace
@@ -390,3 +390,13 @@ def kept(connection):
     connection._engine.call(int)
     gc.collect()
     return len(cproton.retained_objects)
+
+
+def test_close_ends_each_wait_for_a_message(stage, broker):
+    consumer = stage(broker).connect().consumer(Queue("empty"))
+    with ThreadPoolExecutor() as pool:
+        waiting = [pool.submit(consumer.receive, 1, 2 * SECONDS) for _ in "abc"]
+        until(lambda: consumer._waiting == len(waiting))
+        consumer.close()
+        assert not wait(waiting, SECONDS).not_done
+    assert [each.result() for each in waiting] == [[], [], []]

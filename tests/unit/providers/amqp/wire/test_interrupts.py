@@ -99,6 +99,19 @@ def test_close(stage, broker, withhold):
         connection.close()
 
 
+def test_close_of_a_consumer(stage, broker, withhold):
+    """The broker redelivers the messages that it had prefetched: a second call of close would not return them."""
+    here = stage(broker)
+    consumer = here.connect().consumer(Queue("in"), window=4)
+    until(lambda: consumer._buffer.ready)
+    withhold(broker, Flow, lambda flow: flow.drain)
+    with pytest.raises(Interruption):
+        consumer.close()
+    assert here.lost.wait(SECONDS)
+    here.peer.close()
+    assert [body_of(kept.payload) for kept in broker.store.queues["in"]] == ["a"]
+
+
 def test_receive(stage, broker, monkeypatch):
     """What it had in hand is there for the next call."""
 
