@@ -62,6 +62,6 @@ def _managed(
 ) -> AMQPBrokerProfile:
     try:
         return with_management(broker, options, credentials)
-    except JMSError:
+    except BaseException:  # also one of a signal handler: the caller does not get this connection
         engine.close(_CLOSE_TIMEOUT)
         raise

@@ -5,7 +5,7 @@ import http.client
 import json
 from collections.abc import Collection
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from jmsjca.config import Credentials
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, JMSError, JMSSecurityError, excerpt
@@ -31,19 +31,14 @@ class HTTPManagement:
     """
 
     def __init__(self, options: NetworkOptions, credentials: Credentials | None) -> None:
-        url = urlsplit(options.management_url or "")
-        if url.scheme not in {"http", "https"} or not url.hostname or url.username or url.query:
-            raise InvalidOptionError(
-                "Option management_url is http://HOST:PORT/PATH or https://…, without a user and a query;"
-                f" it is {excerpt(f'{url.scheme}://{url.hostname}')}."
-            )
+        url = _split_url(options.management_url or "")
         secure = url.scheme == "https"
         if credentials and credentials.password and not (secure or options.allow_insecure_login):
             raise JMSSecurityError(
                 f"{url.scheme}://{url.hostname} would send the password of {credentials.user_name!r} in the clear. Use"
                 " https in management_url, or, on a network that you trust, the option allow_insecure_login=true."
             )
-        self._host, self._port = url.hostname, url.port
+        self._host, self._port = url.hostname or "", url.port
         self._path = url.path or "/"
         self._timeout = options.reply_timeout
         self._tls = tls_context(options) if secure else None
@@ -111,3 +106,17 @@ class HTTPManagement:
             return response.status, response.read(_RESPONSE_BYTES + 1)
         finally:
             connection.close()
+
+
+def _split_url(text: str) -> SplitResult:
+    """Return the parts of the option ``management_url``. Its errors show no user and no password."""
+    form = "Option management_url is http://HOST:PORT/PATH or https://…, in ASCII, without a user and a query"
+    try:
+        url = urlsplit(text)
+        port_is_valid = url.port is None or url.port > 0
+    except ValueError:  # without the cause: its text may show the user and the password
+        raise InvalidOptionError(f"{form}; its host or its port is invalid.") from None
+    is_web = url.scheme in {"http", "https"} and url.hostname and port_is_valid
+    if not is_web or url.username or url.query or not text.isascii():
+        raise InvalidOptionError(f"{form}; it is {excerpt(f'{url.scheme}://{url.hostname}')}.")
+    return url

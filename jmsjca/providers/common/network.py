@@ -56,6 +56,8 @@ _REMEDIES: dict[type[OSError], str] = {
 }
 LOGIN_REMEDY = "Correct the user name or the password, or grant the permission."
 
+_OPTIONAL_TIMES = {"heartbeat"}  # that 0 turns off
+
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
@@ -64,8 +66,8 @@ class NetworkOptions:
     """Options after the ``?`` in the URL of a broker on the network.
 
     Args:
-        connect_timeout: Seconds for each of the TCP connection, the TLS handshake and the login.
-        reply_timeout: Seconds to wait for the broker's response to a request, including a commit.
+        connect_timeout: Seconds for each of the TCP connection, the TLS handshake and the login; above 0.
+        reply_timeout: Seconds to wait for the broker's response to a request, including a commit; above 0.
         heartbeat: Seconds without outgoing data after which this client sends a heartbeat. After twice this time
             without incoming data the broker is considered dead. 0 turns heartbeats off.
         allow_insecure_login: True to allow sending the password without TLS.
@@ -255,8 +257,10 @@ def _parse_seconds(name: str, text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds <= 86_400:  # noqa: PLR2004  # a day; the comparison also refuses NaN
-        raise InvalidOptionError(f"Option {name} is a number of seconds up to a day, not {text[:50]!r}.")
+    optional = name in _OPTIONAL_TIMES
+    if not 0 <= seconds <= 86_400 or not (seconds or optional):  # noqa: PLR2004  # a day; this also refuses NaN
+        least = "" if optional else " above 0,"
+        raise InvalidOptionError(f"Option {name} is a number of seconds{least} up to a day, not {text[:50]!r}.")
     return seconds
 
 

@@ -9,7 +9,14 @@ import pytest
 
 from jmsjca.config import Credentials
 from jmsjca.destinations import Queue, Subscription, TemporaryQueue, Topic
-from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidOptionError,
+    JMSError,
+    JMSSecurityError,
+)
 from jmsjca.providers.common import http_management
 from jmsjca.providers.common.activemq_admin import ActiveMQAdmin
 from jmsjca.providers.common.http_management import HTTPManagement
@@ -53,6 +60,12 @@ class Server:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+@pytest.mark.parametrize("url", ["http://h:99999/", "http://h:x/", "http://[h/", "http://[::1", "http://h/\u00fc"])
+def test_url_that_is_none(url):
+    with pytest.raises(InvalidOptionError, match="management_url"):
+        HTTPManagement(NetworkOptions(management_url=url), None)
 
 
 @pytest.fixture

@@ -68,6 +68,8 @@ def test_every_option_is_read():
         ("heartbeat=inf", "not 'inf'"),
         ("connect_timeout=86401", "not '86401'"),
         ("reply_timeout=", "not ''"),
+        ("connect_timeout=0", "above 0, up to a day, not '0'"),
+        ("reply_timeout=0.0", "above 0, up to a day, not '0.0'"),
         ("allow_insecure_login=yes", "is true or false, not 'yes'"),
         ("allow_insecure_login=1", "is true or false"),
     ],
