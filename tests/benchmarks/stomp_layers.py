@@ -79,7 +79,7 @@ def drained_channel() -> SocketChannel:
     subprocess.Popen([sys.executable, "-c", script, str(server.getsockname()[1])])
     connected = server.accept()[0]
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return SocketChannel(connected)
+    return SocketChannel(connected, patience=60)
 
 
 class Listener(ConnectionListener):

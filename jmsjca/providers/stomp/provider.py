@@ -117,9 +117,8 @@ class _Opener:
         """Connect and log in."""
         secure = self.url.protocol == _SECURE
         connected = open_socket(self.url, self.options, default_port=_PORTS[self.url.protocol], tls=secure)
-        session = STOMPSession(
-            SocketChannel(connected), self.clock, self.limits.message_bytes, self.options.reply_timeout, ended
-        )
+        channel = SocketChannel(connected, self.options.reply_timeout)
+        session = STOMPSession(channel, self.clock, self.limits.message_bytes, self.options.reply_timeout, ended)
         return session, self._log_in(session, self._login(client_id))
 
     def open_side_session(self) -> STOMPSession:

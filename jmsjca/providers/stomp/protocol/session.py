@@ -200,6 +200,7 @@ class STOMPSession:
     def close(self, timeout: float) -> None:
         """Disconnect, wait for the receipt, and end the connection without reporting it as lost."""
         self._closing = True
+        self._transport.limit_writes(timeout)
         try:
             self.request("DISCONNECT", {}, timeout)
         except JMSError:

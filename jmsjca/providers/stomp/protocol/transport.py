@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
+from time import monotonic
 
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
@@ -35,6 +36,10 @@ class WriteError(OSError):
         self.written = written
 
 
+class StalledWriteError(WriteError):
+    """The broker is connected and reads nothing: for example because it is short of memory or disk space."""
+
+
 class SocketChannel:
     """A non-blocking socket. Its reads never wait for writes.
 
@@ -42,10 +47,13 @@ class SocketChannel:
 
     Args:
         connected: The socket, after its TLS handshake.
+        patience: Seconds that a write waits while the broker reads nothing.
     """
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(self, connected: socket.socket, patience: float) -> None:
         connected.setblocking(False)
+        self._patience = patience
+        self._turn_timeout = -1.0  # seconds to wait for another thread's write; -1 for as long as that one takes
         self._socket = connected
         self._calls = threading.Lock()
         self._writers = threading.Lock()
@@ -69,15 +77,20 @@ class SocketChannel:
         """Write all of the data, without bytes of other writers in between.
 
         Raises:
+            StalledWriteError: The broker reads nothing.
             WriteError: The connection broke.
         """
-        view, written = memoryview(data), 0
-        with self._writers:
-            while written < len(data):
-                try:
-                    written += self._send(view[written:])
-                except OSError as error:
-                    raise WriteError(written, str(error)) from error
+        if not self._writers.acquire(timeout=self._turn_timeout):
+            raise StalledWriteError(0, f"Another write has not ended within {self._turn_timeout:g} seconds")
+        try:
+            self._write(memoryview(data), self._patience)
+        finally:
+            self._writers.release()
+
+    def limit_writes(self, timeout: float) -> None:
+        """Limit the time of writes from now on, in seconds: they wait no longer for other writes or for the broker."""
+        self._turn_timeout = min(max(timeout, 0), threading.TIMEOUT_MAX)
+        self._patience = min(self._patience, self._turn_timeout)
 
     def write_if_idle(self, data: bytes) -> None:
         """Write a few bytes, unless another thread is writing or the broker does not read."""
@@ -111,14 +124,28 @@ class SocketChannel:
             return None
         return data
 
-    def _send(self, view: memoryview) -> int:
+    def _write(self, view: memoryview, patience: float) -> None:
+        written, deadline = 0, monotonic() + patience
+        while written < len(view):
+            try:
+                size = self._send(view[written:], max(deadline - monotonic(), 0))
+            except OSError as error:
+                raise WriteError(written, str(error)) from error
+            written += size
+            if size:
+                deadline = monotonic() + patience
+            elif monotonic() >= deadline:
+                raise StalledWriteError(written, f"The broker has read nothing for {patience:g} seconds")
+
+    def _send(self, view: memoryview, timeout: float) -> int:
+        """Write what the socket takes; return the number of bytes, 0 after a wait for it."""
         try:
             with self._calls:
                 if self._closed:
                     raise ConnectionAbortedError("The connection was closed")
                 return self._socket.send(view)
         except (BlockingIOError, InterruptedError, ssl.SSLWantWriteError):
-            self._writable.poll(1000)
+            self._writable.poll(1000 * min(timeout, 1))
         except ssl.SSLWantReadError:  # the receiver thread reads the data that OpenSSL waits for
             self._writable.poll(1)
         return 0
@@ -185,12 +212,19 @@ class STOMPTransport(BaseTransport):
         """
         try:
             self._channel.write(encoded_frame)
+        except StalledWriteError as error:  # the receiver thread does not notice it, as it does other errors
+            self.end(ConnectionLostError(f"{error}."))
+            raise
         except WriteError:
             raise
         except BaseException:  # of a signal handler
             self.end(ConnectionLostError("A signal handler interrupted a write: half a frame may be sent."))
             raise
         self._heartbeat.on_write()
+
+    def limit_writes(self, timeout: float) -> None:
+        """Limit the time of writes from now on, as `SocketChannel.limit_writes` does."""
+        self._channel.limit_writes(timeout)
 
     def end(self, reason: JMSError) -> None:
         """End the connection. Of several reasons the first one is kept."""

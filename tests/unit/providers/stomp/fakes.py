@@ -66,6 +66,9 @@ class FakeChannel:
     def write_if_idle(self, data: bytes) -> None:
         self.beats += 1
 
+    def limit_writes(self, timeout: float) -> None:
+        """Writes end at once."""
+
     def shutdown(self) -> None:
         self.closed = True
         self.incoming.put(b"")

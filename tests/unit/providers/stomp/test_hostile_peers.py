@@ -2,20 +2,24 @@
 
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
+from jmsjca.messages import TextMessage
 from jmsjca.providers.stomp.protocol.frames import FrameParser
 from jmsjca.reconnection import ConnectionSettings, connect
+from tests.unit.inbound.deliveries import until
 from tests.unit.providers.amqp.wire.memory_growth import MIB, growth_below
 from tests.unit.providers.stomp.malformed_frames import BODY, GOOD, vectors
 from tests.unit.providers.stomp.reference_frames import read, write
 
 OFFERED = 400 * MIB
+UNBUFFERED = 32 * MIB  # more than a socket buffers
 LIMIT = MIB  # of a body; the head may be as large
 ROOM = 2 * (LIMIT + MIB) + 8 * MIB
 MESSAGE = b"MESSAGE\ndestination:/queue/q\nmessage-id:1\nsubscription:s1\n"
@@ -96,6 +100,49 @@ def test_login_that_trickles_in_ends_at_its_deadline():
         with pytest.raises(ConnectionLostError, match="within"):
             connect(ConnectionSettings(f"{peer.url}&connect_timeout=0.3"))
         assert peer.sent < OFFERED
+
+
+@pytest.fixture
+def reading_nothing():
+    """Return a URL; behind the login the broker there reads nothing, and does not end the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
+        accepted = pool.submit(_accept, server)
+        yield f"stomp://127.0.0.1:{server.getsockname()[1]}?heartbeat=0"
+        accepted.result().close()
+
+
+def _accept(server):
+    client = server.accept()[0]
+    client.recv(65536)
+    client.sendall(write("CONNECTED", {"version": "1.2", "server": "ActiveMQ/6.3.1"}))
+    return client
+
+
+def _commit_large(link):
+    unit = link.unit()
+    unit.send(TextMessage("x" * UNBUFFERED), Queue("q"))
+    unit.commit()
+
+
+def test_commit_that_is_not_read_is_in_doubt_after_the_reply_timeout(reading_nothing):
+    lost = threading.Event()
+    link = connect(ConnectionSettings(f"{reading_nothing}&reply_timeout=0.2"), lambda error: lost.set())
+    with pytest.raises(TransactionInDoubtError, match=r"read nothing for 0\.2 seconds"):
+        _commit_large(link)
+    assert lost.wait(30)
+    with pytest.raises(ConnectionLostError, match="read nothing"):
+        link.consumer(Queue("q"))
+    link.close()
+
+
+def test_close_does_not_wait_for_a_write_that_is_not_read(reading_nothing):
+    link = connect(ConnectionSettings(f"{reading_nothing}&reply_timeout=3600"))
+    with ThreadPoolExecutor() as pool:
+        committing = pool.submit(_commit_large, link)
+        until(link._session._transport._channel._writers.locked)
+        link.close(0)
+        with pytest.raises(JMSError):
+            committing.result(30)
 
 
 ENOUGH = 200
