@@ -402,7 +402,11 @@ class FrameParser:
 
     def _check_body(self, size: int) -> None:
         if size > self._max_body:
-            raise protocol_error(f"a body is larger than the limit of {self._max_body} bytes")
+            raise ConnectionLostError(
+                f"A body is larger than the limit of {self._max_body} bytes, and the STOMP protocol cannot refuse a"
+                " single message: the connection was ended. Raise Limits.message_bytes, or remove the message at the"
+                " broker."
+            )
 
     def _body_end(self, command: str, begin: int, length: int | None) -> int | None:
         """Return the offset of the NUL after the body; None if it has not been received."""

@@ -79,6 +79,12 @@ def test_it_is_left_at_the_limit(flood):
     assert peer.sent < OFFERED
 
 
+def test_message_over_the_limit_says_what_to_do():
+    remedy = pytest.raises(ConnectionLostError, match=rf"limit of {LIMIT} bytes.* Raise Limits.message_bytes")
+    with Flood(*FLOODS["a body that is announced"]) as peer, remedy:
+        _consume(peer)
+
+
 def _consume(peer):
     """Log in, if the flood lets one, and ask for something when it is over."""
     lost = threading.Event()
