@@ -37,6 +37,7 @@ from jmsjca.transactions.sql_data_manager import (
     is_asynchronous_engine,
     joined_session,
     new_session,
+    vote_last,
 )
 from jmsjca.transactions.two_phase import two_phase_session
 
@@ -126,8 +127,11 @@ class SqlInbox:
         if not isinstance(self.source, sa.Engine | sessionmaker):
             raise IllegalStateError("The source of this inbox is asynchronous: use async_session(…).")
         if self._two_phase and isinstance(self.source, sa.Engine):
-            return two_phase_session(self.source, transaction)
-        return joined_session(self.source, transaction)
+            found = two_phase_session(self.source, transaction)
+        else:
+            found = joined_session(self.source, transaction)
+        vote_last(found, transaction)  # the row says that the work of the other databases is done, too
+        return found
 
     def async_session(self, transaction: TransactionSource) -> AsyncSession:
         """Return the session of a unit's transaction, as `session` does, where the source is asynchronous.
@@ -141,8 +145,11 @@ class SqlInbox:
         if isinstance(self.source, sa.Engine | sessionmaker):
             raise IllegalStateError("The source of this inbox is synchronous: use session(…).")
         if self._two_phase and is_asynchronous_engine(self.source):
-            return two_phase_session(self.source, transaction)
-        return joined_session(self.source, transaction)
+            found = two_phase_session(self.source, transaction)
+        else:
+            found = joined_session(self.source, transaction)
+        vote_last(found, transaction)
+        return found
 
     def prepare(self) -> None:
         """Create the table, if the inbox was given no metadata and the table does not exist.

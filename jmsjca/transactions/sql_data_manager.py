@@ -25,6 +25,7 @@ __all__ = [
     "join",
     "joined_session",
     "new_session",
+    "vote_last",
 ]
 
 SessionSource: TypeAlias = Engine | sessionmaker[Session]
@@ -101,6 +102,16 @@ def new_session(source: SessionSource | AsyncEngine | async_sessionmaker[AsyncSe
     return Session(source) if isinstance(source, Engine) else source()
 
 
+def vote_last(session: Session | AsyncSession, transaction: TransactionSource) -> None:
+    """Have a joined session vote after those of all other databases: what it commits says that they have voted.
+
+    Args:
+        session: A session that has joined the transaction by a function of this package.
+        transaction: The transaction, or its manager.
+    """
+    transaction_of(transaction).data(_synchronous(session)).votes_last = True
+
+
 def _join(session: Session | AsyncSession, transaction: TransactionSource, *, is_closed_at_end: bool) -> None:
     joined, key = transaction_of(transaction), _synchronous(session)
     if key.twophase:
@@ -126,9 +137,14 @@ class SqlDataManager:
     Args:
         session: The session. Its own `commit` is refused until the transaction ends.
         is_closed_at_end: True to close the session when the transaction has ended.
+
+    Attributes:
+        votes_last: True to vote after all other databases.
     """
 
     transaction_manager: Any = None
+    votes_last = False
+    _place = 1  # among the sessions: those that can still roll back after their vote have a smaller one
 
     def __init__(self, session: Session | AsyncSession, *, is_closed_at_end: bool = False) -> None:
         self._given = session
@@ -141,7 +157,7 @@ class SqlDataManager:
 
     def sortKey(self) -> str:  # noqa: N802  # the name in the transaction package
         """Return the position among the data managers: late, as a commit in one phase cannot be undone."""
-        return f"~jmsjca-sql:{id(self._session)}"
+        return f"{'~~inbox' if self.votes_last else f'~jmsjca-sql:{self._place}'}:{id(self._session)}"
 
     def savepoint(self) -> Any:
         """Refuse a savepoint of the transaction: the session has its own.

@@ -109,6 +109,7 @@ class TwoPhaseDataManager(SqlDataManager):
     """
 
     session: _TwoPhaseSession
+    _place = 0
 
     def __init__(self, session: Session | AsyncSession) -> None:
         super().__init__(session, is_closed_at_end=True)

@@ -13,11 +13,12 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from jmsjca import Outcome, Queue
 from jmsjca.errors import NotSupportedError, TransactionInDoubtError
 from jmsjca.outbound.unit_of_work import UnitOfWork
-from jmsjca.transactions import Relay, SqlInbox, recover_prepared, two_phase_session
+from jmsjca.transactions import Relay, SqlInbox, joined_session, recover_prepared, two_phase_session
 from jmsjca.transactions.notifications import NotificationListener
 from tests.unit.conftest import adapter, connected, recorder  # noqa: F401  # fixtures
 from tests.unit.inbound.listeners import PATIENCE, send
 from tests.unit.inbound.test_container_transactions import (  # noqa: F401  # cases
+    LINES,
     METADATA,
     ROWS,
     TestOneHandler,
@@ -220,6 +221,23 @@ class TestTwoPhases:
     def test_another_database_is_refused(self):
         with pytest.raises(NotSupportedError, match="only PostgreSQL"):
             two_phase_session(sa.create_engine("sqlite://"), transaction.TransactionManager())
+
+    @pytest.mark.parametrize("is_two_phase_first", [True, False])
+    def test_a_session_of_one_phase_votes_after_those_of_two(self, engine, tmp_path, is_two_phase_first):
+        """Were it the other way round, its work would stay committed when the preparation fails."""
+        other = sa.create_engine(f"sqlite:///{tmp_path / 'other.db'}", poolclass=sa.NullPool)
+        METADATA.create_all(other)
+        sessions = []  # kept, so that each has another place in the memory
+        for number in range(10):
+            manager = transaction.TransactionManager()
+            if is_two_phase_first:
+                two_phase_session(engine, manager)
+            sessions.append(joined_session(other, manager))
+            insert(sessions[-1], str(number))
+            two_phase_session(engine, manager).execute(LINES.insert().values(of="missing"))  # checked by the vote
+            with pytest.raises(sa.exc.IntegrityError):
+                manager.commit()
+        assert (rows(engine), rows(other)) == ([], [])
 
     def test_an_asynchronous_handler_that_fails_leaves_nothing_prepared(self, adapter, recorder, engine, source):
         async def handler(message, transaction):

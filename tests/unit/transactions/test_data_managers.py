@@ -14,6 +14,7 @@ from jmsjca import Queue, TextMessage
 from jmsjca.errors import IllegalStateError, NotSupportedError
 from jmsjca.spi import Capabilities
 from jmsjca.testing.contract.harness import prepare
+from jmsjca.transactions import SqlInbox
 from jmsjca.transactions.broker_data_manager import join_unit
 from jmsjca.transactions.sql_data_manager import join
 from tests.unit.transactions.failures import leaves
@@ -155,6 +156,42 @@ def test_broker_that_fails_leaves_the_rows(connection, engine):
     with joined_session(engine, current), pytest.raises(IllegalStateError):
         current.commit()
     assert state(connection, engine) == (1, 0, 1)
+
+
+@pytest.fixture
+def other(tmp_path):
+    """A second database."""
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'other.db'}")
+    sa.event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA foreign_keys = ON"))
+    METADATA.create_all(engine)
+    yield engine
+    engine.dispose()
+
+
+def failing_session(engine, current):
+    """Join a session whose commit fails."""
+    session = Session(engine)
+    join(session, current)
+    session.execute(LINES.insert().values(id=1, order=7))
+    return session
+
+
+@pytest.mark.parametrize("is_inbox_first", [True, False])
+def test_an_inbox_commits_after_all_other_databases(engine, other, is_inbox_first):
+    """Its row would make the redelivered message a duplicate, so that the work of the other database were lost."""
+    inbox = SqlInbox(engine)
+    sessions = []  # kept, so that each has another place in the memory
+    for number in range(10):
+        current = transaction.TransactionManager().begin()
+        if is_inbox_first:
+            sessions.append(inbox.session(current))
+        sessions.append(failing_session(other, current))
+        inbox.session(current).execute(ORDERS.insert().values(id=number))
+        with pytest.raises(sa.exc.IntegrityError, match="FOREIGN KEY"):
+            current.commit()
+        sessions[-1].close()
+    with engine.connect() as connection:
+        assert connection.scalars(sa.select(ORDERS.c.id)).all() == []
 
 
 def test_zope_sqlalchemy_commits_before_the_broker(connection, engine):
