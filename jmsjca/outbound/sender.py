@@ -32,6 +32,7 @@ T = TypeVar("T")
 _DUPLICATE_ID = "_AMQ_DUPL_ID"
 _ACKNOWLEDGEMENT_TIMEOUT = "JBXAcknowledgmentTimeout"
 _PRODUCER_OPTIONS = ("delivery_mode", "priority", "time_to_live", "delivery_delay")
+_HEADERS = ("correlation_id", "reply_to", "type")
 _LONGEST_PAUSE = 5.0  # seconds
 
 
@@ -379,12 +380,9 @@ def _check_options(options: SendOptions) -> None:
 def _message(message: Message, options: SendOptions) -> Message:
     for name, value in (options.get("properties") or {}).items():
         message.set_object_property(name, value)
-    if "correlation_id" in options:
-        message.correlation_id = options["correlation_id"]
-    if "reply_to" in options:
-        message.reply_to = options["reply_to"]
-    if "type" in options:
-        message.type = options["type"]
+    for name in _HEADERS:
+        if (header := options.get(name)) is not None:
+            setattr(message, name, header)
     if (seconds := options.get("acknowledgement_timeout")) is not None:
         message.set_int_property(_ACKNOWLEDGEMENT_TIMEOUT, _whole_seconds(seconds))
     return message

@@ -178,3 +178,11 @@ def test_none_counts_as_not_given(adapter, url, name):
     messages = received(url)
     assert [message.priority for message in messages] == [sent.priority, 4] == [4, 4]
     assert [message.expiration for message in messages] == [None, None]
+
+
+@pytest.mark.parametrize("name", ["correlation_id", "reply_to", "type"])
+def test_none_leaves_a_header_of_the_message(adapter, url, name):
+    message = TextMessage("a", correlation_id="c", reply_to=Queue("answers"), type="t")
+    adapter.send("orders", message, **{name: None})
+    (sent,) = received(url)
+    assert (sent.correlation_id, sent.reply_to, sent.type) == ("c", Queue("answers"), "t")
