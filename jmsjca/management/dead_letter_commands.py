@@ -17,6 +17,7 @@ from jmsjca.management.presentation import (
     SelectorOption,
     UrlOption,
     broker_url,
+    check_decoded,
     check_queue_name,
     message_row,
     parse_destination,
@@ -24,6 +25,7 @@ from jmsjca.management.presentation import (
     print_json,
     print_rows,
     print_text,
+    selects_some,
 )
 from jmsjca.management.progress import with_progress
 from jmsjca.messages.message import Message
@@ -37,9 +39,12 @@ dead_letter_app = typer.Typer(
 _QueueArgument = Annotated[str, typer.Argument(help="The dead-letter queue.", callback=check_queue_name)]
 _IdArgument = Annotated[str, typer.Argument(help="The id of the dead letter, as dlq list shows it.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the messages, and change nothing.")]
-BodyOption = Annotated[str | None, typer.Option(help="The new text of the body; without it, the body stays.")]
+BodyOption = Annotated[
+    str | None, typer.Option(help="The new text of the body; without it, the body stays.", callback=check_decoded)
+]
 PropertyOption = Annotated[
-    list[str] | None, typer.Option("--property", "-p", help="A property to set, NAME=VALUE; may be repeated.")
+    list[str] | None,
+    typer.Option("--property", "-p", help="A property to set, NAME=VALUE; may be repeated.", callback=check_decoded),
 ]
 RemoveOption = Annotated[list[str] | None, typer.Option(help="A property to remove; may be repeated.")]
 
@@ -126,7 +131,7 @@ def drop(  # noqa: PLR0917  # typer calls it by name
     json: JsonOption = False,
 ) -> int:
     """Delete dead letters."""
-    if not (selector or all_messages or dry_run):
+    if not (selects_some(selector) or all_messages or dry_run):
         raise typer.BadParameter("Without --selector this deletes every dead letter: add --all to do that.")
     return print_changes(Insight(broker_url(url)).delete(queue, selector, dry_run=dry_run), as_json=json)
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from threading import TIMEOUT_MAX
 
 from jmsjca import spi
 from jmsjca.destinations import Destination
@@ -58,10 +59,10 @@ def check_interval(interval: float) -> None:
     """Check the seconds to measure rates.
 
     Raises:
-        InvalidArgumentError: The interval is not above 0.
+        InvalidArgumentError: The interval is not above 0, or infinite.
     """
-    if not interval > 0:
-        raise InvalidArgumentError(f"interval={interval} must be above 0 seconds.")
+    if not 0 < interval <= TIMEOUT_MAX:
+        raise InvalidArgumentError(f"interval={interval} must be above 0 seconds, and finite.")
 
 
 def measure_rates(

@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
@@ -26,6 +26,7 @@ __all__ = [
     "SelectorOption",
     "UrlOption",
     "broker_url",
+    "check_decoded",
     "check_queue_name",
     "escaped",
     "message_row",
@@ -34,8 +35,11 @@ __all__ = [
     "print_json",
     "print_rows",
     "print_text",
+    "selects_some",
     "wrapped",
 ]
+
+T = TypeVar("T", bound=str | list[str] | None)
 
 UrlOption = Annotated[
     str,
@@ -81,10 +85,45 @@ def parse_destination(text: str) -> Destination:
     """
     kind, colon, name = text.partition(":")
     named = bool(colon) and kind in {"queue", "topic"}
+    _check_decoded(text, "The destination")
     try:
         return Topic(name) if named and kind == "topic" else Queue(name if named else text)
     except InvalidDestinationError as error:  # an argument: the broker has refused nothing
         raise InvalidArgumentError(str(error)) from error
+
+
+def check_decoded(param: typer.CallbackParam, given: T) -> T:
+    """Return the texts of an argument or an option of a command; a callback of typer.
+
+    Args:
+        param: The parameter of the command.
+        given: Its value: a text, or several; None if it is not given.
+
+    Raises:
+        InvalidArgumentError: A text cannot be decoded.
+    """
+    texts = cast("Sequence[str]", [given] if isinstance(given, str) else given or [])
+    for text in texts:
+        _check_decoded(text, f"A text of {param.name!r:.100}")
+    return given
+
+
+def _check_decoded(text: str, what: str) -> None:
+    """Raise an error for a text with bytes of another encoding, which Python keeps as halves of surrogate pairs.
+
+    Raises:
+        InvalidArgumentError: The text has such bytes.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        encoding = sys.getfilesystemencoding()
+        raise InvalidArgumentError(f"{what} cannot be decoded: write it in the encoding {encoding}.") from None
+
+
+def selects_some(selector: str | None) -> bool:
+    """Return False for a selector that selects every message: none, or a blank one."""
+    return bool(selector and selector.strip())
 
 
 def check_queue_name(name: str) -> str:

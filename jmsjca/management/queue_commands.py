@@ -26,6 +26,7 @@ from jmsjca.management.presentation import (
     SelectorOption,
     UrlOption,
     broker_url,
+    check_decoded,
     check_queue_name,
     message_row,
     parse_destination,
@@ -33,6 +34,7 @@ from jmsjca.management.presentation import (
     print_json,
     print_rows,
     print_text,
+    selects_some,
 )
 from jmsjca.management.redelivery_ladder import redelivery_ladder
 from jmsjca.management.worker import load_adapter
@@ -54,7 +56,9 @@ _NUMBER = re.compile(
 )
 
 _QueueArgument = Annotated[str, typer.Argument(help="The queue.", callback=check_queue_name)]
-_PropertyOption = Annotated[list[str] | None, typer.Option("--property", "-p", help="A text property, NAME=VALUE.")]
+_PropertyOption = Annotated[
+    list[str] | None, typer.Option("--property", "-p", help="A text property, NAME=VALUE.", callback=check_decoded)
+]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the messages, and change nothing.")]
 
 
@@ -158,7 +162,7 @@ def copy(  # noqa: PLR0917  # typer calls it by name
 @queue_app.command()
 def send(
     destination: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
-    body: Annotated[str, typer.Argument(help="The text.")],
+    body: Annotated[str, typer.Argument(help="The text.", callback=check_decoded)],
     url: UrlOption,
     properties: _PropertyOption = None,
     json: JsonOption = False,
@@ -211,7 +215,7 @@ def purge(  # noqa: PLR0917  # typer calls it by name
     json: JsonOption = False,
 ) -> int:
     """Delete the messages that wait in a queue."""
-    if not (selector or all_messages or dry_run):
+    if not (selects_some(selector) or all_messages or dry_run):
         raise typer.BadParameter("Without --selector this deletes every message: add --all to do that.")
     return print_changes(Insight(broker_url(url)).delete(queue, selector, dry_run=dry_run), as_json=json)
 

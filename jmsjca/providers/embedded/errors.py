@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from jmsjca.errors import (
+    InvalidDestinationError,
     JMSError,
     ResourceAllocationError,
     StoreError,
@@ -11,7 +12,10 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 
-__all__ = ["commit_error", "is_busy", "translate"]
+__all__ = ["TRANSLATED", "commit_error", "is_busy", "translate"]
+
+TRANSLATED = (sqlite3.Error, UnicodeEncodeError)
+"""The errors of statements: the second is raised for a name that is no Unicode text."""
 
 _LOCKED = (ResourceAllocationError, "Another process has kept {place} locked for too long; is one stopped or hung?")
 _UNWRITABLE = (StoreError, "{place} or its folder cannot be written ({error}); is it read-only?")
@@ -42,13 +46,17 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def translate(error: sqlite3.Error, path: Path | None) -> JMSError:
+def translate(error: sqlite3.Error | UnicodeEncodeError, path: Path | None) -> JMSError:
     """Return the JMS error for the error of a statement.
 
     Args:
-        error: The error that SQLite raised.
+        error: The error that the statement raised.
         path: The broker's file; None for memory.
     """
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidDestinationError(
+            f"The name {error.object!r:.100} holds half of a surrogate pair, which is no Unicode text."
+        )
     kind, text = _MEANINGS.get(_code(error), _OTHER)
     return kind(text.format(place=path or "in memory", error=error))
 

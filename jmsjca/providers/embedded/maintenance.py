@@ -111,7 +111,7 @@ def _empty_draft(target: Path) -> Path:
     try:
         if target.exists():
             raise StoreError(f"{target} exists: name a new file for the copy.")
-        draft.touch(0o644, exist_ok=False)  # as SQLite does
+        draft.touch(0o600, exist_ok=False)  # as the file: it holds the same messages
     except OSError as error:
         raise _unwritable(target, error) from error
     return draft

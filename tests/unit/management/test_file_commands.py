@@ -66,6 +66,7 @@ def test_a_copy_has_what_the_file_had_and_delivers_what_was_held(file, url, read
         status, [row] = read("file", "backup", file, copy)
         session.commit()
     assert (status, row["bytes"]) == (0, copy.stat().st_size)
+    assert copy.stat().st_mode & 0o777 == 0o600  # it has the same messages as the file
     assert len(Insight(url).messages("orders")) == 4
     assert sorted(each.body for each in drain(f"embedded://{copy}", "orders")) == list("01234")
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from jmsjca.config import Clock, Limits
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.forking import ForkGuard
-from jmsjca.providers.embedded.errors import translate
+from jmsjca.providers.embedded.errors import TRANSLATED, translate
 from jmsjca.providers.embedded.store.database import Database, check_format
 from jmsjca.providers.embedded.store.files import check_free_pages, has_disk_space
 from jmsjca.providers.embedded.store.group_commit import GroupCommit, Job
@@ -56,7 +56,7 @@ class _ReadTransaction:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._lock.release()
-        if error is not None and isinstance(error, sqlite3.Error):
+        if error is not None and isinstance(error, TRANSLATED):
             raise translate(error, self._store.path) from error
 
 
@@ -78,7 +78,7 @@ class _WriteTransaction:
             store.database.begin(durable=self._durable)
         except BaseException as error:
             _release(self._lock)
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, TRANSLATED):
                 raise translate(error, store.path) from error
             raise
         return store.database.cursor
@@ -97,7 +97,7 @@ class _WriteTransaction:
             raise
         finally:
             self._lock.release()
-        if error is not None and isinstance(error, sqlite3.Error):
+        if error is not None and isinstance(error, TRANSLATED):
             raise translate(error, path) from error
 
 

@@ -231,3 +231,24 @@ def test_a_store_that_two_threads_close_closes_its_files_once(broker_file, monke
 def _waiting_to_close():
     """Return the threads in `Store.close`."""
     return [frame for frame in sys._current_frames().values() if frame.f_code is Store.close.__code__]
+
+
+HALF = "half a pair: \ud800"
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda connection: connection.consumer(Queue(HALF)),
+        lambda connection: connection.consumer(Topic(HALF)),
+        lambda connection: connection.consumer(Subscription(TOPIC, HALF, shared=True)),
+        lambda connection: list(connection.browse(Queue(HALF))),
+        lambda connection: connection.admin().create(Queue(HALF)),
+        lambda connection: connection.remove(Subscription(TOPIC, HALF, shared=True)),
+    ],
+)
+def test_a_name_that_is_no_unicode_text_is_refused(connected, act):
+    connection = connected()
+    with pytest.raises(InvalidDestinationError, match=r"\\ud800.* holds half of a surrogate pair"):
+        act(connection)
+    connection.consumer(QUEUE).close()
