@@ -59,7 +59,7 @@ def decode_message(headers: str, body: bytes | None) -> Message:
         MessageFormatError: The row does not hold a message.
     """
     message = _decode_content(headers, body)
-    message.properties = Properties(dict(message.properties))  # writeable, with names that an application may set
+    message.properties = Properties(message.properties)  # writeable, without those that the provider sets
     return message
 
 

@@ -17,6 +17,7 @@ from jmsjca import (
     TextMessage,
 )
 from jmsjca.errors import MessageFormatError
+from jmsjca.messages.properties import Properties
 from jmsjca.transactions.stored_message import decode_message, encode_message
 
 PROPERTIES = st.dictionaries(
@@ -55,6 +56,14 @@ def test_a_stored_message_is_the_same(message, properties):
     assert {name: type(value) for name, value in stored.properties.items()} == {
         name: type(value) for name, value in message.properties.items()
     }
+
+
+def test_a_received_message_keeps_names_that_only_other_clients_can_set():
+    message = TextMessage("a")
+    message.properties = Properties.received({"trace-id": "7", "JMSXUserID": "ann"})
+    stored = decode_message(*encode_message(message))
+    assert dict(stored.properties) == {"trace-id": "7"}  # as in a copy, the provider sets the other one
+    stored.set_string_property("mine", "8")
 
 
 @pytest.mark.parametrize("headers", ["", "[]", '{"kind":"no"}', '{"kind":"text"}', '{"kind":"text","properties":5}'])
