@@ -32,8 +32,11 @@ def relay(  # noqa: PLR0917  # typer calls it by name
     poll_interval: Annotated[float, typer.Option(help="Seconds between two looks at an empty table.")] = 0.5,
     once: Annotated[bool, typer.Option("--once", help="Send what is waiting, and end.")] = False,
     json: JsonOption = False,
-) -> None:
-    """Send the messages of an outbox until SIGINT or SIGTERM; several relays may share a table."""
+) -> int:
+    """Send the messages of an outbox until SIGINT or SIGTERM; several relays may share a table.
+
+    With --once, the exit status is 1 if the broker has refused messages that still wait.
+    """
     outbox = _outbox(broker_url(database, "--database"), table)
     sender = _relay(outbox, broker_url(url), batch_size, poll_interval)
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # an extra, which is installed by now
@@ -41,7 +44,7 @@ def relay(  # noqa: PLR0917  # typer calls it by name
     try:
         before = sender.get_stats().depth
         if once:
-            _drain(sender)
+            sender.drain()
         else:
             _serve(sender)
         stats = sender.get_stats()
@@ -55,11 +58,7 @@ def relay(  # noqa: PLR0917  # typer calls it by name
         [{"waiting_before": before, "waiting": stats.depth, "refused": stats.failing, "oldest": stats.oldest}],
         as_json=json,
     )
-
-
-def _drain(sender: Any) -> None:
-    while sender.run_once():
-        pass
+    return int(once and stats.failing > 0)
 
 
 def _serve(sender: Any) -> None:

@@ -136,6 +136,25 @@ class Relay:
             JMSError: The broker cannot be reached, or the outcome is in doubt: the messages stay in the table.
             sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
         """
+        return len(self._run_batch().sent)
+
+    def drain(self) -> int:
+        """Send all waiting messages that are due, batch by batch, also those behind refused ones.
+
+        Returns:
+            The number of messages that were sent. Refused ones, and those of their keys, stay in the table.
+
+        Raises:
+            JMSError: As `run_once`.
+            sqlalchemy.exc.SQLAlchemyError: As `run_once`.
+        """
+        sent = 0
+        while (batch := self._run_batch()).sent or batch.refused:
+            sent += len(batch.sent)
+        return sent
+
+    def _run_batch(self) -> "_Sending":
+        """Send one batch, and return what became of it."""
         self._renewed = self._clock()
         with self._engine.begin() as connection:
             tokens = self._leases.renew(connection, self._renewed)
@@ -143,17 +162,14 @@ class Relay:
             self._one_by_one = True  # the last relay of these parts may have sent some of the messages
         self._tokens = tokens
         with self._engine.connect() as connection:
-            rows = connection.execute(self._due()).all()
-        if not rows:
-            self._one_by_one = False
-            return 0
-        sending = _Sending(rows)
-        try:
-            self._send(sending)
-        finally:
-            self._record(sending)
+            sending = _Sending(connection.execute(self._due()).all())
+        if sending.rows:
+            try:
+                self._send(sending)
+            finally:
+                self._record(sending)
         self._one_by_one = False
-        return len(sending.sent)
+        return sending
 
     def get_stats(self) -> OutboxStatistics:
         """Return the number of waiting messages, the age of the oldest one, and the lag of the one sent last."""

@@ -86,3 +86,14 @@ def test_a_wrong_database_is_an_error_of_one_line(database, status, text, capsys
 def test_a_missing_table_is_an_error(tmp_path, capsys):
     assert run(["relay", "--url", "embedded://relay", "--database", f"sqlite:///{tmp_path}/new.db", "--once"]) == 1
     assert "jmsjca_outbox" in capsys.readouterr().err
+
+
+def test_what_is_refused_does_not_end_the_rest(outbox, database, url, capsys):
+    with outbox.engine.begin() as connection:
+        for _ in range(2):
+            outbox.add(connection, "orders", "refused")
+        connection.execute(sa.update(outbox.table).values(headers="no message"))
+        outbox.add(connection, "orders", "a")
+    assert run(["relay", "--url", url, "--database", database, "--once", "--batch-size", "2", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)[0].items() >= {"waiting": 2, "refused": 2}.items()
+    assert receive(url, 1) == ["a"]
