@@ -3,6 +3,7 @@
 # stomp.py has no annotations.
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 
+import math
 import select
 import socket
 import ssl
@@ -53,7 +54,7 @@ class SocketChannel:
     def __init__(self, connected: socket.socket, patience: float) -> None:
         connected.setblocking(False)
         self._patience = patience
-        self._turn_timeout = -1.0  # seconds to wait for another thread's write; -1 for as long as that one takes
+        self._end_of_writes = math.inf  # on the monotonic clock
         self._socket = connected
         self._calls = threading.Lock()
         self._writers = threading.Lock()
@@ -80,17 +81,12 @@ class SocketChannel:
             StalledWriteError: The broker reads nothing.
             WriteError: The connection broke.
         """
-        if not self._writers.acquire(timeout=self._turn_timeout):
-            raise StalledWriteError(0, f"Another write has not ended within {self._turn_timeout:g} seconds")
-        try:
-            self._write(memoryview(data), self._patience)
-        finally:
-            self._writers.release()
+        with self._writers:
+            self._write(memoryview(data))
 
     def limit_writes(self, timeout: float) -> None:
-        """Limit the time of writes from now on, in seconds: they wait no longer for other writes or for the broker."""
-        self._turn_timeout = min(max(timeout, 0), threading.TIMEOUT_MAX)
-        self._patience = min(self._patience, self._turn_timeout)
+        """End all writes that take longer than a number of seconds from now, those of other threads, too."""
+        self._end_of_writes = monotonic() + timeout
 
     def write_if_idle(self, data: bytes) -> None:
         """Write a few bytes, unless another thread is writing or the broker does not read."""
@@ -124,18 +120,20 @@ class SocketChannel:
             return None
         return data
 
-    def _write(self, view: memoryview, patience: float) -> None:
-        written, deadline = 0, monotonic() + patience
+    def _write(self, view: memoryview) -> None:
+        written, last = 0, monotonic()
         while written < len(view):
+            left = min(last + self._patience, self._end_of_writes) - monotonic()
             try:
-                size = self._send(view[written:], max(deadline - monotonic(), 0))
+                size = self._send(view[written:], max(left, 0))
             except OSError as error:
                 raise WriteError(written, str(error)) from error
             written += size
+            if left <= 0 and written < len(view):
+                waited = f"The broker has read nothing for {self._patience:g} seconds"
+                raise StalledWriteError(written, waited if last + self._patience <= monotonic() else "It took too long")
             if size:
-                deadline = monotonic() + patience
-            elif monotonic() >= deadline:
-                raise StalledWriteError(written, f"The broker has read nothing for {patience:g} seconds")
+                last = monotonic()
 
     def _send(self, view: memoryview, timeout: float) -> int:
         """Write what the socket takes; return the number of bytes, 0 after a wait for it."""
@@ -223,7 +221,7 @@ class STOMPTransport(BaseTransport):
         self._heartbeat.on_write()
 
     def limit_writes(self, timeout: float) -> None:
-        """Limit the time of writes from now on, as `SocketChannel.limit_writes` does."""
+        """End writes that take longer from now on, as `SocketChannel.limit_writes` does."""
         self._channel.limit_writes(timeout)
 
     def end(self, reason: JMSError) -> None:

@@ -3,14 +3,18 @@
 import signal
 import socket
 import threading
+from contextlib import suppress
 
 import pytest
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.messages import TextMessage
+from jmsjca.providers.stomp.protocol import transport
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Order
+from tests.support.interruptions import TimeLimitError, each_moment
+from tests.unit.providers.embedded.test_group_commit import in_background
 from tests.unit.providers.stomp.broker import Peer
 from tests.unit.providers.stomp.reference_frames import write
 
@@ -239,3 +243,17 @@ def test_write():
         assert received.count(b"SEND\n") == 1
         assert len(received) < LARGE
         stage.connection.close(SECONDS)
+
+
+def test_write_that_is_interrupted_at_any_moment_keeps_no_other_thread_waiting():
+    def play(interruption):
+        ours, theirs = socket.socketpair()
+        channel = transport.SocketChannel(ours, patience=SECONDS)
+        with suppress(TimeLimitError), interruption.planted():
+            channel.write(b"a")
+        other = in_background(channel.write, b"b")
+        assert other.exception(SECONDS) is None or isinstance(other.exception(), transport.WriteError)
+        channel.close()
+        theirs.close()
+
+    assert each_moment(play, TimeLimitError, transport.__file__) > 5
