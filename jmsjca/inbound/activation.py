@@ -220,7 +220,8 @@ class Activation:
         """
         size, settings = endpoint_pool_max_size, self._endpoint.settings
         if type(size) is not int or not 1 <= size <= MOST:
-            raise wrong_argument("endpoint_pool_max_size", size, f"a number from 1 to {MOST}", InvalidArgumentError)
+            wanted = f"at most {MOST}" if type(size) is int and size > MOST else "a whole number from 1 on"
+            raise wrong_argument("endpoint_pool_max_size", size, wanted, InvalidArgumentError)
         if settings.mode == "serial" or (settings.mode == "sync" and self.spec.destination_type == "topic"):
             raise NotSupportedError(f"{self.name} has one handler at a time: use the concurrency mode cc to resize it.")
         self._endpoint.settings = replace(settings, pool_size=size, max_outstanding=self._limit_for(size))

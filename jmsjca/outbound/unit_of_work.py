@@ -144,8 +144,7 @@ class UnitOfWork:
             self._end(_outcome(error))
             raise
         except BaseException:  # raised by a signal handler, for example
-            self._release()
-            self._end(Outcome.IN_DOUBT)
+            self._end_interrupted(Outcome.IN_DOUBT)
             raise
         self._end(Outcome.COMMITTED)
 
@@ -160,8 +159,7 @@ class UnitOfWork:
             self._end(_outcome(error))
             raise
         except BaseException:
-            self._release()
-            self._end(Outcome.LOST)
+            self._end_interrupted(Outcome.LOST)
             raise
         self._end(Outcome.ROLLED_BACK)
 
@@ -190,10 +188,13 @@ class UnitOfWork:
             raise IllegalStateError(f"The unit of this message is settled already: {self.outcome.value}.")
         self.rollback_only = True
 
-    def _release(self) -> None:
+    def _end_interrupted(self, outcome: Outcome) -> None:
         """Roll the provider's unit back if it was interrupted before it began to end: nothing else would."""
-        with suppress(JMSError):
-            self.unit.rollback()
+        try:
+            with suppress(JMSError):
+                self.unit.rollback()
+        finally:
+            self._end(outcome)
 
     def _end(self, outcome: Outcome) -> None:
         with self._ending:
