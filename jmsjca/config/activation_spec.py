@@ -24,7 +24,7 @@ from jmsjca.config.credentials import is_url
 from jmsjca.config.deployment_descriptor import InvalidProperty, describe, fields_from_properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
 from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, provider_options, read_options
-from jmsjca.config.settings import MOST, UNITS_PER_HANDLER, AcknowledgeMode
+from jmsjca.config.settings import MAX_INT, UNITS_PER_HANDLER, AcknowledgeMode
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
 from jmsjca.errors import InvalidActivationSpecError, excerpt
 from jmsjca.log_records import get_logger
@@ -186,12 +186,12 @@ class ActivationSpec(BaseModel):
     subscription_durability: Literal["Durable", "NonDurable"] = "NonDurable"
     subscription_name: str | None = Field(default=None, validate_default=True)
     concurrency_mode: ConcurrencyMode = "serial"
-    endpoint_pool_max_size: int = Field(default=15, ge=1, le=MOST)
-    batch_size: int = Field(default=0, ge=0, le=MOST)
+    endpoint_pool_max_size: int = Field(default=15, ge=1, le=MAX_INT)
+    batch_size: int = Field(default=0, ge=0, le=MAX_INT)
     split_failed_batches: Flag = False
     hold_until_ack: Flag = False
     acknowledgement_timeout: Seconds | None = None
-    max_outstanding: int = Field(default_factory=_units_of_all_handlers, ge=1, le=MOST)
+    max_outstanding: int = Field(default_factory=_units_of_all_handlers, ge=1, le=MAX_INT)
     redelivery_handling: RedeliveryHandlingText = DEFAULT_REDELIVERY_HANDLING
     transaction: Literal["local", "required", "bean", "none"] = "local"
     acknowledge_mode: ListenerAcknowledgeMode = AcknowledgeMode.AUTO

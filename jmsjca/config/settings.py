@@ -12,8 +12,7 @@ from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ConfigurationError
 
 __all__ = [
-    "MAX_DELIVERIES",
-    "MOST",
+    "MAX_INT",
     "SYSTEM_CLOCK",
     "UNITS_PER_HANDLER",
     "AcknowledgeMode",
@@ -29,11 +28,8 @@ __all__ = [
 UNITS_PER_HANDLER = 10
 """The default of ``max_outstanding`` of a listener, for each handler of ``endpoint_pool_max_size``."""
 
-MOST = 2**31 - 1
-"""The largest number of handlers, and of messages and open units, of a listener: Java's largest int."""
-
-MAX_DELIVERIES = 2**31 - 1
-"""The largest `DestinationSettings.max_deliveries`: Java's largest int."""
+MAX_INT = 2**31 - 1
+"""Java's largest int: the largest number of handlers, messages and open units of a listener, and of deliveries."""
 
 FactoryKind = Literal["unified", "queue", "topic"]
 """The messaging domains of a connection factory's connections: both, or one."""
@@ -194,8 +190,8 @@ class DestinationSettings:
             raise ConfigurationError(
                 f"max_deliveries is {self.max_deliveries}, but a message is delivered once or more."
             )
-        if self.max_deliveries is not None and self.max_deliveries > MAX_DELIVERIES:
-            wanted = f"from 1 to {MAX_DELIVERIES}, or None for no maximum"
+        if self.max_deliveries is not None and self.max_deliveries > MAX_INT:
+            wanted = f"from 1 to {MAX_INT}, or None for no maximum"
             raise wrong_argument("max_deliveries", self.max_deliveries, wanted, ConfigurationError)
         if self.dead_letter is not None and self.max_deliveries is None:
             raise ConfigurationError(f"The dead-letter destination {self.dead_letter} needs max_deliveries as well.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jmsjca.arguments import check_timeout, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
-from jmsjca.config.settings import MOST, UNITS_PER_HANDLER
+from jmsjca.config.settings import MAX_INT, UNITS_PER_HANDLER
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, NotSupportedError, excerpt
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain
@@ -219,8 +219,8 @@ class Activation:
             NotSupportedError: The activation has one handler at a time: the mode is serial, or sync for a topic.
         """
         size, settings = endpoint_pool_max_size, self._endpoint.settings
-        if type(size) is not int or not 1 <= size <= MOST:
-            wanted = f"at most {MOST}" if type(size) is int and size > MOST else "a whole number from 1 on"
+        if type(size) is not int or not 1 <= size <= MAX_INT:
+            wanted = f"at most {MAX_INT}" if type(size) is int and size > MAX_INT else "a whole number from 1 on"
             raise wrong_argument("endpoint_pool_max_size", size, wanted, InvalidArgumentError)
         if settings.mode == "serial" or (settings.mode == "sync" and self.spec.destination_type == "topic"):
             raise NotSupportedError(f"{self.name} has one handler at a time: use the concurrency mode cc to resize it.")
@@ -242,8 +242,7 @@ class Activation:
         return limit
 
     def _apply(self) -> None:
-        run = self._state.current_run
-        if run is not None:
+        if (run := self._state.current_run) is not None:
             run.apply()
 
     def restart(self, timeout: float | None = None) -> None:

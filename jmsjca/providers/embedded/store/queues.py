@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jmsjca.config import DestinationSettings
-from jmsjca.config.settings import MAX_DELIVERIES
+from jmsjca.config.settings import MAX_INT
 from jmsjca.destinations import Destination, Queue, Subscription, Topic, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError
 from jmsjca.providers.embedded.store.duplicates import forget_duplicate_ids
@@ -202,7 +202,7 @@ def _decode_settings(text: str | None) -> DestinationSettings | None:
         return None
     fields: dict[str, Any] = json.loads(text)
     if fields.get("max_deliveries"):  # 0.1.0 stored larger ones, too
-        fields["max_deliveries"] = min(fields["max_deliveries"], MAX_DELIVERIES)
+        fields["max_deliveries"] = min(fields["max_deliveries"], MAX_INT)
     for name in ("dead_letter", "expiry"):
         if fields.get(name):
             kind, where = fields[name]
