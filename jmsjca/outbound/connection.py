@@ -265,8 +265,7 @@ class Connection(Closeable):
         """
         if self._fork_guard.in_child:
             return  # a forked child: the parent closes the connection
-        for session in self._open_sessions():
-            session._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+        self._check_close_allowed()
         with self._lock:
             if self._closed:
                 return
@@ -293,6 +292,14 @@ class Connection(Closeable):
         for session in self._open_sessions():
             session._listeners.check_allowed("stop()")  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         self._state.stop()
+
+    def _check_close_allowed(self) -> None:
+        for session in self._open_sessions():
+            session._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+
+    def _close_sessions(self) -> None:
+        for session in self._open_sessions():
+            session.close()
 
     def _delete_temporaries(self) -> None:
         """Delete the temporary destinations that the sessions have created and not deleted."""

@@ -1,18 +1,17 @@
 """The pool of connections. Its verbs and counters are those of psycopg_pool."""
 
 import threading
-from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from itertools import islice
 from typing import Self
 
 from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode, Clock, Deadline
-from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, PoolTimeoutError, ResourceAllocationError
+from jmsjca.errors import ConfigurationError, JMSError, PoolTimeoutError
 from jmsjca.forking import reset_in_child
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.pool_checks import check_limits, check_whole, checked_sizes, checked_timeout, lock_timeout
+from jmsjca.outbound.pool_places import Claim, Key, PoolPlaces
 from jmsjca.outbound.pooled_connection import PoolableFactory, PooledConnection, kept_connection
 from jmsjca.outbound.session import Session
 
@@ -25,11 +24,8 @@ _COUNTERS = (
     *("connections_num", "connections_errors", "connections_lost"),
 )
 
-_Key = tuple[str | None, str | None]
-"""The user name and password of a connection; (None, None) for those of the factory."""
 
-
-class ConnectionPool:
+class ConnectionPool(PoolPlaces):
     """A pool of connections of one factory. Thread-safe and fair; a forked child begins with an empty pool.
 
     A borrowed connection belongs to its borrower alone. On return its sessions are closed, and its temporary
@@ -86,8 +82,6 @@ class ConnectionPool:
             max_size if options.pool_max_size is None else options.pool_max_size,
         )
         self._timer: threading.Timer | None = None
-        self._idle: deque[PooledConnection] = deque()  # the one used last is at the right end
-        self._size = 0  # idle, borrowed, and being opened
         self._closed = True
         self._reset_after_fork()
         reset_in_child(self, ConnectionPool._reset_after_fork)
@@ -122,7 +116,11 @@ class ConnectionPool:
             connection.start()
             yield connection
         finally:
-            connection.close()
+            try:
+                connection.close()
+            except BaseException:  # again, if a signal handler interrupted its first steps
+                connection.close()
+                raise
 
     @contextmanager
     def session(
@@ -153,20 +151,28 @@ class ConnectionPool:
         Raises:
             JMSError: As `connection`.
         """
-        key, began = (user_name, password), self._clock.monotonic()
         deadline = Deadline(self._timeout if timeout == -1.0 else checked_timeout(timeout), self._clock)
+        claim = Claim()
+        try:
+            return self._lend((user_name, password), deadline, claim)
+        except BaseException:
+            self._give_up(claim)
+            raise
+
+    def _lend(self, key: Key, deadline: Deadline, claim: Claim) -> PooledConnection:
+        began = self._clock.monotonic()
         self._count("requests_num")
         try:
             if (kept := kept_connection(self._factory, (self._return, key))) is not None:
                 return kept.borrow(self._clock.monotonic())
-            while (taken := self._take(key, deadline)) is not None:
+            while (taken := self._take(key, deadline, claim)) is not None:
                 if taken.key != key:  # the pool is full: an idle connection of other credentials makes room
                     self._discard(taken)
                 elif self._is_good(taken):
                     return taken.borrow(self._clock.monotonic())
                 else:
                     self._discard(taken, "connections_lost")
-            return self._open_connection(key)
+            return self._open_connection(key, claim)
         except BaseException:
             self._count("requests_errors")
             raise
@@ -192,11 +198,26 @@ class ConnectionPool:
             JMSError: A connection cannot be opened.
         """
         deadline = Deadline(checked_timeout(timeout), self._clock)
-        while self._reserve_below_minimum():
+        while (connection := self._add_below_minimum(deadline, timeout)) is not None:
+            try:
+                connection.close()
+            except BaseException:  # again, as in `connection`
+                connection.close()
+                raise
+
+    def _add_below_minimum(self, deadline: Deadline, timeout: float | None) -> PooledConnection | None:
+        """Open a connection if there are fewer than ``min_size``; return None if there are not."""
+        claim = Claim()
+        try:
+            if not self._reserve_below_minimum(claim):
+                return None
             if deadline.remaining() == 0:
-                self._release_slot()
-                raise PoolTimeoutError(f"The pool has less than {self._min_size} connections after {timeout} s.")
-            self._open_connection((None, None)).close()
+                text = f"The pool has less than {self._min_size} connections after {timeout} s."
+                raise PoolTimeoutError(text)  # noqa: TRY301  # the place is given up
+            return self._open_connection((None, None), claim)
+        except BaseException:
+            self._give_up(claim)
+            raise
 
     def close(self, timeout: float = 5.0) -> None:
         """Close the pool: idle connections now, borrowed ones when they are returned. Waiting threads get an error.
@@ -207,15 +228,13 @@ class ConnectionPool:
         checked_timeout(timeout)
         with self._changed:
             self._closed = True
-            idle = self._take_idle()
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
             self._notify()
-        for connection in idle:
-            self._discard(connection)
+        self._discard_idle(lambda _: True)
         with self._changed:
-            if not self._changed.wait_for(lambda: self._size == 0, timeout):
+            if not self._changed.wait_for(lambda: not self._places, timeout):
                 logger.warning("%r is closed, but connections are still borrowed.", self)
 
     def resize(self, min_size: int, max_size: int | None = None) -> None:
@@ -238,9 +257,7 @@ class ConnectionPool:
         """Replace all connections: idle ones are closed now, borrowed ones when they are returned."""
         with self._changed:
             self._generation += 1
-            idle = self._take_idle()
-        for connection in idle:
-            self._discard(connection)
+        self._discard_idle(lambda first: first.origin[0] != self._generation)
 
     def get_stats(self) -> dict[str, int]:
         """Return the counters by the names of psycopg_pool.
@@ -251,7 +268,7 @@ class ConnectionPool:
             return {
                 "pool_min": self._min_size,
                 "pool_max": self._max_size,
-                "pool_size": self._size,
+                "pool_size": len(self._places),
                 "pool_available": len(self._idle),
                 "requests_waiting": len(self._waiting),
                 **self._counters,
@@ -265,15 +282,12 @@ class ConnectionPool:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ConnectionPool of {self._factory!r} with {self._size} of {self._max_size} connections>"
+        return f"<ConnectionPool of {self._factory!r} with {len(self._places)} of {self._max_size} connections>"
 
     def _reset_after_fork(self) -> None:
         """Begin with an empty pool: the parent's connections and waiting threads do not exist in the child."""
-        self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
-        self._idle = deque()
-        self._waiting: deque[threading.Condition] = deque()
-        self._size = self._generation = 0
+        self._vacate()
+        self._generation = 0
         self._failed_at = float("-inf")
         self._timer = None
         self._counters = dict.fromkeys(_COUNTERS, 0)
@@ -285,87 +299,28 @@ class ConnectionPool:
         with self._changed:
             self._counters[name] += by
 
-    def _take(self, key: _Key, deadline: Deadline) -> PooledConnection | None:
-        """Wait for an idle connection, or for room for a new one, in the order of arrival.
-
-        Returns:
-            A connection, of other credentials if the pool is full of them; None if the caller may open one: its place
-            is reserved.
-        """
-        with self._changed:
-            ticket = threading.Condition(self._lock)
-            self._waiting.append(ticket)
-            try:
-                if not self._is_available(ticket):
-                    self._begin_to_wait(deadline)
-                if not ticket.wait_for(lambda: self._is_available(ticket), deadline.remaining()):
-                    raise PoolTimeoutError(
-                        f"All {self._max_size} connections of the pool are borrowed: return them sooner (close()),"
-                        " or use a larger max_size or timeout."
-                    )
-                self._check_open()
-                return self._pop(key)
-            finally:
-                self._waiting.remove(ticket)
-                self._notify()
-
-    def _is_available(self, ticket: threading.Condition) -> bool:
-        return self._closed or self._waiting.index(ticket) < self._count_available()
-
-    def _count_available(self) -> int:
-        return len(self._idle) + max(self._max_size - self._size, 0)
-
-    def _notify(self) -> None:
-        """Wake only the threads whose turn it is: waking all of them would slow each of them down."""
-        turns = len(self._waiting) if self._closed else self._count_available()
-        for ticket in islice(self._waiting, turns):
-            ticket.notify()
-        self._changed.notify_all()  # `close`
-
-    def _begin_to_wait(self, deadline: Deadline) -> None:
-        if deadline.remaining() == 0:
-            return
-        self._counters["requests_queued"] += 1
-        if self._max_waiting and len(self._waiting) > self._max_waiting:
-            raise ResourceAllocationError(f"{self._max_waiting} threads wait for a connection already (max_waiting).")
-
-    def _pop(self, key: _Key) -> PooledConnection | None:
-        """Return the idle connection of these credentials that was used last; see `_take`."""
-        for connection in reversed(self._idle):
-            if connection.key == key:
-                self._idle.remove(connection)
-                return connection
-        if self._size >= self._max_size:
-            return self._idle.popleft()
-        self._size += 1
-        return None
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise IllegalStateError("The pool is closed: open() it, or use it as a context manager.")
-
-    def _reserve_below_minimum(self) -> bool:
-        with self._changed:
-            self._check_open()
-            missing = self._size < self._min_size
-            self._size += missing
-            return missing
-
-    def _release_slot(self) -> None:
-        with self._changed:
-            self._size -= 1
-            self._notify()
-
-    def _open_connection(self, key: _Key) -> PooledConnection:
+    def _open_connection(self, key: Key, claim: Claim) -> PooledConnection:
+        """Open a connection in the reserved place of a claim."""
         self._count("connections_num")
         generation, now = self._generation, self._clock.monotonic()
+        connection: Connection | None = None
         try:
             connection = self._factory.create_connection(*key)
+            claim.connection = PooledConnection(connection, key, self._return, (generation, now))
+            self._occupy(claim, claim.connection)
+            return claim.connection.borrow(now)
         except BaseException:
-            self._count("connections_errors")
-            self._release_slot()
+            if connection is None:
+                self._count("connections_errors")
+            elif claim.connection is None:  # a signal handler raised it
+                connection.close()
             raise
-        return PooledConnection(connection, key, self._return, (generation, now)).borrow(now)
+
+    def _give_up(self, claim: Claim) -> None:
+        """Return what was claimed and could not be lent, also because a signal handler raised an exception."""
+        if claim.connection is not None:
+            self._discard(claim.connection)
+        self._free(claim)
 
     def _is_good(self, connection: PooledConnection) -> bool:
         now = self._clock.monotonic()
@@ -380,9 +335,6 @@ class ConnectionPool:
         except Exception as error:  # noqa: BLE001  # of any kind, as in psycopg_pool
             logger.warning("A pooled connection failed its check, and is replaced: %r", error)
             return False
-        except BaseException:  # the borrower is interrupted
-            self._discard(connection)
-            raise
         return True
 
     def _is_too_old(self, connection: PooledConnection, now: float) -> bool:
@@ -392,13 +344,16 @@ class ConnectionPool:
     def _return(self, connection: PooledConnection) -> None:
         """Take a connection back: keep it if it is good, else close it."""
         now = self._clock.monotonic()
-        self._count("usage_ms", round((now - connection.borrowed_at) * 1000))
-        if connection.failed:
-            self._count("returns_bad")
-            self._failed_at = now
-        connection.last_success = now  # if it failed, it is closed below
         with self._changed:
-            crowded = self._closed or self._size > self._max_size
+            if connection in self._idle:  # it was taken back before a signal handler interrupted that
+                self._notify()
+                return
+            self._count("usage_ms", round((now - connection.borrowed_at) * 1000))
+            if connection.failed:
+                self._count("returns_bad")
+                self._failed_at = now
+            connection.last_success = now  # if it failed, it is closed below
+            crowded = self._closed or len(self._places) > self._max_size
             keep = not (crowded or connection.failed or self._is_too_old(connection, now))
             if keep:
                 self._idle.append(connection)
@@ -423,22 +378,32 @@ class ConnectionPool:
         self._close_surplus()
         self._plan_maintenance()
 
-    def _take_idle(self) -> deque[PooledConnection]:
-        idle, self._idle = self._idle, deque()
-        return idle
-
     def _close_surplus(self) -> None:
         """Close connections that have been idle for ``max_idle``, down to ``min_size``, and those above the maximum."""
-        now, surplus = self._clock.monotonic(), list[PooledConnection]()
+        now = self._clock.monotonic()
+        self._discard_idle(lambda first: self._is_surplus(first, now))
+
+    def _is_surplus(self, first: PooledConnection, now: float) -> bool:
+        size = len(self._places)
+        return size > self._min_size and (size > self._max_size or now - first.last_success >= self._max_idle)
+
+    def _discard_idle(self, applies: Callable[[PooledConnection], bool]) -> None:
+        """Close idle connections, the one used longest ago first, while a condition applies to it."""
+        claim = Claim()
+        try:
+            while self._claim_first(applies, claim):
+                self._give_up(claim)
+        except BaseException:  # of a signal handler
+            self._give_up(claim)
+            raise
+
+    def _claim_first(self, applies: Callable[[PooledConnection], bool], claim: Claim) -> bool:
         with self._changed:
-            room = self._size - self._min_size
-            while self._idle and len(surplus) < room:
-                stale = now - self._idle[0].last_success >= self._max_idle
-                if not stale and self._size - len(surplus) <= self._max_size:
-                    break
-                surplus.append(self._idle.popleft())
-        for connection in surplus:
-            self._discard(connection)
+            if not (self._idle and applies(self._idle[0])):
+                return False
+            claim.connection = self._idle[0]
+            self._idle.popleft()
+            return True
 
     def _discard(self, connection: PooledConnection, counter: str | None = None) -> None:
         if counter:
@@ -447,4 +412,4 @@ class ConnectionPool:
             with suppress(JMSError):
                 connection.end()
         finally:
-            self._release_slot()
+            self._free(connection)

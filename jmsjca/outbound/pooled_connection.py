@@ -89,7 +89,6 @@ class PooledConnection(Closeable):
         self.origin = origin
         self.borrowed_at = self.last_success = origin[1]
         self._take_back = take_back
-        self._sessions: list[Session] = []
         self._clean_up_failed = False
         self._fork_guard = ForkGuard()
         self._closed = True
@@ -160,9 +159,7 @@ class PooledConnection(Closeable):
             JMSError: As `Connection.create_session`.
         """
         self._check_borrowed()
-        session = self.connection.create_session(transacted, acknowledge_mode)
-        self._sessions.append(session)
-        return session
+        return self.connection.create_session(transacted, acknowledge_mode)
 
     def close(self) -> None:
         """Return the connection to its pool. Idempotent.
@@ -176,13 +173,17 @@ class PooledConnection(Closeable):
         """
         if self._closed or self._fork_guard.in_child:
             return  # a forked child: the connection belongs to the parent
-        for session in self._sessions:
-            session._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+        self.connection._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
         self._closed = True
         try:
             self._clean_up(self._close_sessions)
         finally:
-            self.connection._keep((self._take_back, self.key), self, self._return)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            try:
+                self.connection._keep((self._take_back, self.key), self, self._return)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            except BaseException:  # of a signal handler: the pool closes the connection, or has it already
+                self._clean_up_failed = True
+                self._take_back(self)
+                raise
 
     def end(self) -> None:
         """Close the connection to the broker."""
@@ -196,11 +197,9 @@ class PooledConnection(Closeable):
             self._take_back(self)
 
     def _close_sessions(self) -> None:
-        sessions, self._sessions = self._sessions, []
         self.connection.exception_listener = None
         self.connection._pause()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
-        for session in sessions:
-            session.close()
+        self.connection._close_sessions()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     def _clean_up(self, act: Callable[[], None]) -> None:
         self._clean_up_failed = True  # until it has succeeded: an interruption leaves it so

@@ -17,16 +17,16 @@ _MOST_USES = 100
 
 @dataclass(eq=False)
 class _Shared:
-    """A borrowed connection, and how many threads use it.
+    """A borrowed connection, and who uses it.
 
     Attributes:
         connection: The connection.
-        users: The number of threads that use it now.
-        uses: The number of threads that have begun to use it since it was borrowed.
+        users: One object for each block that uses it now.
+        uses: The number of blocks that have begun to use it since it was borrowed.
     """
 
     connection: PooledConnection
-    users: int = 1
+    users: set[object]
     uses: int = 1
 
 
@@ -53,50 +53,68 @@ class SharedConnections:
         Raises:
             JMSError: As `ConnectionPool.get_connection`.
         """
-        shared = self._join_or_borrow()
+        user = object()
         try:
-            yield shared.connection
+            yield self._join_or_borrow(user).connection
         finally:
-            self._leave(shared)
+            try:
+                self._leave(user)
+            except BaseException:  # again, if a signal handler interrupted it
+                self._leave(user)
+                raise
 
-    def _join_or_borrow(self) -> _Shared:
-        shared = self._join()
+    def _join_or_borrow(self, user: object) -> _Shared:
+        shared = self._join(user)
         if shared is None and self._joinable():
             try:
-                return self._borrow(0.0)
+                return self._borrow(user, 0.0)
             except PoolTimeoutError:  # another thread was faster
-                shared = self._join()
-        return shared or self._borrow(-1.0)
+                shared = self._join(user)
+        return shared or self._borrow(user, -1.0)
 
-    def _join(self) -> _Shared | None:
+    def _join(self, user: object) -> _Shared | None:
         """Join the connection with the fewest users; None if the pool has one left, or others wait for it."""
         stats = self._pool.get_stats()
         if stats["pool_available"] or stats["pool_size"] < stats["pool_max"] or stats["requests_waiting"]:
             return None
         with self._lock:
-            shared = min(self._joinable(), key=lambda each: each.users, default=None)
+            shared = min(self._joinable(), key=lambda each: len(each.users), default=None)
             if shared is not None:
-                shared.users += 1
                 shared.uses += 1
+                shared.users.add(user)
             return shared
 
     def _joinable(self) -> list[_Shared]:
         return [each for each in self._in_use if each.uses < _MOST_USES and not each.connection.failed]
 
-    def _borrow(self, timeout: float) -> _Shared:
-        shared = _Shared(self._pool.get_connection(timeout=timeout))
-        with self._lock:
-            self._in_use.append(shared)
+    def _borrow(self, user: object, timeout: float) -> _Shared:
+        connection = self._pool.get_connection(timeout=timeout)
+        try:
+            shared = _Shared(connection, {user})
+            with self._lock:
+                self._in_use.append(shared)
+        except BaseException:  # of a signal handler
+            connection.close()
+            raise
         return shared
 
-    def _leave(self, shared: _Shared) -> None:
+    def _leave(self, user: object) -> None:
+        """End the use of a connection, if it has begun; the last user returns the connection. Idempotent."""
         with self._lock:
-            shared.users -= 1
-            last = shared.users == 0
-            if last and shared in self._in_use:  # in a forked child it is not
-                self._in_use.remove(shared)
-        if last:
-            shared.connection.close()
+            shared = self._used_by(user)
+            if shared is None:
+                return
+            if len(shared.users) > 1:
+                shared.users.remove(user)
+                return
+            shared.uses = _MOST_USES  # no thread joins it any more
+        shared.connection.close()
+        with self._lock:
+            self._in_use.remove(shared)
+
+    def _used_by(self, user: object) -> _Shared | None:
+        """Return the connection that a block uses; None before it has one, and in a forked child."""
+        return next(iter([each for each in self._in_use if user in each.users]), None)
 
     def _reset_after_fork(self) -> None:
         """Begin without connections: those of the parent are not the child's."""

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from tests.torture.planting import copied_source, plant, run_in
 
-__all__ = ["Fault", "Found", "find", "read_faults"]
+__all__ = ["PLACE", "Fault", "Found", "find", "read_faults"]
 
 PATIENCE = 300  # seconds
+PLACE = "providers/embedded"
 
 
 class Check(NamedTuple):
@@ -89,7 +90,7 @@ def _look(name: str, check: str, fault: Fault | None) -> Found:
     began = time.monotonic()
     with copied_source() as copy:
         if fault is not None:
-            plant(copy, f"providers/embedded/{fault.file}", fault.old, fault.new)
+            plant(copy, f"{PLACE}/{fault.file}", fault.old, fault.new)
         said = _run(CHECKS[check], copy)
     return Found(name, check, said, time.monotonic() - began)
 

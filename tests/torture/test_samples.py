@@ -11,7 +11,7 @@ import pytest
 
 from tests.torture import relay_kills, replay_kills, stop_moments
 from tests.torture.kill_loop import KILLS, run
-from tests.torture.planted_faults import CHECKS, find, read_faults
+from tests.torture.planted_faults import CHECKS, PLACE, find, read_faults
 from tests.torture.strace import whole_calls
 
 SAMPLE = 8
@@ -101,12 +101,18 @@ def test_calls_that_another_thread_cut_in_two_are_whole():
     ]
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reliability.md"
 
 
 def test_every_planted_fault_is_documented() -> None:
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
     assert [f"| {fault.name} | {fault.check} |" in rows for fault in read_faults()] == [True] * len(read_faults())
+
+
+def test_every_planted_fault_fits_the_source() -> None:
+    texts = {fault.name: (ROOT / "jmsjca" / PLACE / fault.file).read_text() for fault in read_faults()}
+    assert [fault.name for fault in read_faults() if texts[fault.name].count(fault.old) != 1] == []
 
 
 def test_every_check_has_a_fault_to_find() -> None:

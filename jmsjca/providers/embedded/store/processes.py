@@ -170,6 +170,9 @@ def _lock(path: Path) -> int:
         raise StoreError(
             f"{path} is locked: a process still uses a broker's file of this name that was removed. End it."
         ) from error
+    except BaseException:  # of a signal handler: the next attempt of this process may get the same id
+        os.close(fd)
+        raise
     return fd
 
 

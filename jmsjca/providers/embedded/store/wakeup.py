@@ -48,21 +48,22 @@ class WakeupSocket:
 
     def __init__(self, counter: WakeupCounter) -> None:
         self._counter = counter
-        # Not beside the broker's file: the path of a UNIX socket is limited to about 100 bytes.
-        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self.path = str(self._folder / _NAME)
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            self._socket.bind(self.path)
-        except OSError:
-            self._socket.close()
-            self._folder.rmdir()
-            raise
-        self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._sender.setblocking(False)
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._lock = threading.Lock()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._sender.setblocking(False)
+        # Not beside the broker's file: the path of a UNIX socket is limited to about 100 bytes.
+        folder = tempfile.mkdtemp(prefix=_PREFIX)
+        self.path = f"{folder}/{_NAME}"
+        try:
+            self._socket.bind(self.path)
+        except BaseException:  # also of a signal handler
+            self.close()
+            with contextlib.suppress(OSError):  # which it has removed if the socket was made
+                Path(folder).rmdir()
+            raise
 
     def listen(self) -> None:
         """Start the thread that listens, if it does not run; the first consumer that waits calls this."""

@@ -1,0 +1,106 @@
+"""Exceptions of signal handlers in calls of a pool: it has all its places afterwards, for all threads."""
+
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+import jmsjca
+from jmsjca import ConnectionFactory
+from jmsjca.errors import PoolTimeoutError
+from jmsjca.outbound.pool import ConnectionPool
+from tests.support.interruptions import Interruption, TimeLimitError, each_moment
+from tests.unit.outbound.pooling import ScriptedFactory
+from tests.unit.outbound.queues import QUEUE
+from tests.unit.outbound.test_interrupted_calls import outcome
+from tests.unit.providers.embedded.test_group_commit import PATIENCE, in_background
+
+PACKAGE = str(Path(jmsjca.__file__).parent)
+OUTBOUND = str(Path(jmsjca.outbound.__file__).parent)
+
+
+def use(pool: ConnectionPool) -> None:
+    """Send a message over a borrowed connection."""
+    with pool.connection() as connection:
+        connection.create_session().create_producer(QUEUE).send("a message")
+
+
+def assert_whole(pool: ConnectionPool, factory: ScriptedFactory) -> None:
+    """Other threads can use all of the pool and no more, and close it; then no connection and no session is open."""
+    for _ in range(2):
+        in_background(use, pool).result(PATIENCE)
+    with ExitStack() as stack:
+        for _ in range(pool.get_stats()["pool_max"]):
+            stack.enter_context(pool.connection())
+        with pytest.raises(PoolTimeoutError):
+            pool.get_connection()
+    assert not [session for connection in factory.open for session in connection._open_sessions()]
+    in_background(pool.close).result(PATIENCE)
+    assert pool.get_stats()["pool_size"] == 0
+    assert not factory.open
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_interrupted_borrower_leaves_the_pool_its_place(jms_broker_url, before):
+    """The first borrower, or a later one, is interrupted while it borrows, uses or returns the only connection."""
+
+    def play(interruption: Interruption) -> None:
+        factory = ScriptedFactory(jms_broker_url)
+        with ConnectionPool(factory, max_size=1) as pool:
+            for _ in range(before):
+                use(pool)
+            with interruption.planted():
+                outcome(use, pool)
+            assert_whole(pool, factory)
+
+    assert each_moment(play, TimeLimitError, OUTBOUND) > 100
+
+
+def test_interrupted_send_of_a_factory_leaves_its_pool_the_place(jms_broker_url):
+    """Sends of other threads share the connections of the factory's pool."""
+
+    def play(interruption: Interruption) -> None:
+        with closing(ConnectionFactory(jms_broker_url, options={"JMSJCA.poolmaxsize": "1"})) as factory:
+            factory.send(QUEUE, "before")
+            with interruption.planted():
+                outcome(factory.send, QUEUE, "interrupted")
+            for _ in range(2):
+                in_background(factory.send, QUEUE, "after").result(PATIENCE)
+            in_background(factory.close).result(PATIENCE)
+            assert not factory.pool_stats()  # there is no pool any more
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 200
+
+
+def test_interrupted_wait_for_the_first_connections_leaves_the_pool_its_places(jms_broker_url):
+    def play(interruption: Interruption) -> None:
+        factory = ScriptedFactory(jms_broker_url)
+        with ConnectionPool(factory, min_size=2, max_size=2) as pool:
+            with interruption.planted():
+                outcome(pool.wait)
+            in_background(pool.wait).result(PATIENCE)
+            assert_whole(pool, factory)
+
+    assert each_moment(play, TimeLimitError, OUTBOUND) > 100
+
+
+@pytest.mark.parametrize(
+    "end",
+    [ConnectionPool.close, ConnectionPool.drain, lambda pool: pool.resize(0, 1)],
+    ids=["close", "drain", "resize"],
+)
+def test_interrupted_end_of_idle_connections_loses_none(jms_broker_url, end: Callable[[ConnectionPool], None]):
+    """Two connections are idle, and closing them is interrupted. After it, none is open that the pool does not have."""
+
+    def play(interruption: Interruption) -> None:
+        factory = ScriptedFactory(jms_broker_url)
+        with ConnectionPool(factory, max_size=2) as pool:
+            with pool.connection():
+                use(pool)
+            with interruption.planted():
+                outcome(end, pool)
+            pool.open()
+            assert_whole(pool, factory)
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 30
