@@ -278,6 +278,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             enlist=partial(ConnectionEnlistment, locator=self._locator, emulates=no_xa),
             strict=self._options.strict,
             kept=kept if isinstance(kept, Connection) else None,
+            producer_pooling=self._producer_pooling,
         )
 
     def _open(self, kind: type[C], settings: ConnectionSettings) -> C:

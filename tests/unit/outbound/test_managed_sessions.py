@@ -36,6 +36,16 @@ class TestInATransaction:
             manager.commit()
             assert (bodies(IN), bodies(OUT)) == ([], ["sent"])
 
+    def test_closed_producers_are_continued_by_the_next_ones(self, managed, manager):
+        with managed("JMSJCA.producerpooling=true").create_connection() as connection, manager:
+            session = connection.create_session()
+            ids: list[str] = []
+            for _ in range(2):
+                with session.create_producer(OUT) as producer:
+                    producer.send(message := TextMessage("a"))
+                ids.append(message.message_id.rpartition("-")[0])
+        assert ids[0] == ids[1]
+
     @pytest.mark.parametrize(("transacted", "mode"), ARGUMENTS)
     def test_the_rollback_redelivers_and_sends_nothing(  # noqa: PLR0917  # fixtures
         self, managed, manager, put, bodies, transacted, mode
