@@ -133,6 +133,10 @@ class Connection(Closeable):
         self._fork_guard = ForkGuard()
         self._settings = settings
         self._protocol = ConnectionURL.parse(settings.url).protocol
+        self._state = ConnectionState()
+        self._lock = threading.Lock()
+        self._sessions: list[BaseSession] = []
+        self._closed = False
         if kept is None:
             self._notifier = ExceptionNotifier()
             self._provider_connection = connect(settings, self._notifier.notify_loss)
@@ -141,24 +145,24 @@ class Connection(Closeable):
             self._notifier, self._provider_connection = kept._notifier, kept._provider_connection  # noqa: SLF001
             self._notifier.listener = None
             enlistment = kept._context.enlistment  # noqa: SLF001
-        self._state = ConnectionState()
-        self._context: ConnectionContext = ConnectionContext(
-            self._provider_connection,
-            settings.limits,
-            self._state,
-            settings.client_id,
-            hooks,
-            report=self._notifier.notify,
-            domain=domain,
-            naming=naming or NamingContext.default(),
-            ignore_transacted=ignore_transacted,
-            enlistment=enlistment,
-            strict=strict,
-            producer_pooling=producer_pooling,
-        )
-        self._lock = threading.Lock()
-        self._sessions: list[BaseSession] = []
-        self._closed = False
+        try:
+            self._context: ConnectionContext = ConnectionContext(
+                self._provider_connection,
+                settings.limits,
+                self._state,
+                settings.client_id,
+                hooks,
+                report=self._notifier.notify,
+                domain=domain,
+                naming=naming or NamingContext.default(),
+                ignore_transacted=ignore_transacted,
+                enlistment=enlistment,
+                strict=strict,
+                producer_pooling=producer_pooling,
+            )
+        except BaseException:  # of a signal handler: the caller cannot close it
+            self._end()
+            raise
 
     @property
     def closed(self) -> bool:
@@ -265,15 +269,21 @@ class Connection(Closeable):
         """
         if self._fork_guard.in_child:
             return  # a forked child: the parent closes the connection
-        self._check_close_allowed()
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        with ExitStack() as stack:  # if one fails, the others are closed; the last one releases all deliveries
-            stack.callback(self._keep, self._settings, self, self._end)
-            for session in self._sessions:
-                stack.callback(session.close)
+        try:
+            self._check_close_allowed()
+            with self._lock:
+                if self._closed:
+                    return
+                self._closed = True
+            with ExitStack() as stack:  # if one fails, the others are closed; the last one releases all deliveries
+                stack.callback(self._keep, self._settings, self, self._end)
+                for session in self._sessions:
+                    stack.callback(session.close)
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler: a second call would not end the connection
+            self._end()
+            raise
 
     def _keep(self, key: object, kept: object, release: Callable[[], None]) -> None:
         """Call ``release`` when the transactions that the connection has joined are over; see `Enlistment.keep`."""

@@ -251,7 +251,11 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         """
         mode = checked_acknowledge_mode("session_mode", session_mode, transacted)
         connection = self._connect(SharedConnection, self._settings_for(user_name, password))
-        return create_context(connection, mode, transacted=transacted)
+        try:
+            return create_context(connection, mode, transacted=transacted)
+        except BaseException:  # also of a signal handler; no other context uses it
+            connection.close()
+            raise
 
     def take_kept(self, key: object) -> object | None:
         """Return the connection that the caller's transaction keeps under a key, or None; for a pool."""

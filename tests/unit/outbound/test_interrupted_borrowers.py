@@ -1,7 +1,7 @@
 """Exceptions of signal handlers in calls of a pool: it has all its places afterwards, for all threads."""
 
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -104,3 +104,33 @@ def test_interrupted_end_of_idle_connections_loses_none(jms_broker_url, end: Cal
             assert_whole(pool, factory)
 
     assert each_moment(play, TimeLimitError, PACKAGE) > 30
+
+
+@pytest.mark.parametrize("create", [ConnectionFactory.create_connection, ConnectionFactory.create_context])
+def test_interrupted_opening_leaves_no_connection(tmp_path, create):
+    """The process has a lock file while a connection to a file is open."""
+    factory = ConnectionFactory(f"embedded://{tmp_path}/broker.db")
+
+    def play(interruption: Interruption) -> None:
+        with suppress(TimeLimitError):
+            with interruption.planted():
+                opened = create(factory)
+            opened.close()
+        assert not list(tmp_path.glob("broker.db-owners/*"))
+
+    assert each_moment(play, TimeLimitError, OUTBOUND) > 5
+
+
+def test_interrupted_close_ends_the_connection(tmp_path):
+    """A second call has nothing to do, but that after an interruption before the first step."""
+    factory = ConnectionFactory(f"embedded://{tmp_path}/broker.db")
+
+    def play(interruption: Interruption) -> None:
+        connection = factory.create_connection()
+        connection.create_session().create_consumer(QUEUE)
+        with suppress(TimeLimitError), interruption.planted():
+            connection.close()
+        connection.close()
+        assert not list(tmp_path.glob("broker.db-owners/*"))
+
+    assert each_moment(play, TimeLimitError, OUTBOUND) > 30
