@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import astuple, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from jmsjca.arguments import check_timeout
@@ -21,7 +20,7 @@ from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
 from jmsjca.reconnection import ConnectionSettings
-from jmsjca.redelivery.moved_copy import plain_copy
+from jmsjca.redelivery.moved_copy import plain_copy, remaining_life
 
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
@@ -159,7 +158,7 @@ class Forwarder:
 
     def __call__(self, message: Message, session: Session) -> None:
         """Send a copy with the message's remaining time to live. An expired message is dropped."""
-        left = _time_left(message)
+        left = remaining_life(message)
         if message.end_of_batch or left < 0:
             return
         session.create_producer(self._queue).send(
@@ -193,10 +192,3 @@ def _queue_spec(spec: "ActivationSpec", queue: Queue) -> "ActivationSpec":
             "selector": None,  # the selector belongs to the subscription
         }
     )
-
-
-def _time_left(message: Message) -> float:
-    """Return the seconds until a message expires; 0 if it never expires, negative if it has."""
-    if message.expiration is None:
-        return 0.0
-    return (message.expiration - datetime.now(UTC)).total_seconds() or -1.0

@@ -13,7 +13,7 @@ from jmsjca.messages.message import Message, TextMessage
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.messages.value_types import PropertyValue
 from jmsjca.outbound.session import Session
-from jmsjca.redelivery.moved_copy import plain_copy
+from jmsjca.redelivery.moved_copy import plain_copy, remaining_life
 
 __all__ = [
     "Change",
@@ -221,10 +221,13 @@ def replay(session: Session, message: Message, to: Destination | None) -> None:
 
 
 def copy_message(session: Session, message: Message, to: Destination | None) -> None:
-    """Send the copy of a message with all its properties."""
+    """Send the copy of a message with all its properties and its remaining time to live.
+
+    If the time of the message is over, the copy does not expire: an operator who moves it wants to have it.
+    """
     copy = plain_copy(message)
     copy.properties.pop(DUPLICATE_ID, None)  # a broker that has seen the id before would drop the message
-    _send(session, copy, to)
+    _send(session, copy, to, life=_life(message))
 
 
 move = copy_message
@@ -240,7 +243,7 @@ def edited(edit: Edit, *, as_replay: bool) -> Handle:
 
     Args:
         edit: The edit.
-        as_replay: True for the copy of a replay, which has no record of the failure.
+        as_replay: True for the copy of a replay, which has no record of the failure and does not expire.
     """
 
     def handle(session: Session, message: Message, to: Destination | None) -> None:
@@ -248,7 +251,7 @@ def edited(edit: Edit, *, as_replay: bool) -> Handle:
         copy = replay_copy(message) if as_replay else plain_copy(message)
         copy.properties.pop(DUPLICATE_ID, None)
         edit.apply(copy)
-        _send(session, copy, to)
+        _send(session, copy, to, life=0.0 if as_replay else _life(message))
 
     return handle
 
@@ -281,5 +284,9 @@ def _without(ids: list[str], one: str) -> list[str]:
     return ids[:place] + ids[place + 1 :]
 
 
-def _send(session: Session, copy: Message, to: Destination | None) -> None:
-    session.create_producer(to).send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
+def _life(message: Message) -> float:
+    return max(remaining_life(message), 0.0)
+
+
+def _send(session: Session, copy: Message, to: Destination | None, *, life: float = 0.0) -> None:
+    session.create_producer(to).send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority, time_to_live=life)

@@ -4,10 +4,11 @@ from jmsjca.arguments import enum_member, wrong_argument
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.message import DeliveryMode
 
-__all__ = ["checked_mode", "checked_priority", "checked_seconds"]
+__all__ = ["MAX_SECONDS", "checked_mode", "checked_priority", "checked_seconds"]
 
 _MODES = {int(mode): mode for mode in DeliveryMode}
-_MAX_SECONDS = 1e10  # about 317 years: sums with the current time stay within the range of `datetime`
+MAX_SECONDS = 1e10
+"""The longest time to live and delivery delay, about 317 years: sums with the current time are within `datetime`."""
 
 
 def checked_mode(name: str, value: object) -> DeliveryMode:
@@ -38,7 +39,7 @@ def checked_seconds(name: str, value: object) -> float:
     Raises:
         MessageFormatError: The value is no number, negative, or beyond the range of dates.
     """
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= _MAX_SECONDS:  # nor NaN
-        wanted = f"seconds, as a number from 0 to {_MAX_SECONDS:g}"
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MAX_SECONDS:  # nor NaN
+        wanted = f"seconds, as a number from 0 to {MAX_SECONDS:g}"
         raise wrong_argument(name, value, wanted, MessageFormatError)
     return value

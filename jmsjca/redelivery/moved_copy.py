@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from jmsjca.destinations import JAVA_TYPES, Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.header_values import MAX_SECONDS
 from jmsjca.messages.message import Message
 from jmsjca.messages.object_message import ObjectMessage, plain_data_of
 from jmsjca.messages.properties import DUPLICATE_ID, Properties
@@ -15,7 +17,7 @@ from jmsjca.messages.value_types import Int, Long
 from jmsjca.messages.vendor_properties import PREFIX, rollback_names, vendor_names
 from jmsjca.redelivery.encounter import Failure, encodable
 
-__all__ = ["MoveFacts", "moved_copy", "plain_copy", "raw_copy", "redirected_copy"]
+__all__ = ["MoveFacts", "moved_copy", "plain_copy", "raw_copy", "redirected_copy", "remaining_life"]
 
 # Properties by which Java's AMQP client controls the encoding of a message. Other senders may use the names otherwise.
 _TIME_TO_LIVE, _TYPED_ENCODING = "JMS_AMQP_TTL", "JMS_AMQP_TYPED_ENCODING"
@@ -102,6 +104,19 @@ def plain_copy(message: Message) -> Message:
     if not _is_plain_data(message):
         _rename(copy.properties, _TYPED_ENCODING, copy.properties.get(_TYPED_ENCODING))
     return copy
+
+
+def remaining_life(message: Message) -> float:
+    """Return the seconds until a message expires: 0 if it never expires, negative if it has.
+
+    An expiration beyond the longest time to live of a send, which other clients may set, is as far as that.
+
+    Args:
+        message: The received message.
+    """
+    if message.expiration is None:
+        return 0.0
+    return min((message.expiration - datetime.now(UTC)).total_seconds(), MAX_SECONDS) or -1.0
 
 
 def _with_body(message: Message) -> Message:

@@ -186,6 +186,15 @@ def test_it_lives_no_longer_than_the_original(subscribed, jms_broker_url):
     assert abs(got.get(timeout=PATIENCE).expiration - message.expiration) < timedelta(minutes=1)
 
 
+def test_an_expiration_beyond_those_of_sends_is_forwarded(subscribed, jms_broker_url):
+    got = queue.Queue()
+    subscribed(spec(), got.put)
+    message = TextMessage("a")
+    message.timestamp, message.expiration = datetime.now(UTC), datetime(9000, 1, 1, tzinfo=UTC)
+    publish(jms_broker_url, message)
+    assert got.get(timeout=PATIENCE).expiration.year > 2300
+
+
 def test_it_is_a_message_of_its_own(subscribed, jms_broker_url):
     got = queue.Queue()
     subscribed(spec(), got.put)

@@ -3,10 +3,22 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Queue, StreamMessage, TextMessage, Topic
+from jmsjca import (
+    BytesMessage,
+    ConnectionFactory,
+    DeliveryMode,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Queue,
+    StreamMessage,
+    TextMessage,
+    Topic,
+)
 from jmsjca.errors import (
     InvalidArgumentError,
     InvalidDestinationError,
@@ -14,7 +26,7 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.management.insight import Edit, Insight
-from jmsjca.management.message_changes import Change, paced
+from jmsjca.management.message_changes import Change, move, paced
 from jmsjca.providers.embedded.connection import EmbeddedConnection
 from tests.unit.management.test_commands import call, read, url  # noqa: F401  # fixtures
 from tests.unit.management.test_dead_letters import drain, fail, letter, listen, send
@@ -149,6 +161,49 @@ def test_messages_are_copied_and_stay(url, read):  # noqa: F811
     assert bodies(url, "audit") == []
     assert [each["outcome"] for each in read("copy", "orders", "orders", "-s", "n < 5")] == ["done"] * 5
     assert len(drain(url, "orders")) == 65
+
+
+@pytest.mark.parametrize("change", ["move", "copy", "edit"])
+def test_a_moved_message_keeps_its_remaining_life(url, change):  # noqa: F811
+    factory, insight = ConnectionFactory(url), Insight(url)
+    factory.send("orders", TextMessage("a pear"), time_to_live=3600, priority=7, delivery_mode="non_persistent")
+    factory.send("orders", TextMessage("a fig"))
+    mortal, lasting = insight.messages("orders")
+    if change == "edit":
+        for message in (mortal, lasting):
+            insight.edit("orders", message.message_id, Edit("a plum"), to=Queue("parked"))
+    else:
+        assert {each.outcome for each in getattr(insight, change)("orders", to=Queue("parked"))} == {"done"}
+    moved, kept = drain(url, "parked")
+    assert abs(moved.expiration - mortal.expiration) < timedelta(minutes=1)
+    assert (moved.priority, moved.delivery_mode) == (7, DeliveryMode.NON_PERSISTENT)
+    assert kept.expiration is None
+
+
+def moved_on(url, year):  # noqa: F811
+    """Return what becomes of the expiration of a message that expires at the beginning of a year."""
+    message = TextMessage("a pear")
+    message.expiration = datetime(year, 1, 1, tzinfo=UTC)
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session(True) as session:
+        move(session, message, Queue("parked"))
+        session.commit()
+    [moved] = drain(url, "parked")
+    return moved.expiration
+
+
+def test_a_message_whose_time_is_over_is_moved_to_stay(url):  # noqa: F811
+    assert moved_on(url, 2020) is None
+
+
+def test_an_expiration_beyond_those_of_sends_becomes_the_furthest(url):  # noqa: F811
+    assert moved_on(url, 9000).year > 2300
+
+
+def test_a_replayed_letter_does_not_expire(url):  # noqa: F811
+    ConnectionFactory(url).send("dlq.orders", letter("x"), time_to_live=3600)
+    assert [each.outcome for each in Insight(url).replay("dlq.orders")] == ["done"]
+    [replayed] = drain(url, "orders")
+    assert replayed.expiration is None
 
 
 def test_a_dead_letter_is_edited_and_processed(url, call, read):  # noqa: F811
