@@ -2,15 +2,21 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.event_store import EventRecord, RecordStatus
+from jmsjca.errors import StoreError, excerpt
+from jmsjca.log_records import get_logger
 
 __all__ = ["FolderEventStore"]
+
+logger = get_logger("jmsjca.connector")
 
 _LONGEST_NAME = 255  # bytes; most file systems allow no more
 
@@ -37,17 +43,21 @@ class FolderEventStore:
         return len(self._files(RecordStatus.IN_PROGRESS))
 
     def recover(self) -> int:
-        """Move the files in progress back to ``ready_for_poll``, and return their number."""
+        """Move the files in progress back to ``ready_for_poll``, and return their number.
+
+        Raises:
+            StoreError: A file with the name of one of them is there; nothing is moved.
+        """
         return self._move_all(RecordStatus.IN_PROGRESS)
 
     def claim(self, limit: int) -> Sequence[EventRecord]:
-        """Move the next files to ``in_progress``, and return their records.
+        """Move the next files to ``in_progress``, and return their records. A file stays while its name is in progress.
 
         Args:
             limit: The maximum number.
         """
         records: list[EventRecord] = []
-        for file in self._files(RecordStatus.READY_FOR_POLL)[:limit]:
+        for file in islice(self._claimable(), limit):
             changed = file.stat().st_mtime_ns
             file.rename(self._folders[RecordStatus.IN_PROGRESS] / file.name)
             time = datetime.fromtimestamp(changed / 1e9, UTC)
@@ -84,14 +94,33 @@ class FolderEventStore:
             file.replace(target)
 
     def resubmit(self, *statuses: RecordStatus) -> int:
-        """Move the files with these statuses back to ``ready_for_poll``, and return their number."""
-        return sum(self._move_all(status) for status in statuses)
+        """Move the files with these statuses back to ``ready_for_poll``, and return their number.
+
+        Raises:
+            StoreError: A file with the name of one of them is there; nothing is moved.
+        """
+        return self._move_all(*statuses)
 
     def _files(self, status: RecordStatus) -> list[Path]:
         return sorted(each for each in self._folders[status].iterdir() if not each.name.startswith("."))
 
-    def _move_all(self, status: RecordStatus) -> int:
-        files = self._files(status)
+    def _claimable(self) -> Iterator[Path]:
+        in_progress = self._folders[RecordStatus.IN_PROGRESS]
+        for file in self._files(RecordStatus.READY_FOR_POLL):
+            if (in_progress / file.name).exists():
+                logger.warning("The event %r has the name of a file in progress, which it would replace.", file.name)
+            else:
+                yield file
+
+    def _move_all(self, *statuses: RecordStatus) -> int:
+        files = [file for status in dict.fromkeys(statuses) for file in self._files(status)]
+        names = Counter(file.name for file in (*files, *self._files(RecordStatus.READY_FOR_POLL)))
+        if twice := next((file.name for file in files if names[file.name] > 1), None):
+            raise StoreError(
+                f"The event {excerpt(twice, 100)!r} waits already, or two are to be moved: a file would replace "
+                f"another one of {self._folders[RecordStatus.READY_FOR_POLL]}. Nothing was changed: let a connector "
+                "deliver the one that waits, or rename one."
+            )
         for file in files:
             file.rename(self._folders[RecordStatus.READY_FOR_POLL] / file.name)
         return len(files)

@@ -6,10 +6,11 @@ from typing import Any
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.event_store import EventRecord, RecordStatus
-from jmsjca.errors import ProviderNotInstalledError
+from jmsjca.errors import ProviderNotInstalledError, StoreError, excerpt
 
 try:
     import sqlalchemy as sa
+    from sqlalchemy.exc import IntegrityError
 except ImportError as error:
     raise ProviderNotInstalledError(
         'An event store in a database needs SQLAlchemy: pip install "jmsjca[connector]".'
@@ -113,20 +114,42 @@ class SqlEventStore:
             connection.execute(self._archive.insert().values(**values, archive_time=_naive(datetime.now(UTC))))
 
     def resubmit(self, *statuses: RecordStatus) -> int:
-        """Move archived records with these statuses back, as READY_FOR_POLL, and return their number."""
+        """Move archived records with these statuses back, as READY_FOR_POLL, and return their number.
+
+        Raises:
+            StoreError: The application has added a record with the id of one of them again; nothing is moved.
+        """
         chosen = sa.and_(
             self._archive.c.connector_id == self._connector_id,
             self._archive.c.event_status.in_([int(status) for status in statuses]),
         )
-        with self._engine.begin() as connection:
-            rows = [dict(row) for row in connection.execute(sa.select(self._archive).where(chosen)).mappings()]
-            for row in rows:
-                row.pop("archive_time")
-                row["event_status"] = int(RecordStatus.READY_FOR_POLL)
-            if rows:
-                connection.execute(self._archive.delete().where(chosen))
-                connection.execute(self._events.insert(), rows)
+        try:
+            with self._engine.begin() as connection:
+                return self._move_back(connection, chosen)
+        except IntegrityError as error:
+            raise self._waits_already(chosen) from error
+
+    def _move_back(self, connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> int:
+        rows = [dict(row) for row in connection.execute(sa.select(self._archive).where(chosen)).mappings()]
+        for row in rows:
+            row.pop("archive_time")
+            row["event_status"] = int(RecordStatus.READY_FOR_POLL)
+        if rows:
+            connection.execute(self._archive.delete().where(chosen))
+            connection.execute(self._events.insert(), rows)
         return len(rows)
+
+    def _waits_already(self, chosen: sa.ColumnElement[bool]) -> StoreError:
+        """Return the error for archived records, of which at least one has the id of a record that waits."""
+        ids = sa.select(self._archive.c.event_id).where(chosen, self._archive.c.event_id == self._events.c.event_id)
+        with self._engine.connect() as connection:
+            found = connection.execute(ids.order_by(self._archive.c.event_id).limit(1)).scalar()
+        event = "One of the events" if found is None else f"The event {excerpt(found, 100)!r}"
+        return StoreError(
+            f"{event} waits already in {self._events.name}: the "
+            "application has added it again. Nothing was changed: let a connector deliver that one, or delete one of "
+            "both records."
+        )
 
     def _mine(self, status: RecordStatus) -> sa.ColumnElement[bool]:
         columns = self._events.c

@@ -17,6 +17,7 @@ from jmsjca.connector import (
 )
 from jmsjca.connector.data_handlers import data_handler
 from jmsjca.connector.sql_event_store import SqlEventStore
+from jmsjca.errors import StoreError
 
 ORDER = '{"_type": "Order", "id": %d}'
 
@@ -128,6 +129,45 @@ def test_an_id_that_is_used_again_replaces_the_first_event_in_the_archive(pollin
     assert [customer.verb for customer in seen] == ["Create", "Update"]
     assert store.resubmit(RecordStatus.SUCCESS) == 1
     assert store.claim(9)[0].object_verb == "Update"
+
+
+def test_an_archived_event_whose_id_waits_again_is_not_resubmitted(polling, table):
+    engine, store = table
+    for each in ("customer-7", "customer-8"):
+        with engine.begin() as connection:
+            store.add(connection, EventRecord(each, "Customer", "Create", "ID=7"))
+    polling(store, lambda _: None).poll_for_events()
+    with engine.begin() as connection:
+        store.add(connection, EventRecord("customer-7", "Customer", "Update", "ID=7"))
+    with pytest.raises(StoreError, match=r"'customer-7' waits already.*Nothing was changed") as caught:
+        store.resubmit(RecordStatus.SUCCESS)
+    assert isinstance(caught.value.__cause__, sa.exc.IntegrityError)
+    assert polling(store, lambda _: None).poll_for_events() is ReturnCode.SUCCEED
+    assert store.resubmit(RecordStatus.SUCCESS) == 2
+
+
+def test_an_archived_file_whose_name_waits_again_is_not_resubmitted(folder, polling):
+    folder.add("a", "b")
+    polling(folder.store, lambda _: None).poll_for_events()
+    folder.add("b")
+    with pytest.raises(StoreError, match=r"'b' waits already.*Nothing was changed"):
+        folder.store.resubmit(RecordStatus.SUCCESS)
+    assert sorted(each.name for each in (folder.path / "success").iterdir()) == ["a", "b"]
+    assert polling(folder.store, lambda _: None).poll_for_events() is ReturnCode.SUCCEED
+    assert folder.store.resubmit(RecordStatus.SUCCESS) == 2
+
+
+def test_a_file_in_progress_is_not_replaced_by_one_with_its_name(folder, caplog):
+    (folder.path / "ready_for_poll" / "a").write_text("another event")
+    assert len(folder.store.claim(1)) == 1
+    folder.add("a")
+    with pytest.raises(StoreError, match="'a' waits already"):
+        folder.store.recover()
+    (folder.path / "ready_for_poll" / "b").touch()
+    assert [each.object_key for each in folder.store.claim(9)] == ["b"]
+    assert "'a' has the name of a file in progress" in caplog.text
+    assert "Order" in (folder.path / "ready_for_poll" / "a").read_text()
+    assert "another" in (folder.path / "in_progress" / "a").read_text()
 
 
 @pytest.mark.parametrize("error", [UnspeakableError(), ValueError("a\0\ud800")])
