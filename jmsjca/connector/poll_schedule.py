@@ -13,6 +13,7 @@ from jmsjca.errors import JMSError
 __all__ = ["Keys", "in_window", "key_polls", "timed_polls", "wait_for_window"]
 
 _KEY = "p"
+_SHORTEST_LOOK, _LONGEST_LOOK = 0.05, 60.0  # seconds between two looks at the time of day, outside of the window
 
 Keys: TypeAlias = "queue.SimpleQueue[str | Exception]"
 """The lines of an operator; an empty one for the end of the input, and an exception for an input that failed."""
@@ -38,7 +39,7 @@ def timed_polls(config: ConnectorConfig, pause: float, stopping: threading.Event
     """Yield for each poll, until the connector stops: at the start, and after a pause after each poll.
 
     Args:
-        config: Names the window of the day; outside of it the pause goes on.
+        config: Names the window of the day; a pause that ends outside of it goes on until the window opens.
         pause: Seconds.
         stopping: Set when the connector stops.
         clock: The source of the time of day.
@@ -53,7 +54,7 @@ def wait_for_window(config: ConnectorConfig, pause: float, stopping: threading.E
 
     Args:
         config: Names the window of the day.
-        pause: Seconds after which the time of day is read again.
+        pause: Seconds after which the time of day is read again; from 0.05 to 60, whatever it is.
         stopping: Set when the connector stops.
         clock: The source of the time of day.
     """
@@ -61,7 +62,7 @@ def wait_for_window(config: ConnectorConfig, pause: float, stopping: threading.E
         now = datetime.fromtimestamp(clock.now()).astimezone().time()
         if in_window(now, config.poll_start_time, config.poll_end_time):
             return True
-        stopping.wait(pause)
+        stopping.wait(min(max(pause, _SHORTEST_LOOK), _LONGEST_LOOK))
     return False
 
 

@@ -62,6 +62,37 @@ def test_polls_are_within_the_window():
     assert datetime.now(UTC).tzinfo
 
 
+class Waits(threading.Event):
+    """A clock that only waits move on, and the event of a connector that stops after three days."""
+
+    def __init__(self, hour, minute):
+        super().__init__()
+        self.begin = self.seconds = datetime(2026, 1, 1, hour, minute).astimezone().timestamp()
+
+    def wait(self, timeout=None):
+        assert timeout > 0, "it spins"
+        self.seconds += timeout
+        if self.seconds > self.begin + 3 * 86_400:
+            self.set()
+
+    def now(self):
+        return self.seconds
+
+    def monotonic(self):
+        return self.seconds
+
+
+@pytest.mark.parametrize(("hour", "minute", "pause"), [(7, 58, 0), (10, 0, 12 * 3600), (7, 0, 600)])
+def test_the_first_poll_is_when_the_window_opens(hour, minute, pause):
+    config = ConnectorConfig(
+        connection_url="embedded://x", input_destination="in", poll_start_time="08:00", poll_end_time="08:05"
+    )
+    waits = Waits(hour, minute)
+    next(timed_polls(config, pause, waits, waits))
+    opened = datetime.fromtimestamp(waits.seconds).astimezone()
+    assert time(8) <= opened.time() <= time(8, 1)
+
+
 def test_each_p_polls_once_and_the_end_of_the_input_ends_it(connector, session):
     producer = session.create_producer(Queue("in"))
     for _ in range(3):
