@@ -33,6 +33,7 @@ from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
+from jmsjca.redelivery.encounter import text_of
 from jmsjca.selectors import build_indexed_selector
 
 if TYPE_CHECKING:
@@ -275,6 +276,6 @@ def _error_text(response: Message, data: MetaData, result: ReturnCode) -> str:
 
 
 def _failed(code: ReturnCode, business_object: BusinessObject, status: ReturnStatus, error: Exception) -> ReturnCode:
-    status.text = str(error)
-    logger.error("Request %s.%s: %s: %s", business_object.type, business_object.verb, code, error, exc_info=error)
+    status.text = text_of(error) or type(error).__name__
+    logger.error("Request %s.%s: %s: %s", business_object.type, business_object.verb, code, status.text, exc_info=error)
     return code

@@ -14,6 +14,7 @@ from jmsjca.connector import (
     FolderEventStore,
     RecordStatus,
     ReturnCode,
+    ReturnStatus,
 )
 from jmsjca.connector.data_handlers import data_handler
 from jmsjca.connector.sql_event_store import SqlEventStore
@@ -227,3 +228,27 @@ def test_a_report_of_an_error_without_a_text(url, session, messages):
         assert connector.poll_for_events() is ReturnCode.SUCCEED
     (report,) = messages("reports")
     assert "RuntimeError" in report.body
+
+
+class Unsendable(Unconvertible):
+    """A data handler that raises an error."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def to_content(self, _):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(UnspeakableError(), "RuntimeError"), (ValueError(), "ValueError"), (ValueError("a\ud800"), r"a\ud800")],
+)
+def test_a_request_whose_error_has_no_text(url, caplog, error, text):
+    rule = {"Order_Create": "OutputDestination=orders"}
+    status = ReturnStatus()
+    config = ConnectorConfig(connection_url=url, configuration_meta_object=rule)
+    with Connector(config, data_handler=Unsendable(error)) as connector:
+        assert connector.do_verb_for(BusinessObject("Order", "Create"), status) is ReturnCode.FAIL
+    assert text in status.text
+    assert text in caplog.text
