@@ -198,12 +198,20 @@ def find_message(insight: Insight, queue: str, message_id: str, shown_by: str) -
 def print_changes(changes: Iterable[Change], *, as_json: bool) -> int:
     """Write changes; return the exit status: 1 if a message was not found any more, or has no id.
 
+    If one fails, those that were made before are written, and the error is raised.
+
     Args:
         changes: The changes, of which each is carried out when it is read.
         as_json: True for JSON.
     """
     total = changes.total if isinstance(changes, Changes) else None
-    found = [_change_row(each) for each in with_progress(changes, "messages", total)]
+    found: list[dict[str, object]] = []
+    try:
+        found.extend(_change_row(each) for each in with_progress(changes, "messages", total))
+    except BaseException:
+        if found:
+            print_rows(found, as_json=as_json)
+        raise
     print_rows(found, as_json=as_json)
     return int(any(each["outcome"] in {"gone", "skipped"} for each in found))
 

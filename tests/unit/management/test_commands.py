@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from jmsjca import Queue
+from jmsjca.errors import ConnectionLostError
 from jmsjca.management.cli import run
+from jmsjca.management.dead_letter_commands import print_changes
+from jmsjca.management.message_changes import Change
 from tests.unit.management.test_dead_letters import fail, letter, listen, send
 
 
@@ -226,3 +229,22 @@ def test_the_url_is_read_from_a_variable(url, monkeypatch, read):
     monkeypatch.setenv("SHOP", url)
     send(url, letter("x"))
     assert [each["name"] for each in read("queues", "--url", "env:SHOP")] == [Queue("orders").name]
+
+
+@pytest.mark.parametrize("error", [ConnectionLostError("the broker is gone"), KeyboardInterrupt()])
+def test_changes_that_were_made_before_a_failure_are_shown(capsys, error):
+    def changes():
+        yield Change("ID:1", Queue("audit"), "done")
+        yield Change("ID:2", Queue("audit"), "done")
+        raise error
+
+    with pytest.raises(type(error)):
+        print_changes(changes(), as_json=True)
+    assert [(each["message_id"], each["outcome"]) for each in json.loads(capsys.readouterr().out)] == [
+        ("ID:1", "done"),
+        ("ID:2", "done"),
+    ]
+
+
+def test_a_failure_before_the_first_change_shows_none(call):
+    assert call("move", "orders", "audit", "-s", "no selector")[:2] == (2, "")
