@@ -22,6 +22,7 @@ __all__ = [
     "check_flag",
     "check_instance",
     "check_runs",
+    "check_seconds",
     "check_text_or_none",
     "check_timeout",
     "did_you_mean",
@@ -205,6 +206,22 @@ def check_timeout(name: str, value: object) -> None:
         raise wrong_argument(name, value, wanted)
     if not 0 <= value <= MAX_TIMEOUT:  # type: ignore[operator]  # a number, nor NaN
         raise wrong_argument(name, value, wanted, InvalidArgumentError)
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Raise an error for a value that is no number of seconds. None is refused, too.
+
+    Args:
+        name: The name of the argument.
+        value: The value that was given.
+
+    Raises:
+        ArgumentTypeError: As `check_timeout`.
+        InvalidArgumentError: As `check_timeout`, or the value is None.
+    """
+    check_timeout(name, value)
+    if value is None:
+        raise InvalidArgumentError(f"{name}=None: give seconds, as a number.")
 
 
 def is_number(value: object) -> bool:

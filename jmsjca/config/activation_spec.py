@@ -37,6 +37,7 @@ __all__ = [
     "ConcurrencyMode",
     "Flag",
     "ListenerAcknowledgeMode",
+    "Number",
     "Options",
     "RedeliveryHandlingText",
     "Seconds",
@@ -65,6 +66,12 @@ def _parse_flag(value: object, info: ValidationInfo) -> object:
         if value and value.lower() not in ("0", "1", "false", "true"):
             logger.warning("%s is %r: only '1' and 'true' turn it on, so it is off.", info.field_name, excerpt(value))
         return value is not None and value.lower() in ("1", "true")
+    return value
+
+
+def _refuse_flag(value: object) -> object:
+    if isinstance(value, bool):  # which is an int
+        raise ValueError(f"it must be a number, not {value}")  # noqa: TRY004  # pydantic reports no other
     return value
 
 
@@ -118,7 +125,10 @@ SelectorVariables = Annotated[
 ]
 """Values by the names that the selector may refer to; from text, as options, they are strings."""
 
-Seconds = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Number = BeforeValidator(_refuse_flag)
+"""The annotation of a number: pydantic would take True for 1."""
+
+Seconds = Annotated[float, Number, Field(gt=0, le=1e9, allow_inf_nan=False)]
 """A duration in seconds, above 0."""
 
 
@@ -186,12 +196,12 @@ class ActivationSpec(BaseModel):
     subscription_durability: Literal["Durable", "NonDurable"] = "NonDurable"
     subscription_name: str | None = Field(default=None, validate_default=True)
     concurrency_mode: ConcurrencyMode = "serial"
-    endpoint_pool_max_size: int = Field(default=15, ge=1, le=MAX_INT)
-    batch_size: int = Field(default=0, ge=0, le=MAX_INT)
+    endpoint_pool_max_size: Annotated[int, Number] = Field(default=15, ge=1, le=MAX_INT)
+    batch_size: Annotated[int, Number] = Field(default=0, ge=0, le=MAX_INT)
     split_failed_batches: Flag = False
     hold_until_ack: Flag = False
     acknowledgement_timeout: Seconds | None = None
-    max_outstanding: int = Field(default_factory=_units_of_all_handlers, ge=1, le=MAX_INT)
+    max_outstanding: Annotated[int, Number] = Field(default_factory=_units_of_all_handlers, ge=1, le=MAX_INT)
     redelivery_handling: RedeliveryHandlingText = DEFAULT_REDELIVERY_HANDLING
     transaction: Literal["local", "required", "bean", "none"] = "local"
     acknowledge_mode: ListenerAcknowledgeMode = AcknowledgeMode.AUTO

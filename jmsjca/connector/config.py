@@ -19,6 +19,7 @@ from pydantic import (
     field_validator,
 )
 
+from jmsjca.config.activation_spec import Number
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import LOOKUP
 from jmsjca.connector.config_fields import DOCUMENTED_NAMES, ConnectorFields, InDoubtEvents
@@ -110,7 +111,7 @@ def _validate_url(text: str) -> str:
 
 
 _Destination = Annotated[Destination, BeforeValidator(_parse_destination)]
-_Seconds = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+_Seconds = Annotated[float, Number, Field(ge=0, le=1e6, allow_inf_nan=False)]
 _TimeOfDay = Annotated[time, BeforeValidator(_parse_time)]
 _Definitions = Annotated[BusinessObjectDefinitions, BeforeValidator(_parse_definitions)]
 _MetaObject = Annotated[StaticMetaObject, BeforeValidator(_parse_meta_object)]
@@ -197,7 +198,7 @@ class ConnectorConfig(BaseModel):
     connection_url: Annotated[str, AfterValidator(_validate_url)] = Field(repr=False)  # may hold a password
     client_id: str | None = Field(default=None, min_length=1)
     input_destination: Annotated[tuple[_Destination, ...], BeforeValidator(_parse_destinations)] = ()
-    poll_quantity: int = Field(default=1, ge=1, le=500)
+    poll_quantity: Annotated[int, Number] = Field(default=1, ge=1, le=500)
     poll_frequency: Annotated[_Seconds | Literal["key"] | None, BeforeValidator(_parse_frequency)] = 10.0
     poll_start_time: _TimeOfDay | None = None
     poll_end_time: _TimeOfDay | None = None
@@ -217,7 +218,7 @@ class ConnectorConfig(BaseModel):
     container_managed_events: bool = False
     monitor_queue: _Destination | None = Field(default_factory=_named("MONITORQUEUE"))
     duplicate_event_elimination: bool = False
-    duplicate_history: int = Field(default=1, ge=1, le=10_000)
+    duplicate_history: Annotated[int, Number] = Field(default=1, ge=1, le=10_000)
     data_handler_mime_type: str = Field(default="application/json", min_length=1)
     data_handler_class_name: str | None = Field(default=None, min_length=1)
     definitions: _Definitions | None = None
@@ -227,9 +228,9 @@ class ConnectorConfig(BaseModel):
     reply_to_destination: _Destination | None = None
     message_response_result_property: str | None = Field(default=None, min_length=1)
     raw_response_selectors: bool = False
-    session_pool_size_for_requests: int = Field(default=10, ge=1, le=10_000)
+    session_pool_size_for_requests: Annotated[int, Number] = Field(default=10, ge=1, le=10_000)
     feedback_codes: Mapping[str, str] = Field(default_factory=dict[str, str])
-    restart_retry_count: int = Field(default=3, ge=0, le=1_000_000)
+    restart_retry_count: Annotated[int, Number] = Field(default=3, ge=0, le=1_000_000)
     restart_retry_interval: _Seconds = 60.0
     strict: bool = False
 

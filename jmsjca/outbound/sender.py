@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from jmsjca.arguments import check_timeout, did_you_mean
+from jmsjca.arguments import check_seconds, check_timeout, did_you_mean
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import (
     ArgumentTypeError,
@@ -125,11 +125,15 @@ class Sender:
         pool: The pool. The sender does not close it.
         retry_timeout: Seconds after which a send is not repeated any more; 30 by default, 0 never repeats.
         converters: Converts bodies to messages; None for `Converters.default`.
+
+    Raises:
+        InvalidArgumentError: The retry timeout is no number of seconds from 0 on.
     """
 
     def __init__(
         self, pool: ConnectionPool, *, retry_timeout: float = 30.0, converters: Converters | None = None
     ) -> None:
+        check_seconds("retry_timeout", retry_timeout)
         self._pool = pool
         self._shared = SharedConnections(pool)
         self._retry_timeout = retry_timeout

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from jmsjca.arguments import check_timeout
+from jmsjca.arguments import check_seconds
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import ConnectionLostError, InvalidArgumentError, JMSError, TransactionInDoubtError
 from jmsjca.log_records import get_logger
@@ -81,8 +81,8 @@ class Relay:
     ) -> None:
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise InvalidArgumentError(f"batch_size={batch_size!r}: give a number from 1 to {_LARGEST_BATCH}.")
-        _check_seconds("poll_interval", poll_interval)  # None would look at the table once
-        _check_seconds("lease", lease)
+        check_seconds("poll_interval", poll_interval)  # None would look at the table once
+        check_seconds("lease", lease)
         if not lease:
             raise InvalidArgumentError(f"lease={lease!r}: give seconds above 0, in which a batch can be sent.")
         self._outbox = outbox
@@ -317,12 +317,6 @@ class _Sending:
         """Record that a message cannot be sent, and that the later ones of its key wait for it."""
         self.refused[row.id] = error[:_LONGEST_ERROR]
         self.blocked |= {row.ordering_key} - {None}
-
-
-def _check_seconds(name: str, value: object) -> None:
-    check_timeout(name, value)
-    if value is None:
-        raise InvalidArgumentError(f"{name}=None: give seconds, as a number.")
 
 
 def _send_row(session: Any, row: sa.Row[Any]) -> None:

@@ -150,6 +150,13 @@ def test_the_keyword_arguments_are_the_fields():
         ({"strict": True}, "error_destination, unsubscribed_destination, archive_destination"),
         ({"strict": True, "error_destination": "e", "archive_destination": "a"}, "set unsubscribed_destination"),
         ({"MonitorQueue": "m"}, "MonitorQueue is unknown"),
+        *(
+            ({name: True}, f"{name}.*it must be a number, not True")
+            for name in (
+                *("poll_frequency", "receive_timeout", "restart_retry_interval", "restart_retry_count"),
+                *("poll_quantity", "duplicate_history", "session_pool_size_for_requests"),
+            )
+        ),
     ],
 )
 def test_a_wrong_field_is_refused(fields, reason):

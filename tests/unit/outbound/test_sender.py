@@ -21,6 +21,12 @@ from jmsjca.outbound.session import Session
 from tests.unit.outbound.pooling import LOST, ScriptedFactory
 
 
+@pytest.mark.parametrize("timeout", [True, None, "30", -1, float("nan")])
+def test_a_retry_timeout_is_seconds(url, timeout):
+    with ConnectionPool(ConnectionFactory(url)) as pool, pytest.raises(InvalidArgumentError, match="retry_timeout"):
+        Sender(pool, retry_timeout=timeout)
+
+
 @pytest.fixture
 def url():
     return f"embedded://sender-{uuid.uuid4().hex}"
