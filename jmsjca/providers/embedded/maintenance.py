@@ -16,6 +16,7 @@ from jmsjca.providers.embedded.errors import translate
 __all__ = ["backup", "check", "compact"]
 
 _MAX_FAULTS = 100
+_FAILED_WRITES = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE)
 _MESSAGES = "SELECT id, digest, CAST(headers AS BLOB), CAST(body AS BLOB) FROM message"
 _WITHOUT_OWNER = "SELECT id FROM message WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owner)"
 _WITHOUT_QUEUE = "SELECT id FROM message WHERE owner IS NULL AND mailbox NOT IN (SELECT id FROM mailbox)"
@@ -91,18 +92,31 @@ def backup(path: Path, target: Path, lock_timeout: float = 30.0) -> int:
     draft = _empty_draft(target)
     try:
         with closing(_open(path, lock_timeout, "rw")) as db:
-            db.execute("VACUUM INTO ?", (str(draft),))
+            _copy(db, draft, target)
         if faults := check(draft, lock_timeout):
             raise StoreError(f"The copy of {path} has faults, and is not kept: {faults[0]}")
         draft.rename(target)
     except sqlite3.Error as error:
         raise translate(error, path) from error
     except OSError as error:
-        raise _unwritable(target, error) from error
+        raise _unwritable(target, error.strerror) from error
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
             draft.with_name(draft.name + suffix).unlink(missing_ok=True)
     return target.stat().st_size
+
+
+def _copy(db: sqlite3.Connection, draft: Path, target: Path) -> None:
+    """Copy a file, of which nothing is written: an error of a write is one of the copy."""
+    try:
+        db.execute("VACUUM INTO ?", (str(draft),))
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0)
+        if code == sqlite3.SQLITE_FULL:
+            raise _unwritable(target, "no space left") from error
+        if code in _FAILED_WRITES:
+            raise _unwritable(target, str(error)) from error
+        raise
 
 
 def _empty_draft(target: Path) -> Path:
@@ -113,12 +127,12 @@ def _empty_draft(target: Path) -> Path:
             raise StoreError(f"{target} exists: name a new file for the copy.")
         draft.touch(0o600, exist_ok=False)  # as the file: it holds the same messages
     except OSError as error:
-        raise _unwritable(target, error) from error
+        raise _unwritable(target, error.strerror) from error
     return draft
 
 
-def _unwritable(target: Path, error: OSError) -> ResourceAllocationError:
-    return ResourceAllocationError(f"{target} cannot be written: {error.strerror}; name another place for the copy.")
+def _unwritable(target: Path, reason: str | None) -> ResourceAllocationError:
+    return ResourceAllocationError(f"{target} cannot be written: {reason}; name another place for the copy.")
 
 
 def _open(path: Path, lock_timeout: float, mode: str) -> sqlite3.Connection:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from jmsjca import BytesMessage, Queue
-from jmsjca.errors import TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.errors import ResourceAllocationError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.providers.embedded.maintenance import backup
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.providers.embedded.processes import PATIENCE, heard, process, put
@@ -113,6 +114,17 @@ def test_disk_that_others_filled(small_disk):
     connection.close()
 
 
+def test_disk_that_has_no_room_for_a_copy(small_disk, broker_file, connected_file):
+    connection = connected_file()
+    for _ in range(20):
+        put(connection, "x" * 1_000_000)
+    copy = small_disk / "copy.db"
+    with pytest.raises(ResourceAllocationError) as caught:
+        backup(broker_file, copy)
+    assert str(caught.value) == f"{copy} cannot be written: no space left; name another place for the copy."
+    assert not list(small_disk.iterdir())
+
+
 # The limit on the size of files makes writes fail as a broken disk does: with an error that is not "no space left".
 FAIL_TO_WRITE = """
 import resource
@@ -130,6 +142,32 @@ for delivery in connection.consumer(Queue("q")).receive(10, 0):
     tell(delivery.message.body[:10])
 connection.close()
 """
+
+
+FAIL_TO_COPY = """
+import resource
+from pathlib import Path
+from jmsjca.errors import JMSError
+from jmsjca.providers.embedded.maintenance import backup
+send("q", "x" * 100_000)
+file = Path(sys.argv[1].removeprefix("embedded://"))
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
+try:
+    backup(file, file.with_name("copy.db"))
+except JMSError as error:
+    tell(f"{type(error).__name__}: {error}")
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+connection.close()
+"""
+
+
+def test_disk_that_fails_to_write_a_copy(broker_file):
+    copy = broker_file.with_name("copy.db")
+    with process(broker_file, FAIL_TO_COPY) as child:
+        assert heard(child) == (
+            f"ResourceAllocationError: {copy} cannot be written: disk I/O error; name another place for the copy."
+        )
+        assert child.wait(PATIENCE) == 0
 
 
 def test_disk_that_fails_to_write(broker_file, connected_file):
