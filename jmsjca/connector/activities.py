@@ -26,7 +26,7 @@ from jmsjca.connector.activity_arguments import (
     is_rollback,
     queue_of,
 )
-from jmsjca.connector.held_polls import HeldPolls
+from jmsjca.connector.held_polls import HeldPolls, close_settled
 from jmsjca.connector.responses import ListenResponse, MessageType, PollResponse, response_of
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError
@@ -286,7 +286,7 @@ class Activities:
         except BaseException:
             connection.close()  # releases the messages
             raise
-        connection.close()
+        close_settled(connection)
         return PollResponse(responses, None)
 
     def browse(

@@ -3,13 +3,16 @@
 from threading import Event, Lock, Thread
 
 from jmsjca.config.settings import SYSTEM_CLOCK
-from jmsjca.errors import JMSError, TransactionInDoubtError
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.inbound.delay_queue import DelayQueue
+from jmsjca.log_records import get_logger
 from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.session import Session
 
-__all__ = ["HeldPoll", "HeldPolls"]
+__all__ = ["HeldPoll", "HeldPolls", "close_settled"]
+
+logger = get_logger("jmsjca.connector")
 
 
 class HeldPoll:
@@ -50,11 +53,21 @@ class HeldPoll:
             self._session.commit()
         except TransactionInDoubtError:
             return Outcome.IN_DOUBT
-        except JMSError:
+        except ConnectionLostError:
             return Outcome.LOST
+        except JMSError:
+            return Outcome.ROLLED_BACK
         finally:
-            self._connection.close()
+            close_settled(self._connection)
         return Outcome.COMMITTED
+
+
+def close_settled(connection: Connection) -> None:
+    """Close the connection of settled messages. An error changes nothing of that, so it is logged."""
+    try:
+        connection.close()
+    except JMSError as error:
+        logger.warning("The connection of a poll could not be closed: %s", error)
 
 
 class HeldPolls:

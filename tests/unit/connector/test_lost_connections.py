@@ -1,11 +1,16 @@
 """Connections that are lost while events are delivered to a queue, and errors of the broker: the events are kept."""
 
+import sqlite3
+from contextlib import ExitStack, closing, contextmanager
+
 import pytest
 
-from jmsjca import Queue
-from jmsjca.connector import BusinessObject, Connector, ConnectorConfig, FolderEventStore, ReturnCode
+from jmsjca import Outcome, Queue, ResourceAdapter
+from jmsjca.config import Limits
+from jmsjca.connector import Activities, BusinessObject, Connector, ConnectorConfig, FolderEventStore, ReturnCode
 from jmsjca.connector.data_handlers import data_handler
 from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.outbound.session import Session
 from jmsjca.testing.faults import FaultInjection
 
 ORDER = '{"_type": "Order", "id": %d}'
@@ -140,3 +145,46 @@ def test_the_log_says_nothing_of_a_message_that_is_kept(polling, session, messag
     assert connector.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
     assert len(messages("in")) == 1
     assert "discarded" not in caplog.text
+
+
+class Disk:
+    """The file of a broker, which another process can keep locked."""
+
+    def __init__(self, path):
+        self.url = f"embedded://{path}"
+        self.path = path
+
+    @contextmanager
+    def locked(self):
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+
+
+@pytest.fixture
+def disk(tmp_path):
+    return Disk(tmp_path / "broker.db")
+
+
+@pytest.fixture
+def activities(disk):
+    with ResourceAdapter(disk.url, limits=Limits(lock_timeout=0)) as adapter, Activities(adapter) as activities:
+        yield activities
+
+
+@pytest.mark.parametrize("action", ["JBXCommit", "JBXRollback"])
+def test_a_settlement_that_fails_is_rolled_back(disk, activities, action):
+    activities.send("orders", "a pear")
+    polled = activities.poll("orders", transacted=True)
+    with disk.locked():
+        settlement = activities.acknowledge(acknowledge_id=polled.acknowledge_id, action=action)
+    assert settlement.outcome is Outcome.ROLLED_BACK
+
+
+def test_messages_are_returned_although_the_connection_cannot_be_closed(disk, activities, monkeypatch):
+    activities.send("orders", "a pear")
+    commit = Session.commit
+    with ExitStack() as stack:
+        monkeypatch.setattr(Session, "commit", lambda session: commit(session) or stack.enter_context(disk.locked()))
+        polled = activities.poll("orders")
+    assert [each.payload for each in polled.responses] == ["a pear"]
