@@ -10,6 +10,7 @@ from jmsjca.errors import ProviderNotInstalledError
 
 try:
     import sqlalchemy as sa
+    from sqlalchemy.exc import IntegrityError
 except ImportError as error:
     raise ProviderNotInstalledError(
         'Relationships in a database need SQLAlchemy: pip install "jmsjca[connector]".'
@@ -66,19 +67,17 @@ class SqlRelationships:
         Raises:
             ConfigurationError: The type has no definition.
         """
-        chosen = entity or self.entity(application, business_object) or f"{uuid.uuid4()}"
         row = {"application": application, "object_key": key_of(business_object, self._definitions)}
-        with self._engine.begin() as connection:
-            connection.execute(self._row(row))
-            connection.execute(self._table.insert().values(**row, entity=chosen))
-        return chosen
+        try:
+            return self._store(row, entity)
+        except IntegrityError:  # another program has added the keys since they were looked up
+            return self._store(row, entity)
 
     def entity(self, application: str, business_object: BusinessObject) -> str | None:
         """Return the entity of a business object; None if it is not related."""
-        columns, key = self._table.c, key_of(business_object, self._definitions)
-        query = sa.select(columns.entity).where(columns.application == application, columns.object_key == key)
+        row = {"application": application, "object_key": key_of(business_object, self._definitions)}
         with self._engine.connect() as connection:
-            return connection.execute(query).scalar_one_or_none()
+            return self._find(connection, row)
 
     def keys(self, entity: str) -> Mapping[str, str]:
         """Return the keys of an entity by application."""
@@ -99,17 +98,28 @@ class SqlRelationships:
             The entity; None if a Delete concerns one that is not related.
         """
         definition = self._definitions.get(event.type)
-        found = self.entity(application, event)
         if event.verb != _DELETE:
-            return self.relate(application, event, found)
+            return self.relate(application, event)
+        found = self.entity(application, event)
         if found is not None and definition is not None and not definition.is_inactive(event):
             row = {"application": application, "object_key": key_of(event, self._definitions)}
             with self._engine.begin() as connection:
-                connection.execute(self._row(row))
+                connection.execute(self._table.delete().where(self._is(row)))
         return found
 
-    def _row(self, row: Mapping[str, str]) -> sa.Delete:
+    def _store(self, row: Mapping[str, str], entity: str | None) -> str:
+        with self._engine.begin() as connection:
+            known = self._find(connection, row)
+            chosen = entity or known or f"{uuid.uuid4()}"
+            if known is None:
+                connection.execute(self._table.insert().values(**row, entity=chosen))
+            elif known != chosen:
+                connection.execute(self._table.update().where(self._is(row)).values(entity=chosen))
+        return chosen
+
+    def _find(self, connection: sa.Connection, row: Mapping[str, str]) -> str | None:
+        return connection.execute(sa.select(self._table.c.entity).where(self._is(row))).scalar_one_or_none()
+
+    def _is(self, row: Mapping[str, str]) -> sa.ColumnElement[bool]:
         columns = self._table.c
-        return self._table.delete().where(
-            columns.application == row["application"], columns.object_key == row["object_key"]
-        )
+        return sa.and_(columns.application == row["application"], columns.object_key == row["object_key"])

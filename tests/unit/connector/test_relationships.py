@@ -34,6 +34,24 @@ def test_keys_of_several_applications_belong_to_an_entity(relationships):
     assert relationships.entity("shop", CUSTOMER) is None
 
 
+@pytest.mark.parametrize("given", [None, "chosen"])
+def test_keys_that_two_programs_add_at_once_belong_to_one_entity(tmp_path, given):
+    engine = sa.create_engine(f"sqlite:///{tmp_path}/hub.db")
+    relationships, others = SqlRelationships(engine, DEFINITIONS), []
+    relationships.metadata.create_all(engine)
+
+    @sa.event.listens_for(engine, "before_cursor_execute")
+    def add_meanwhile(_connection, _cursor, statement, *_):
+        if not others and not statement.startswith("SELECT"):
+            others.append(None)
+            others.append(relationships.relate("crm", CUSTOMER))
+
+    entity = relationships.relate("crm", CUSTOMER, given)
+    assert entity == (given or others[1])
+    assert relationships.entity("crm", CUSTOMER) == entity
+    engine.dispose()
+
+
 def test_a_physical_delete_removes_the_entry(relationships):
     entity = relationships.record("crm", CUSTOMER)
     relationships.relate("shop", CLIENT, entity)
