@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, overload
 
 import sqlalchemy as sa
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from jmsjca.errors import NotSupportedError
@@ -87,7 +87,7 @@ def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float = 60.
             belong to a process that is alive. 0 takes all.
 
     Returns:
-        The number of transactions.
+        The number of transactions, without those that another process has committed meanwhile.
 
     Raises:
         sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
@@ -224,8 +224,19 @@ def _recover(connection: sa.Connection, older_than: float) -> int:
     recovered = 0
     for gid in connection.scalars(prepared, {"prefix": _PREFIX, "seconds": older_than}).all():
         if _OURS.fullmatch(gid):
-            connection.exec_driver_sql(f"COMMIT PREPARED '{gid}'")
-            recovered += 1
+            recovered += _commit_prepared(connection, gid)
     if recovered:
         logger.warning("%d prepared transactions of dead processes were committed.", recovered)
     return recovered
+
+
+def _commit_prepared(connection: sa.Connection, gid: str) -> bool:
+    """Commit a prepared transaction; False if another process has committed it meanwhile."""
+    try:
+        connection.exec_driver_sql(f"COMMIT PREPARED '{gid}'")
+    except DBAPIError as error:
+        waiting = sa.text("SELECT 1 FROM pg_prepared_xacts WHERE gid = :gid")
+        if error.connection_invalidated or connection.scalar(waiting, {"gid": gid}):
+            raise
+        return False
+    return True

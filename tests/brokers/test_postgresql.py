@@ -285,6 +285,27 @@ class TestTwoPhases:
         dying.session._connection.invalidate()  # as its process dies
         dying.session._connection.close()
 
+    def test_two_processes_recover_at_once(self, engine):
+        for body in BODIES:
+            manager = transaction.TransactionManager()
+            insert(two_phase_session(engine, manager), body)
+            (dying,) = manager.get()._resources
+            dying.commit(manager.get())
+            dying.tpc_vote(manager.get())
+            dying.session._connection.invalidate()  # as its process dies
+            dying.session._connection.close()
+        other = []
+
+        @sa.event.listens_for(engine, "before_cursor_execute")
+        def commit_meanwhile(_connection, _cursor, statement, *_):
+            if not other and statement.startswith("COMMIT PREPARED"):
+                other.append(statement)
+                with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+                    connection.exec_driver_sql(statement)
+
+        assert recover_prepared(engine, older_than=0) == 1
+        assert rows(engine) == [*BODIES]
+
 
 def killed_listeners():
     """The cases of the documentation; those on a loop take the same steps, and are left to ``make torture``."""
