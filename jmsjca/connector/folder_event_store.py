@@ -25,7 +25,8 @@ class FolderEventStore:
     """An event store in a folder.
 
     Applications move complete files into the folder ``ready_for_poll``, each with a new name. Files are taken in the
-    order of their names. The id of an event is the name of its file and the time of its last change.
+    order of their names. Folders among them stay. The id of an event is the name of its file and the time of its last
+    change.
 
     Args:
         folder: The folder; the folders of the statuses are created in it.
@@ -102,7 +103,8 @@ class FolderEventStore:
         return self._move_all(*statuses)
 
     def _files(self, status: RecordStatus) -> list[Path]:
-        return sorted(each for each in self._folders[status].iterdir() if not each.name.startswith("."))
+        found = (each for each in self._folders[status].iterdir() if not each.name.startswith("."))
+        return sorted(each for each in found if each.is_file())
 
     def _claimable(self) -> Iterator[Path]:
         in_progress = self._folders[RecordStatus.IN_PROGRESS]

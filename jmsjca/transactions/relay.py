@@ -79,8 +79,8 @@ class Relay:
         lease: float = 30.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not 1 <= batch_size <= _LARGEST_BATCH:
-            raise InvalidArgumentError(f"batch_size={batch_size!r}: give a number from 1 to {_LARGEST_BATCH}.")
+        if type(batch_size) is not int or not 1 <= batch_size <= _LARGEST_BATCH:  # nor True
+            raise InvalidArgumentError(f"batch_size={batch_size!r}: give a whole number from 1 to {_LARGEST_BATCH}.")
         check_seconds("poll_interval", poll_interval)  # None would look at the table once
         check_seconds("lease", lease)
         if not lease:

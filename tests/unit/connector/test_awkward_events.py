@@ -171,6 +171,16 @@ def test_a_file_in_progress_is_not_replaced_by_one_with_its_name(folder, caplog)
     assert "another" in (folder.path / "in_progress" / "a").read_text()
 
 
+def test_a_folder_among_the_files_blocks_none_of_them(folder, polling):
+    for status in ("ready_for_poll", "error_processing_event"):
+        (folder.path / status / "a").mkdir()
+        (folder.path / status / "a" / "x").touch()
+    folder.add("b")
+    assert polling(folder.store, lambda _: None).poll_for_events() is ReturnCode.SUCCEED
+    assert (folder.path / "success" / "b").exists()
+    assert (folder.path / "ready_for_poll" / "a" / "x").exists()
+
+
 @pytest.mark.parametrize("error", [UnspeakableError(), ValueError("a\0\ud800")])
 def test_an_error_of_a_stored_event_without_a_text(folder, polling, error):
     folder.add("a", "b")

@@ -224,7 +224,7 @@ class TestAdd:
             Outbox("sqlite://")
         with pytest.raises(ConfigurationError, match="engine"):
             Relay(Outbox(sa.MetaData()), factory)
-        for batch_size in (0, 1001):
+        for batch_size in (0, 1001, True, 2.5, "5", None):
             with pytest.raises(InvalidArgumentError, match="batch_size"):
                 Relay(outbox, factory, batch_size=batch_size)
         with pytest.raises(InvalidArgumentError, match="lease"):
