@@ -295,5 +295,7 @@ def message_key(message: Message, message_id: str | None) -> str | None:
 
 
 def _bounded(text: str) -> str:
-    """Return a text that fits into its column: a digest of one that is too long."""
-    return text if len(text) <= LONGEST else f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"
+    """Return a text that fits into its column: a digest of one that is too long, or has NUL, which some refuse."""
+    if len(text) <= LONGEST and "\0" not in text:
+        return text
+    return f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"

@@ -20,7 +20,13 @@ from zlib import crc32
 
 from jmsjca.arguments import check_instance, check_text_or_none, wrong_argument
 from jmsjca.destinations import Destination, Queue, check_destination
-from jmsjca.errors import ConfigurationError, InvalidArgumentError, MessageFormatError, ProviderNotInstalledError
+from jmsjca.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    MessageFormatError,
+    ProviderNotInstalledError,
+    excerpt,
+)
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.header_values import checked_mode, checked_priority, checked_seconds
 from jmsjca.messages.message import DeliveryMode
@@ -44,7 +50,7 @@ __all__ = ["PARTITIONS", "Outbox", "OutboxStatistics"]
 PARTITIONS = 16
 """Parts of the table that relays lease. All messages with one key are in one part."""
 
-_LONGEST_KEY = 255
+_LONGEST_KEY, _LONGEST_NAME = 255, 1024  # characters
 _CHECKS: dict[str, Callable[[str, object], object]] = {
     "delivery_mode": checked_mode,
     "priority": checked_priority,
@@ -111,7 +117,7 @@ class Outbox:
             sa.Column("part", sa.SmallInteger, nullable=False),
             sa.Column("ordering_key", sa.String(_LONGEST_KEY)),
             sa.Column("kind", sa.String(8), nullable=False),
-            sa.Column("destination", sa.String(1024), nullable=False),
+            sa.Column("destination", sa.String(_LONGEST_NAME), nullable=False),
             sa.Column("headers", sa.Text, nullable=False),
             sa.Column("body", sa.LargeBinary),
             sa.Column("options", sa.Text, nullable=False),
@@ -194,8 +200,8 @@ class Outbox:
 
         Raises:
             InvalidDestinationError: The destination is invalid, or temporary.
-            InvalidArgumentError: The key is no text of 1 to 255 characters, the duplicate id is too long, or an option
-                has a value that no broker takes.
+            InvalidArgumentError: The key is no text of 1 to 255 characters; the duplicate id, or the name of the
+                destination, is too long; one of them has NUL; or an option has a value that no broker takes.
             MessageFormatError: The message cannot be stored.
         """
         options = _checked_options(
@@ -254,10 +260,8 @@ class Outbox:
         content = Converters.default().to_message(message)
         headers, body = encode_message(content)
         duplicate_id = str(content.properties.get(DUPLICATE_ID) or uuid.uuid4().hex)
-        if len(duplicate_id) > _LONGEST_KEY:
-            raise InvalidArgumentError(
-                f"{DUPLICATE_ID} has {len(duplicate_id)} characters; at most {_LONGEST_KEY} fit."
-            )
+        _check_fits(DUPLICATE_ID, duplicate_id, _LONGEST_KEY)
+        _check_fits(f"The name of the {to.kind}", to.name, _LONGEST_NAME)
         row = {
             "duplicate_id": duplicate_id,
             "part": crc32((key or duplicate_id).encode()) % PARTITIONS,
@@ -295,10 +299,23 @@ def _check_key(key: object) -> None:
         return
     if not 0 < len(key) <= _LONGEST_KEY:
         raise InvalidArgumentError(f"key has {len(key)} characters; it may have 1 to {_LONGEST_KEY}.")
+    _check_fits("key", key, _LONGEST_KEY)
     try:
         key.encode()
     except UnicodeEncodeError:
         raise wrong_argument("key", key, "Unicode text, without surrogates", InvalidArgumentError) from None
+
+
+def _check_fits(name: str, text: str, longest: int) -> None:
+    """Raise an error for a text that the table cannot hold, in any database.
+
+    Raises:
+        InvalidArgumentError: It is too long, or has NUL, which PostgreSQL does not store.
+    """
+    if len(text) > longest:
+        raise InvalidArgumentError(f"{name} has {len(text)} characters; at most {longest} fit.")
+    if "\0" in text:
+        raise InvalidArgumentError(f"{name} {excerpt(text)!r} has NUL (U+0000), which no table can hold: leave it out.")
 
 
 def _checked_options(options: dict[str, object]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from jmsjca.errors import ConnectionLostError, InvalidArgumentError, JMSError, T
 from jmsjca.log_records import get_logger
 from jmsjca.messages.message import DeliveryMode
 from jmsjca.messages.properties import DUPLICATE_ID
+from jmsjca.redelivery.encounter import encodable, text_of
 from jmsjca.transactions.leases import Leases
 from jmsjca.transactions.notifications import NotificationListener
 from jmsjca.transactions.outbox import PARTITIONS, Outbox, OutboxStatistics, engine_of
@@ -250,7 +251,7 @@ class Relay:
                         "The broker refused the message %s of %s to %s:%s: %s",
                         *(row.id, self._table, row.kind, row.destination, error),
                     )
-                    sending.refuse(row, str(error))
+                    sending.refuse(row, text_of(error) or type(error).__name__)
                 except Exception as error:  # noqa: BLE001  # otherwise all messages would wait for this one
                     logger.warning(
                         "The row %s of %s, to %s:%s, is no message that can be sent: %r",
@@ -315,7 +316,7 @@ class _Sending:
 
     def refuse(self, row: sa.Row[Any], error: str) -> None:
         """Record that a message cannot be sent, and that the later ones of its key wait for it."""
-        self.refused[row.id] = error[:_LONGEST_ERROR]
+        self.refused[row.id] = encodable(error)[:_LONGEST_ERROR]  # not every database stores NUL
         self.blocked |= {row.ordering_key} - {None}
 
 

@@ -242,6 +242,16 @@ class TestNoDuplicate:
         adapter.stop()
         assert (calls, rows(engine), left(adapter)) == (["a", "a"], ["a"], [[], ["a"]])
 
+    def test_an_id_that_a_database_cannot_store(self, adapter, recorder, engine, inbox):
+        calls = []
+        with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+            message = TextMessage("a", properties={"_AMQ_DUPL_ID": "a\0b"})
+            session.create_producer(Queue("q")).send(message)
+        listen(adapter, lambda message: calls.append(message.body), inbox)
+        assert outcomes(recorder, 1) == [Outcome.COMMITTED]
+        adapter.stop()
+        assert calls == ["a"]
+
     def test_the_database_rolls_back_with_the_row_of_the_inbox(self, adapter, recorder, engine, inbox):
         attempts = []
 

@@ -167,6 +167,9 @@ class TestAdd:
             (("orders", TextMessage("\ud800")), {}, MessageFormatError),
             (("orders", "a"), {"key": ""}, InvalidArgumentError),
             (("orders", "a"), {"key": "k" * 256}, InvalidArgumentError),
+            (("orders", "a"), {"key": "k\0"}, InvalidArgumentError),
+            (("q" * 1025, "a"), {}, InvalidArgumentError),
+            (("orders", TextMessage("a", properties={"_AMQ_DUPL_ID": "a\0b"})), {}, InvalidArgumentError),
             (("orders", "a"), {"priority": 10}, InvalidArgumentError),
             (("orders", "a"), {"time_to_live": -1}, InvalidArgumentError),
             (("orders", "a"), {"delivery_delay": "1"}, InvalidArgumentError),
@@ -256,6 +259,22 @@ class TestRelay:
         clock.now += 10
         assert relay.run_once() == 2
         assert texts(broker) == ["3", "1", "2"]
+
+    @pytest.mark.parametrize("reason", ["a\0b", "\ud800"])
+    def test_a_reason_that_no_database_stores_repeats_no_send(  # noqa: PLR0917
+        self, engine, outbox, factory, broker, clock, reason
+    ):
+        class Refusing(Hooks):
+            def around_send(self, message, destination, call_next):
+                if message.body == "bad":
+                    raise JMSError(reason)
+                call_next()
+
+        add(engine, outbox, "bad", "good")
+        relay = Relay(outbox, ConnectionFactory(str(factory._url), hooks=[Refusing()]), clock=clock)
+        assert (relay.run_once(), relay.get_stats().depth) == (1, 1)
+        assert texts(broker) == ["good"]
+        relay.close()
 
     def test_many_refused_messages_do_not_starve_the_others(self, engine, outbox, factory, broker, clock):
         add(engine, outbox, *"abc")
