@@ -3,6 +3,7 @@
 import json
 import re
 import uuid
+from datetime import timedelta
 
 import pytest
 from brokers import registry
@@ -68,6 +69,15 @@ def test_messages_are_browsed_edited_copied_moved_and_deleted(url, name, read):
     assert bodies(url, name) == ["5", {"a": 1}, "edited"]
     assert bodies(url, f"{name}.copy") == ["0", "1"]
     assert sorted(bodies(url, f"{name}.moved")) == ["0", "1", "2"]
+
+
+def test_a_moved_message_keeps_its_remaining_life(url, name):
+    ConnectionFactory(url).send(name, TextMessage("a"), time_to_live=3600, priority=7)
+    [sent] = Insight(url).messages(name)
+    assert [each.outcome for each in Insight(url).move(name, to=Queue(f"{name}.moved"))] == ["done"]
+    [moved] = Insight(url).messages(f"{name}.moved")
+    assert abs(moved.expiration - sent.expiration) < timedelta(minutes=1)
+    assert moved.priority == 7
 
 
 def test_queues_are_created_listed_counted_and_removed(url, name, read):
