@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from jmsjca import ConnectionFactory, Queue
+from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.connector import BusinessObject, Connector, ConnectorConfig, DeliveryOutcome, ReturnCode
 
 PATIENCE = 60
@@ -49,3 +49,31 @@ def test_each_event_is_delivered_once(pair, in_progress, broker_url):
         assert (failed.body, '"id": 2' in unsubscribed.body) == ("no JSON", True)
         for queue in ("in", "in-progress", "archive", "errors", "unsubscribed"):
             assert session.create_consumer(Queue(f"{prefix}.{queue}")).receive(timeout=0) is None
+
+
+@pytest.mark.parametrize("eliminating", [False, True], ids=["direct", "without duplicates"])
+@pytest.mark.parametrize("pair", ["activemq-amqp", "qpid-amqp"])
+def test_a_reply_destination_that_is_gone_fails_the_event_once(pair, eliminating, broker_url):
+    prefix, url = f"connector.{uuid.uuid4().hex}", broker_url(pair)
+    with ConnectionFactory(url).create_connection() as requester, requester.create_session() as session:
+        request = TextMessage('{"_type": "Order"}', properties={"JMS_IBM_Report_PAN": 1, "JMS_IBM_Report_NAN": 2})
+        request.reply_to = session.create_temporary_queue()
+        session.create_producer(Queue(f"{prefix}.in")).send(request)
+        session.create_producer(Queue(f"{prefix}.in")).send('{"_type": "Other"}')
+    config = ConnectorConfig(
+        connection_url=url,
+        input_destination=f"{prefix}.in",
+        receive_timeout=PATIENCE / 10,
+        error_destination=f"{prefix}.errors",
+        configuration_meta_object={"Order_Create": "CollaborationName=orders"},
+        duplicate_event_elimination=eliminating,
+        monitor_queue=f"{prefix}.monitor",
+    )
+    reported, others = [], []
+    with Connector(config, others.append, collaborations={"orders": reported.append}) as connector:
+        for _ in range(2):
+            assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert (len(reported), len(others)) == (1, 1)
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        failed = session.create_consumer(Queue(f"{prefix}.errors")).receive(PATIENCE)
+    assert "The report cannot be sent" in failed.properties["JMS_Sun_JMSJCA_ExceptionMessage"]

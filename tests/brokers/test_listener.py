@@ -1,5 +1,6 @@
 """A serial listener over every pair of a broker and a protocol, and through the death of its broker."""
 
+import threading
 import uuid
 
 import pytest
@@ -7,7 +8,7 @@ from brokers import PAIRS
 
 from jmsjca import ConnectionFactory, Outcome, Queue, ResourceAdapter, TextMessage
 from jmsjca.errors import NotSupportedError
-from tests.unit.inbound.listeners import Inbox, Recorder, send
+from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
 
 IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp"}
 EVERY_BROKER = [pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS]
@@ -107,3 +108,30 @@ def test_a_listener_outlives_its_broker(pair, own_broker, name):
         send(adapter, "after", to=name)
         again = ["before"] if kind == "rabbitmq" else []  # it confirms an acknowledgement before that is on its disk
         assert until(inbox, "after") in (["after"], [*again, "after"])
+
+
+@pytest.mark.parametrize("is_answered_before", [False, True])
+@pytest.mark.parametrize("pair", ["artemis-amqp", "activemq-amqp", "qpid-amqp"])
+def test_a_request_whose_requester_is_gone_is_committed(pair, broker_url, name, is_answered_before):
+    """A requester that was answered before has left a link to its queue."""
+    url, recorder, calls, gone = broker_url(pair), Recorder(), [], threading.Event()
+    adapter = ResourceAdapter(url, hooks=[recorder])
+
+    @adapter.listener(name)
+    def answer(message):
+        calls.append(message.body)
+        assert message.body == "early" or gone.wait(PATIENCE)
+        return "a reply"
+
+    with adapter:
+        with ConnectionFactory(url).create_connection() as requester, requester.create_session() as session:
+            replies, producer = session.create_temporary_queue(), session.create_producer(Queue(name))
+            if is_answered_before:
+                producer.send(TextMessage("early", reply_to=replies))
+                assert session.create_consumer(replies).receive(PATIENCE).body == "a reply"
+                recorder.await_outcome(Outcome.COMMITTED)
+            producer.send(TextMessage("late", reply_to=replies))
+        gone.set()
+        if recorder.outcomes.get(timeout=PATIENCE)[0] is not Outcome.COMMITTED:  # ActiveMQ keeps the link attached
+            recorder.await_outcome(Outcome.COMMITTED)
+    assert calls.count("late") <= 2

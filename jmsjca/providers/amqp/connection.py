@@ -113,8 +113,17 @@ class AMQPConnection:
         self._check_open()
         if atomic:
             self._broker.require("atomic")
-        check_target = self._temporary_destinations.check_not_removed
-        return AMQPUnit(self._links, self._limits.message_bytes, self._clock, check_target, atomic=atomic)
+        return AMQPUnit(self._links, self._limits.message_bytes, self._clock, self._check_temporary, atomic=atomic)
+
+    def _check_temporary(self, target: Destination) -> None:
+        """Attach the link to a temporary destination: a commit that its end refused would roll back what was received.
+
+        Raises:
+            InvalidDestinationError: It was removed by this connection, or does not exist any more.
+        """
+        self._temporary_destinations.check_not_removed(target)
+        with self._links.commit_lock:
+            self._links.ensure_links([target], self._links.reply_timeout)
 
     def check(self, target: Destination) -> None:
         """Check that messages can be sent to a destination: attach a sender link.

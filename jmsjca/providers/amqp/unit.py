@@ -26,7 +26,7 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
         links: The links of the connection.
         message_bytes: The maximum size of an encoded message.
         clock: The source of time.
-        check_target: Raises an error for a temporary destination that this connection has removed.
+        check_target: Raises an error for a temporary destination that does not exist any more.
         atomic: True if all sends and acknowledgements must succeed or fail together.
     """
 
@@ -57,7 +57,7 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
 
         Raises:
             NotSupportedError: The message has a delivery time, and the broker does not support delayed delivery.
-            InvalidDestinationError: The temporary destination was removed by this connection.
+            InvalidDestinationError: The temporary destination does not exist any more.
             ResourceAllocationError: The message exceeds the size limit.
         """
         if self._finished or self._task_queue.error is not None:  # an unconditional call costs more

@@ -194,7 +194,15 @@ class LinkPool:
         except JMSError:
             if self.topology is not None:
                 self.topology.forget_targets()  # a queue may have been deleted
+            self._detach_temporary()
             raise
+
+    def _detach_temporary(self) -> None:
+        """Detach the links to temporary destinations: one may be gone, which ActiveMQ reports to a new link only."""
+        with self.commit_lock, suppress(JMSError):
+            for to in [each for each in self._senders if each.temporary]:
+                if self.engine.call(self._senders[to].detach_if_idle):
+                    del self._senders[to]
 
     def _link_to(self, to: Destination, timeout: float) -> SenderLink:
         if self.topology is not None:
