@@ -4,18 +4,23 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Literal
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination, Queue, Subscription, Topic
-from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    TransactionInDoubtError,
+)
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.providers.embedded.browser import browse
 from jmsjca.providers.embedded.consumer import ConsumerHandle, EmbeddedConsumer
 from jmsjca.providers.embedded.delivery import StoredMessage
 from jmsjca.providers.embedded.store.consumers import register_client_id, register_consumer, release_client_id
-from jmsjca.providers.embedded.store.messages import SenderInfo, release
+from jmsjca.providers.embedded.store.messages import SenderInfo
 from jmsjca.providers.embedded.store.queues import open_queue, remove_queue
 from jmsjca.providers.embedded.store.selector_scan import condition_of
 from jmsjca.providers.embedded.store.store import Store, close_store
@@ -167,8 +172,7 @@ class EmbeddedConnection:
         if not self._mark_closed():
             return
         try:
-            with suppress(ConnectionLostError):  # the file was removed with all messages
-                self._release_all()
+            self._release_all()
         finally:
             close_store(self._store)
 
@@ -183,17 +187,29 @@ class EmbeddedConnection:
             return True
 
     def _release_all(self) -> None:
-        for consumer in self._consumers:
-            consumer.close()
-        with self._store.write() as cursor:
+        try:
             for consumer in self._consumers:
-                release(cursor, list(consumer.unsettled), uncount=0)
-                consumer.unsettled.clear()
-            drop_of_connection(cursor, self._id)
-            if self._client_id is not None:
-                release_client_id(cursor, self._client_id, self._store.owner)
-            wakeup_paths = self._store.other_wakeup_paths(cursor)
+                consumer.close()
+            with self._store.write() as cursor:
+                self._release_in_transaction(cursor, with_client_id=True)
+                wakeup_paths = self._store.other_wakeup_paths(cursor)
+        except ConnectionLostError:  # the file was removed with all messages
+            return
+        except BaseException as error:
+            # If the commit is in doubt, the client id may have another connection already.
+            is_ours = isinstance(error, JMSError) and not isinstance(error, TransactionInDoubtError)
+            self._store.postpone(lambda cursor: self._release_in_transaction(cursor, with_client_id=is_ours))
+            raise
+        for consumer in self._consumers:
+            consumer.unsettled.clear()
         self._store.wake_consumers(wakeup_paths)
+
+    def _release_in_transaction(self, cursor: sqlite3.Cursor, *, with_client_id: bool) -> None:
+        for consumer in self._consumers:
+            consumer.release_all(cursor)
+        drop_of_connection(cursor, self._id)
+        if self._client_id is not None and with_client_id:
+            release_client_id(cursor, self._client_id, self._store.owner)
 
     def _register_at_queue(self, queue: Destination) -> ConsumerHandle:
         with self._store.write() as cursor:

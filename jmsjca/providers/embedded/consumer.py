@@ -287,13 +287,15 @@ class EmbeddedConsumer:
         self.closed = True
         self.wake()
         with self._store.write() as cursor:
-            self._claimer.closed = True
-            unused = [d for d in list(self.unsettled) if d.unit is None]
-            release(cursor, unused, uncount=1)
-            unregister_consumer(cursor, self._handle.consumer_id)
+            unused = self._release_unused(cursor)
             wakeup_paths = self._store.other_wakeup_paths(cursor)
         self.forget(unused)
         self._store.wake_consumers(wakeup_paths)
+
+    def release_all(self, cursor: sqlite3.Cursor) -> None:
+        """Release all deliveries when the connection closes; those of units stay counted."""
+        self._release_unused(cursor)
+        release(cursor, [d for d in list(self.unsettled) if d.unit is not None], uncount=0)
 
     def received_after(self, delivery: EmbeddedDelivery) -> list[EmbeddedDelivery]:
         """Return the deliveries received after another one that belong to no unit; none if the order is free."""
@@ -328,6 +330,14 @@ class EmbeddedConsumer:
     def _release(self, cursor: sqlite3.Cursor, unused: Sequence[EmbeddedDelivery]) -> list[str]:
         release(cursor, unused, uncount=1)
         return self._store.other_wakeup_paths(cursor)
+
+    def _release_unused(self, cursor: sqlite3.Cursor) -> list[EmbeddedDelivery]:
+        """Release the deliveries that belong to no unit, and unregister; return them."""
+        self._claimer.closed = True
+        unused = [d for d in list(self.unsettled) if d.unit is None]
+        release(cursor, unused, uncount=1)
+        unregister_consumer(cursor, self._handle.consumer_id)
+        return unused
 
     def _wait_seconds(self, remaining: float) -> float:
         with self._store.read() as cursor:

@@ -46,11 +46,12 @@ class Database:
         self.lost = False
         self._identity = _file_identity(path)
 
-    def begin(self, *, durable: bool) -> None:
+    def begin(self, *, durable: bool, wait: bool = True) -> None:
         """Begin a write transaction, after those of other processes.
 
         Args:
             durable: True if its commit must be on disk when `commit` returns.
+            wait: False to fail at once if the file is locked.
 
         Raises:
             ConnectionLostError: The file was removed or replaced: writes to it would be lost.
@@ -62,7 +63,7 @@ class Database:
             if self._path is None:
                 self.cursor.execute("BEGIN IMMEDIATE")
             else:
-                self._begin_in_file(durable=durable)
+                self._begin_in_file(durable=durable, lock_timeout=self._lock_timeout if wait else 0.0)
         except (sqlite3.Error, ConnectionLostError):  # nothing was begun
             raise
         except BaseException:  # of a signal handler
@@ -108,12 +109,12 @@ class Database:
                 f"{self._path} was removed or replaced while it was in use; connect again to use what is there now."
             )
 
-    def _begin_in_file(self, *, durable: bool) -> None:
+    def _begin_in_file(self, *, durable: bool, lock_timeout: float) -> None:
         self._check_file_identity()
         self._set_synchronous(relaxed=not durable)
         self.cursor.execute("PRAGMA busy_timeout = 0")
         try:
-            self._begin_with_retry()
+            self._begin_with_retry(lock_timeout)
         finally:  # reads use SQLite's own wait, for a process that repairs the journal of a killed one
             self.cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
 
@@ -123,8 +124,8 @@ class Database:
             self.cursor.execute(f"PRAGMA synchronous = {'NORMAL' if relaxed else 'FULL'}")
             self._relaxed = relaxed
 
-    def _begin_with_retry(self) -> None:
-        deadline = time.monotonic() + self._lock_timeout
+    def _begin_with_retry(self, lock_timeout: float) -> None:
+        deadline = time.monotonic() + lock_timeout
         while True:
             try:
                 self.cursor.execute("BEGIN IMMEDIATE")

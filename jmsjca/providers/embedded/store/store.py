@@ -63,11 +63,12 @@ class _ReadTransaction:
 class _WriteTransaction:
     """The block of `Store.write`. A class for the same reason."""
 
-    __slots__ = ("_durable", "_lock", "_store")
+    __slots__ = ("_durable", "_lock", "_store", "_wait")
 
-    def __init__(self, store: "Store", *, durable: bool) -> None:
+    def __init__(self, store: "Store", *, durable: bool, wait: bool) -> None:
         self._store = store
         self._durable = durable
+        self._wait = wait
         self._lock = store.lock
 
     def __enter__(self) -> sqlite3.Cursor:
@@ -75,7 +76,7 @@ class _WriteTransaction:
         try:
             self._lock.acquire()
             store.check_usable()
-            store.database.begin(durable=self._durable)
+            store.database.begin(durable=self._durable, wait=self._wait)
         except BaseException as error:
             _release(self._lock)
             if isinstance(error, TRANSLATED):
@@ -138,6 +139,7 @@ class Store:
         self.added: dict[int, int] = {}
         self._tokens = itertools.count(1)
         self._next_release = 0.0
+        self._postponed: list[Callable[[sqlite3.Cursor], object]] = []
         self._membership: ProcessMembership | None = None
         if path is not None:
             try:
@@ -160,12 +162,13 @@ class Store:
         """Return a context manager for reads; it yields the cursor and holds the lock."""
         return _ReadTransaction(self)
 
-    def write(self, *, durable: bool = True) -> "_WriteTransaction":
+    def write(self, *, durable: bool = True, wait: bool = True) -> "_WriteTransaction":
         """Return a context manager for a short write transaction, which commits, or rolls back on an exception.
 
         Args:
             durable: True if the commit must be on disk at the end of the block. False only for writes, such as
                 claims, that may be lost at a power failure.
+            wait: False to fail at once if another process has locked the file.
 
         Raises:
             ConnectionLostError: The store is closed, or its file was removed.
@@ -173,7 +176,12 @@ class Store:
             TransactionRolledBackError: The commit failed and did not happen.
             TransactionInDoubtError: The commit failed, and may or may not have happened.
         """
-        return _WriteTransaction(self, durable=durable)
+        return _WriteTransaction(self, durable=durable, wait=wait)
+
+    def postpone(self, release: Callable[[sqlite3.Cursor], object]) -> None:
+        """Have a waiting consumer of this process release what a closed connection could not release."""
+        with self.lock:
+            self._postponed.append(release)
 
     def submit(self, job: Job[_T]) -> _T:
         """Run a job in a durable write transaction, shared with the jobs that other threads submit at the same time.
@@ -280,6 +288,7 @@ class Store:
         if self._membership is None or (moment < self._next_release and not now):
             return False
         self._next_release = moment + _RELEASE_INTERVAL
+        self._release_postponed()
         with self.read() as cursor:
             dead = self._membership.dead_owners(cursor)
         if dead:
@@ -289,6 +298,16 @@ class Store:
                 wakeup_paths = self.other_wakeup_paths(cursor)
             self.wake_consumers(wakeup_paths)
         return bool(dead)
+
+    def _release_postponed(self) -> None:
+        with suppress(JMSError), self.lock:  # an attempt that fails is repeated
+            if self._postponed:
+                with self.write(wait=False) as cursor:
+                    for release in self._postponed:
+                        release(cursor)
+                    wakeup_paths = self.other_wakeup_paths(cursor)
+                self._postponed.clear()
+                self.wake_consumers(wakeup_paths)
 
     def close(self) -> None:
         """Release the messages of this process and close the file. Further calls do nothing."""

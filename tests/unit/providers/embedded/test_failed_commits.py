@@ -1,12 +1,14 @@
 """Commits that cannot happen, and what they must not leave behind or change."""
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
 from jmsjca import BytesMessage, Limits, Queue, TextMessage, Topic
 from jmsjca.errors import (
     IllegalStateError,
+    InvalidDestinationError,
     ResourceAllocationError,
     StoreError,
     TransactionInDoubtError,
@@ -17,6 +19,7 @@ from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 
 QUEUE, OUT = Queue("q"), Queue("out")
+PATIENCE = 30
 
 
 def put(connection, *bodies: str, to=QUEUE) -> None:
@@ -147,6 +150,31 @@ def test_file_that_another_process_keeps_locked(broker_file):
     put(connection, "a")
     assert rows(connection) == 1
     connection.close()
+
+
+def test_connection_that_cannot_release_anything_when_it_closes(broker_file):
+    """Another process keeps the file locked: a consumer of this process releases it once that is over."""
+    settings = ConnectionSettings(f"embedded://{broker_file}", client_id="c", limits=Limits(lock_timeout=0.01))
+    connection, later = connect(settings), connect(replace(settings, client_id=None))
+    put(connection, "held", "in a unit")
+    consumer, other = connection.consumer(QUEUE), later.consumer(QUEUE)
+    connection.unit().take(consumer.receive(2, 0)[1:])
+    temporary = connection.temporary("queue")
+    locking = sqlite3.connect(broker_file, isolation_level=None)
+    locking.execute("BEGIN IMMEDIATE")
+    with pytest.raises(ResourceAllocationError, match="locked for too long"):
+        connection.close()
+    assert other.receive(1, 0.5) == []  # it does not wait for the lock
+    locking.execute("ROLLBACK")
+    locking.close()
+    assert [(d.message.body, d.message.delivery_count) for d in other.receive(2, PATIENCE)] == [
+        ("held", 1),
+        ("in a unit", 2),
+    ]
+    with pytest.raises(InvalidDestinationError):
+        put(later, "x", to=temporary)
+    connect(settings).close()
+    later.close()
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback"])
