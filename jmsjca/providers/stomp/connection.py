@@ -99,10 +99,10 @@ class STOMPConnection:
             check_no_local(self._broker, source)
         check_subscription(self._broker, source, self._client_id)
         self._temporaries.check_owned(source)
-        self._durables.reserve(source)
-        consumer = self._consumers.open(source, selector=selector, no_local=no_local, order=order, window=window)
-        self._durables.register_consumer(source, consumer)
-        return consumer
+        return self._durables.open(
+            source,
+            partial(self._consumers.open, source, selector=selector, no_local=no_local, order=order, window=window),
+        )
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None

@@ -1,7 +1,8 @@
 """Durable subscriptions: one consumer and one topic for each name, and their removal."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 from jmsjca.config.text import check_text
 from jmsjca.destinations import Destination, Subscription, Topic
@@ -12,6 +13,9 @@ from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 
 __all__ = ["DurableSubscriptions", "check_subscription"]
+
+
+C = TypeVar("C", bound="_Consumer")
 
 
 class _Consumer(Protocol):
@@ -36,30 +40,27 @@ class DurableSubscriptions:
         self._open_side_session = open_side_session
         self._topics: dict[str, Topic] = {}
         self._consumers: dict[str, _Consumer] = {}
+        self._changing: dict[str, object] = {}  # by name: a token of the call that opens a consumer, or removes
 
-    def reserve(self, source: Destination | Subscription) -> None:
-        """Reserve the name of a subscription for its topic, before a consumer is opened.
+    def open(self, source: Destination | Subscription, open_consumer: Callable[[], C]) -> C:
+        """Open a consumer; of a durable subscription only if it has none.
+
+        Args:
+            source: The queue, topic or subscription.
+            open_consumer: Opens it.
 
         Raises:
-            IllegalStateError: It has a consumer on this connection, or units that hold messages of an earlier one.
+            IllegalStateError: It has a consumer on this connection, or units that hold messages of an earlier one; or
+                another thread opens one, or removes the subscription.
             InvalidDestinationError: The name belongs to another topic on this connection. The broker would move it.
         """
         if not isinstance(source, Subscription) or source.name is None:
-            return
-        self._check_unused(source.name)
-        if self._dialect.recreates_moved_subscriptions:
-            self._topics[source.name] = source.topic
-        topic = self._topics.setdefault(source.name, source.topic)
-        if topic != source.topic:
-            raise InvalidDestinationError(
-                f"The durable subscription {source.name!r} of {source.client_id!r} belongs to {topic}, not to"
-                f" {source.topic}. Remove it first, or use another name."
-            )
-
-    def register_consumer(self, source: Destination | Subscription, consumer: _Consumer) -> None:
-        """Register the consumer of a subscription."""
-        if isinstance(source, Subscription) and source.name is not None:
+            return open_consumer()
+        with self._reserved(source.name):
+            self._assign_topic(source, source.name)
+            consumer = open_consumer()
             self._consumers[source.name] = consumer
+        return consumer
 
     def remove(self, source: Subscription) -> None:
         """Remove a subscription from the broker.
@@ -68,7 +69,10 @@ class DurableSubscriptions:
             IllegalStateError: It is in use on this connection.
             InvalidDestinationError: It does not exist, as far as this connection can know.
         """
-        self._check_unused(source.name or "")
+        with self._reserved(source.name or ""):
+            self._remove(source)
+
+    def _remove(self, source: Subscription) -> None:
         if self._dialect.confirms_unknown_unsubscribe and source.name not in self._topics:
             raise InvalidDestinationError(
                 f"This connection has had no consumer of the durable subscription {source.name!r}, and over STOMP"
@@ -76,6 +80,31 @@ class DurableSubscriptions:
             )
         self._dialect.remove_subscription(self._session, source, self._open_side_session)
         self._topics.pop(source.name or "", None)
+
+    def _assign_topic(self, source: Subscription, name: str) -> None:
+        if self._dialect.recreates_moved_subscriptions:
+            self._topics[name] = source.topic
+        topic = self._topics.setdefault(name, source.topic)
+        if topic != source.topic:
+            raise InvalidDestinationError(
+                f"The durable subscription {name!r} of {source.client_id!r} belongs to {topic}, not to"
+                f" {source.topic}. Remove it first, or use another name."
+            )
+
+    @contextmanager
+    def _reserved(self, name: str) -> Generator[None]:
+        """Reserve a subscription without a consumer for this thread, which opens one or removes the subscription."""
+        token = object()
+        try:
+            if self._changing.setdefault(name, token) is not token:
+                raise IllegalStateError(
+                    f"The durable subscription {name!r} is in use: another thread opens its consumer, or removes it."
+                )
+            self._check_unused(name)
+            yield
+        finally:
+            if self._changing.get(name) is token:
+                del self._changing[name]
 
     def _check_unused(self, name: str) -> None:
         consumer = self._consumers.get(name)

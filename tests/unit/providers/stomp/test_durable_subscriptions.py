@@ -1,11 +1,13 @@
 """A durable subscription has one consumer on a connection."""
 
+import threading
 from dataclasses import replace
 
 import pytest
 
 from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import IllegalStateError
+from tests.unit.providers.embedded.test_group_commit import PATIENCE, in_background
 from tests.unit.providers.stomp.reference_frames import read
 
 DURABLE = Subscription(Topic("t"), "s", "client")
@@ -19,6 +21,30 @@ def test_second_consumer_is_refused_before_anything_is_written(line):
         with pytest.raises(IllegalStateError, match="in use"):
             line.connection.consumer(source)
     assert not line.channel.written
+
+
+@pytest.mark.parametrize("use", ["consumer", "remove"])
+def test_it_is_in_use_while_another_thread_opens_its_consumer(line, use):
+    """A second SUBSCRIBE would take over the subscription; an UNSUBSCRIBE would end that of the other thread."""
+    line = line(client_id="client")
+    subscribing: list[dict[str, str]] = []
+    begun = threading.Event()
+
+    def answer_only_the_second(headers):
+        subscribing.append(headers)
+        if len(subscribing) > 1:
+            line.channel.silent.clear()
+        begun.set()
+
+    line.channel.early["SUBSCRIBE"] = answer_only_the_second
+    line.channel.silent.add("SUBSCRIBE")
+    opened = in_background(line.connection.consumer, DURABLE)
+    assert begun.wait(PATIENCE)
+    with pytest.raises(IllegalStateError, match="in use"):
+        getattr(line.connection, use)(DURABLE)
+    line.channel.say("RECEIPT", receipt_id=subscribing[0]["receipt"])
+    opened.result(PATIENCE).close()
+    line.connection.remove(DURABLE)
 
 
 def test_one_in_use_is_not_removed(line):
