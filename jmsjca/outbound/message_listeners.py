@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from itertools import count
+from operator import attrgetter
 from threading import Condition, Thread, current_thread
 from typing import Protocol
 
@@ -70,6 +72,7 @@ class ListenerDispatcher:
         self._report = report
         self._changed = Condition()
         self._fetchers: dict[ListenedReceiver, _Fetcher] = {}
+        self._turns = count(1)
         self._thread: Thread | None = None
         self._dispatching = False  # whether the thread uses the session, or is about to
 
@@ -188,13 +191,18 @@ class ListenerDispatcher:
             return self._dispatching
 
     def _next_ready(self) -> "_Fetcher | None":
-        """Wait for a message; return the consumer that has one, or None if the connection or the listeners stop."""
+        """Wait for a message; return the consumer that has one, or None if the connection or the listeners stop.
+
+        Of several consumers that have one, it is that which has waited longest for its turn.
+        """
         with self._changed:
             while self._state.started and self._fetchers:
                 self._forget_ended()
                 ready = [each for each in self._fetchers.values() if each.is_ready()]  # the others fetch meanwhile
                 if ready:
-                    return ready[0]
+                    chosen = min(ready, key=attrgetter("last_turn"))
+                    chosen.last_turn = next(self._turns)
+                    return chosen
                 if self._fetchers:
                     self._changed.wait()
         return None
@@ -278,6 +286,7 @@ class _Fetcher:
         ended: True once the listener is removed, or the consumer closed or broken.
         error: Why fetching failed; None if it did not.
         failures: Failed deliveries in a row.
+        last_turn: The number of its last delivery in the session; 0 before the first.
     """
 
     def __init__(self, receiver: ListenedReceiver, listener: MessageListener, changed: Condition) -> None:
@@ -285,7 +294,7 @@ class _Fetcher:
         self.listener = listener
         self.ended = False
         self.error: JMSError | None = None
-        self.failures = 0
+        self.failures = self.last_turn = 0
         self._changed = changed
         self._wanted = False
         self._thread = Thread(target=self._run, name="jmsjca listener's messages", daemon=True)

@@ -82,6 +82,31 @@ def test_one_thread_of_the_session_calls_all_listeners(stopped, other, inbox):
     assert len(inbox.threads) == 1
 
 
+def test_consumers_of_a_session_take_turns(stopped, other):
+    """While one consumer has prefetched messages, those of the others are delivered in between."""
+    session, delivered = stopped.create_session(), []
+    done = threading.Event()
+
+    def note(message):
+        with session._listeners._changed:  # the first call waits until both consumers have messages
+            if not delivered:
+                assert session._listeners._changed.wait_for(
+                    lambda: all(each._receiver.has_messages() for each in consumers), PATIENCE
+                )
+        delivered.append(message.body[0])
+        if len(delivered) == 8:
+            done.set()
+
+    consumers = [session.create_consumer(queue) for queue in (QUEUE, OTHER)]
+    put(other, "a1", "a2", "a3", "a4", "a5")
+    put(other, "b1", "b2", "b3", "b4", "b5", to=OTHER)
+    for consumer in consumers:
+        consumer.set_message_listener(note)
+    stopped.start()
+    assert done.wait(PATIENCE)
+    assert all(one != next_one for one, next_one in zip(delivered[:7], delivered[1:8], strict=True))
+
+
 def test_sessions_have_threads_of_their_own(connection, other, inbox):
     gate = Gate()
     connection.create_session().create_consumer(QUEUE).set_message_listener(gate)
