@@ -56,7 +56,7 @@ _REMEDIES: dict[type[OSError], str] = {
 }
 LOGIN_REMEDY = "Correct the user name or the password, or grant the permission."
 
-_OPTIONAL_TIMES = {"heartbeat"}  # that 0 turns off
+_OPTIONAL_TIMES = {"heartbeat": 0.001}  # that 0 turns off, and the least else: both protocols count milliseconds
 
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
@@ -69,7 +69,7 @@ class NetworkOptions:
         connect_timeout: Seconds for each of the TCP connection, the TLS handshake and the login; above 0.
         reply_timeout: Seconds to wait for the broker's response to a request, including a commit; above 0.
         heartbeat: Seconds without outgoing data after which this client sends a heartbeat. After twice this time
-            without incoming data the broker is considered dead. 0 turns heartbeats off.
+            without incoming data the broker is considered dead. At least 0.001; 0 turns heartbeats off.
         allow_insecure_login: True to allow sending the password without TLS.
         ca_file: The only certificate authorities (PEM) trusted to sign the broker's certificate. Default: the system's.
         certificate_file: This client's certificate (PEM), for brokers that request one.
@@ -257,10 +257,14 @@ def _parse_seconds(name: str, text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    optional = name in _OPTIONAL_TIMES
-    if not 0 <= seconds <= 86_400 or not (seconds or optional):  # noqa: PLR2004  # a day; this also refuses NaN
-        least = "" if optional else " above 0,"
-        raise InvalidOptionError(f"Option {name} is a number of seconds{least} up to a day, not {text[:50]!r}.")
+    least = _OPTIONAL_TIMES.get(name)
+    if not 0 <= seconds <= 86_400 or not (seconds or least):  # noqa: PLR2004  # a day; this also refuses NaN
+        above = "" if least else " above 0,"
+        raise InvalidOptionError(f"Option {name} is a number of seconds{above} up to a day, not {text[:50]!r}.")
+    if least and 0 < seconds < least:
+        raise InvalidOptionError(
+            f"Option {name} is a number of seconds up to a day, not {text[:50]!r}: above 0 it is at least {least}."
+        )
     return seconds
 
 

@@ -57,6 +57,10 @@ def test_every_option_is_read():
     assert told == NetworkOptions(1.0, 2.5, 0.0, True, "/a b", "c", "k")
 
 
+def test_shortest_heartbeat_is_a_millisecond():
+    assert options("heartbeat=0.001").heartbeat == 0.001
+
+
 @pytest.mark.parametrize(
     ("query", "text"),
     [
@@ -66,6 +70,7 @@ def test_every_option_is_read():
         ("heartbeat=-1", "not '-1'"),
         ("heartbeat=nan", "not 'nan'"),
         ("heartbeat=inf", "not 'inf'"),
+        ("heartbeat=0.0009", "up to a day, not '0.0009': above 0 it is at least 0.001"),
         ("connect_timeout=86401", "not '86401'"),
         ("reply_timeout=", "not ''"),
         ("connect_timeout=0", "above 0, up to a day, not '0'"),
