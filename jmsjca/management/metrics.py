@@ -13,9 +13,11 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, ProviderNotInstalledError
 from jmsjca.hooks import DeadLetter, Hooks
 from jmsjca.messages.message import Message
+from jmsjca.messages.settlement import Outcome
 
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
+    from jmsjca.inbound.activation import Activation
 
 __all__ = ["Metrics"]
 
@@ -54,11 +56,14 @@ class Metrics(Hooks):
     def watch(self, adapter: "ResourceAdapter") -> None:
         """Export the figures of the activations of an adapter, and of its pool, as well.
 
+        Activations with equal names are one listener: their figures are added, and it is up if all of them are.
+
         Args:
-            adapter: The adapter.
+            adapter: The adapter; nothing changes if it is watched already.
         """
         with self._lock:
-            self._adapters.append(adapter)
+            if adapter not in self._adapters:
+                self._adapters.append(adapter)
 
     def handled(self, endpoint: str, message: Message | None, seconds: float, *, failed: bool) -> None:
         """Count a call of the handler, and measure the age of some messages, beginning with the first."""
@@ -270,17 +275,26 @@ def _activation_families(families: Any, adapters: Sequence["ResourceAdapter"]) -
     received = counter("jmsjca_messages_received", "Messages that were delivered, moved or deleted.", labels=_LISTENER)
     redelivered = counter("jmsjca_messages_redelivered", "Redeliveries of messages.", labels=_LISTENER)
     settled = counter("jmsjca_messages_settled", "Messages of settled units.", labels=[*_LISTENER, "outcome"])
-    for activation in (each for adapter in adapters for each in adapter.activations):
-        name, stats = [activation.name], activation.stats
-        up.add_metric(name, activation.status == "Up")
-        active.add_metric(name, stats.n_active_endpoints)
-        limit.add_metric(name, max(stats.n_configured_endpoints, 0))
-        in_flight.add_metric(name, activation.units_in_flight)
-        received.add_metric(name, stats.n_delivered_messages + stats.n_bypassed_messages)
-        redelivered.add_metric(name, stats.n_redeliveries)
-        for outcome, messages in stats.settled_messages.items():
-            settled.add_metric([*name, outcome.name.lower()], messages)
+    for listener, activations in _by_name(adapters).items():
+        name, stats = [listener], [each.stats for each in activations]
+        up.add_metric(name, all(each.status == "Up" for each in activations))
+        active.add_metric(name, sum(each.n_active_endpoints for each in stats))
+        limit.add_metric(name, sum(max(each.n_configured_endpoints, 0) for each in stats))
+        in_flight.add_metric(name, sum(each.units_in_flight for each in activations))
+        received.add_metric(name, sum(each.n_delivered_messages + each.n_bypassed_messages for each in stats))
+        redelivered.add_metric(name, sum(each.n_redeliveries for each in stats))
+        for outcome in Outcome:
+            settled.add_metric([*name, outcome.name.lower()], sum(each.settled_messages[outcome] for each in stats))
     yield from (up, active, limit, in_flight, received, redelivered, settled, _pool_gauge(families, adapters))
+
+
+def _by_name(adapters: Sequence["ResourceAdapter"]) -> dict[str, list["Activation"]]:
+    """Return the activations by name: Prometheus refuses two samples with equal labels."""
+    found: dict[str, list[Activation]] = {}
+    for adapter in adapters:
+        for activation in adapter.activations:
+            found.setdefault(activation.name, []).append(activation)
+    return found
 
 
 def _pool_gauge(families: Any, adapters: Sequence["ResourceAdapter"]) -> Any:

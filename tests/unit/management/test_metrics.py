@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from jmsjca import Hooks, Message, Queue, Reject, ResourceAdapter, Session, TextMessage
 from jmsjca.management.metrics import Metrics
@@ -56,6 +58,29 @@ def test_the_figures_of_a_listener(measured, value, recorder, mode):
     assert (value("jmsjca_handler_seconds_count"), value("jmsjca_message_lag_seconds_count")) == (2, 1)
     assert 0 < value("jmsjca_handler_seconds_sum") < PATIENCE
     assert value("jmsjca_listener_connections_total") == 1
+
+
+def test_activations_with_equal_names_are_one_listener(measured, metrics, registry, recorder):
+    """Prometheus refuses an exposition with two samples of the same name and labels."""
+    metrics.watch(measured)  # once more
+    for _ in range(2):
+        measured.listener("q", concurrency_mode="cc", endpoint_pool_max_size=3)(Inbox())
+    measured.start(wait=PATIENCE)
+    [name] = {activation.name for activation in measured.activations}
+    send(measured, "a", "b", "c")
+    until(lambda: recorder.outcomes.qsize() == 3)
+    samples = [
+        sample
+        for family in text_string_to_metric_families(generate_openmetrics(registry).decode())
+        for sample in family.samples
+    ]
+    values = {(sample.name, *sample.labels.values()): sample.value for sample in samples}
+    assert len(values) == len(samples)
+    assert values["jmsjca_messages_received_total", name] == 3
+    assert values["jmsjca_messages_settled_total", name, "committed"] == 3
+    assert (values["jmsjca_listener_up", name], values["jmsjca_handlers_limit", name]) == (1, 6)
+    measured.activations[0].stop()
+    assert registry.get_sample_value("jmsjca_listener_up", {"listener": name}) == 0
 
 
 def test_moved_and_deleted_messages(measured, value, recorder):
