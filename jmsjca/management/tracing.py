@@ -3,6 +3,7 @@
 The names follow the semantic conventions for messaging, version 1.44.
 """
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from jmsjca.messages.message import Message
 __all__ = ["Tracing"]
 
 _SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+_DESTINATION = "messaging.destination.name"
 _Attributes = dict[str, str | int | bool]
 
 
@@ -35,13 +37,21 @@ class Tracing(Hooks):
         meter_provider: The provider of meters; None for the application's global one.
         system: The attribute ``messaging.system``: "jms", "activemq", "rabbitmq", or one of your own.
         parent: True if the span of a delivery is also a child of the span of the send, in the same trace.
+        max_destinations: The number of different destinations that the measurements name. Those of all others, such as
+            reply queues with names of their own, have no ``messaging.destination.name``. Spans always have it.
 
     Raises:
         ProviderNotInstalledError: The extra is not installed.
     """
 
     def __init__(
-        self, tracer_provider: Any = None, meter_provider: Any = None, *, system: str = "jms", parent: bool = False
+        self,
+        tracer_provider: Any = None,
+        meter_provider: Any = None,
+        *,
+        system: str = "jms",
+        parent: bool = False,
+        max_destinations: int = 100,
     ) -> None:
         try:
             from opentelemetry import context, metrics, propagate, trace  # noqa: PLC0415  # an extra
@@ -58,6 +68,9 @@ class Tracing(Hooks):
         )
         self._system = system
         self._parent = parent
+        self._max_destinations = max_destinations
+        self._lock = threading.Lock()
+        self._measured_names: set[str | int | bool] = set()
 
     def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
         """Create a span "send", and write its context into the message."""
@@ -66,7 +79,7 @@ class Tracing(Hooks):
         with self._span(attributes, span, _identified(attributes, message), [], duration=self._operations):
             self._inject(message)
             call_next()
-            self._sent.add(1, attributes)
+            self._sent.add(1, self._measured(attributes))
 
     def around_create(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
         """Create a span "create", and write its context into the message. The commit sends it."""
@@ -85,7 +98,7 @@ class Tracing(Hooks):
         with self._span(attributes, self._trace.SpanKind.CLIENT, details, links, duration=self._operations):
             call_next()
         for destination, number in destinations.items():
-            self._sent.add(number, self._attributes("send", destination))
+            self._sent.add(number, self._measured(self._attributes("send", destination)))
 
     def received(
         self, source: Destination, message: Message | None, seconds: float, error: Exception | None = None
@@ -95,7 +108,7 @@ class Tracing(Hooks):
         details, links = attributes, []
         if message is not None:
             details, links = _identified(attributes, message), self._links([self._extract(message)])
-            self._consumed.add(1, attributes)
+            self._consumed.add(1, self._measured(attributes))
         end = time_ns()
         span = self._tracer.start_span(
             _span_name(attributes), None, self._trace.SpanKind.CLIENT, details, links, end - round(seconds * 1e9)
@@ -107,7 +120,7 @@ class Tracing(Hooks):
             span.record_exception(error)
             span.set_status(self._trace.StatusCode.ERROR, str(error))
         span.end(end)
-        self._operations.record(seconds, attributes)
+        self._operations.record(seconds, self._measured(attributes))
 
     def around_delivery(self, endpoint: str, message: Message, call_next: Callable[[], object]) -> object:
         """Create a span "process", linked to the context that the message carries."""
@@ -116,7 +129,7 @@ class Tracing(Hooks):
         details = {**_identified(attributes, message), "jmsjca.listener": endpoint}
         kind = self._trace.SpanKind.CONSUMER
         context = sent_in if self._parent else None
-        self._consumed.add(1, attributes)
+        self._consumed.add(1, self._measured(attributes))
         with self._span(attributes, kind, details, self._links([sent_in]), duration=self._processing, context=context):
             return call_next()
 
@@ -133,7 +146,7 @@ class Tracing(Hooks):
         return Hooks, ()
 
     def _attributes(self, operation: str, destination: Destination | None) -> _Attributes:
-        """Return the attributes of the metrics, which are also attributes of the span: few values each."""
+        """Return the attributes of a span that also measurements have, as far as `_measured` keeps them."""
         attributes: _Attributes = {
             "messaging.system": self._system,
             "messaging.operation.name": operation,
@@ -142,8 +155,19 @@ class Tracing(Hooks):
         if destination is not None and destination.temporary:
             attributes["messaging.destination.temporary"] = True
         elif destination is not None:
-            attributes["messaging.destination.name"] = destination.name
+            attributes[_DESTINATION] = destination.name
         return attributes
+
+    def _measured(self, attributes: _Attributes) -> _Attributes:
+        """Return the attributes of a measurement: few values each, so that further destinations have no name."""
+        name = attributes.get(_DESTINATION)
+        if name is None or name in self._measured_names:
+            return attributes
+        with self._lock:
+            if name in self._measured_names or len(self._measured_names) < self._max_destinations:
+                self._measured_names.add(name)
+                return attributes
+        return {key: value for key, value in attributes.items() if key != _DESTINATION}
 
     @contextmanager
     def _span(
@@ -169,7 +193,7 @@ class Tracing(Hooks):
                 raise
             finally:
                 failed = {"error.type": error_type} if error_type else {}
-                duration.record(perf_counter() - began, {**attributes, **failed})
+                duration.record(perf_counter() - began, {**self._measured(attributes), **failed})
 
     def _inject(self, message: Message) -> None:
         carrier: dict[str, str] = {}
@@ -202,7 +226,7 @@ def _histogram(meter: Any, name: str, text: str) -> Any:
 
 
 def _span_name(attributes: _Attributes) -> str:
-    keys = "messaging.operation.name", "messaging.destination.name"
+    keys = "messaging.operation.name", _DESTINATION
     return " ".join(str(attributes[key]) for key in keys if key in attributes)
 
 

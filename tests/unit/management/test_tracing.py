@@ -243,6 +243,23 @@ def test_a_temporary_destination_is_no_label(traced):
     assert span.attributes["messaging.destination.temporary"] is True
 
 
+def test_measurements_name_a_bounded_number_of_destinations(traced):
+    """Names of reply queues can be without number; spans have them all the same."""
+    traced = traced(max_destinations=2)
+    for name in ("a", "b", "reply-1", "reply-2", "a"):
+        send(traced.adapter, "text", to=name)
+    measured = traced.measurements()
+    counted = {
+        point.attributes.get("messaging.destination.name"): point.value
+        for point in measured["messaging.client.sent.messages"]
+    }
+    assert counted == {"a": 2, "b": 1, None: 2}
+    timed = measured["messaging.client.operation.duration"]
+    assert {point.attributes.get("messaging.destination.name") for point in timed} == {"a", "b", None}
+    spans = traced.exporter.get_finished_spans()
+    assert [span.attributes["messaging.destination.name"] for span in spans] == ["a", "b", "reply-1", "reply-2", "a"]
+
+
 def test_a_received_message_is_sent_on_with_its_context(traced):
     traced = traced()
 
