@@ -49,6 +49,7 @@ class PrefetchingReceiver:
         self._receiving = RLock()  # held while waiting for messages: `close` waits for it
         self._handing_over = RLock()  # held while a message is handed over: `close` and `pause` wait for it
         self._woken = False
+        self._released = False
         self.closed = False
         state.add(self)
 
@@ -193,7 +194,7 @@ class PrefetchingReceiver:
 
     def close(self) -> None:
         """Release the prefetched messages and close the provider's consumer. Waits for a receive of another thread."""
-        if not self.closed and not self._lock.fork_guard.in_child:
+        if not self._released and not self._lock.fork_guard.in_child:  # a signal handler may have interrupted a close
             self.closed = True
             self._state.remove(self)
             self.interrupt()
@@ -202,6 +203,7 @@ class PrefetchingReceiver:
             with self._handing_over:
                 self._prefetched.clear()
             self._consumer.close()
+            self._released = True
 
     def _refill(self, deadline: Deadline, ended: Callable[[], bool]) -> bool:
         """Prefetch messages once the connection is started; return False if the wait is over."""

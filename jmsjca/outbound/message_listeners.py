@@ -120,7 +120,7 @@ class ListenerDispatcher:
 
     def forget(self, receiver: ListenedReceiver) -> None:
         """Remove the listener of a closed consumer, if any."""
-        if self._fetchers and not self._lock.fork_guard.in_child:  # where the threads do not exist
+        if self._thread is not None and not self._lock.fork_guard.in_child:  # where the threads do not exist
             self._remove(receiver)
             if not self._fetchers:
                 self._join()
@@ -153,12 +153,13 @@ class ListenerDispatcher:
 
     def _remove(self, receiver: ListenedReceiver) -> None:
         """Remove the listener of a consumer, if any, once it has returned from a running call."""
+        fetcher = self._fetchers.get(receiver)
+        if fetcher is not None:
+            fetcher.end()  # first: an interrupted call can be repeated
         with self._changed:
-            fetcher = self._fetchers.pop(receiver, None)
+            self._fetchers.pop(receiver, None)
             self._mode.listening = bool(self._fetchers)
             self._changed.notify_all()
-        if fetcher is not None:
-            fetcher.end()
 
     def _join(self) -> None:
         """Wait until the thread has ended, and with it the use of the session. A listener does not wait for itself."""

@@ -218,7 +218,7 @@ class EmbeddedConsumer:
         self._claimer = _Claimer(store, handle, selector, max_bytes, self._register)
         self._woken = False
         self.order = order
-        self.closed = False
+        self.closed = self._released = False
         # In order of receipt. Other threads settle meanwhile, so each use is one atomic step, never a loop over it.
         self.unsettled: dict[EmbeddedDelivery, None] = {}
 
@@ -282,7 +282,7 @@ class EmbeddedConsumer:
 
     def close(self) -> None:
         """Release the deliveries that belong to no unit, uncounted; those of a unit stay with the unit."""
-        if self.closed:
+        if self._released:  # a signal handler may have interrupted an earlier call
             return
         self.closed = True
         self.wake()
@@ -291,6 +291,7 @@ class EmbeddedConsumer:
             wakeup_paths = self._store.other_wakeup_paths(cursor)
         self.forget(unused)
         self._store.wake_consumers(wakeup_paths)
+        self._released = True
 
     def release_all(self, cursor: sqlite3.Cursor) -> None:
         """Release all deliveries when the connection closes; those of units stay counted."""

@@ -1,12 +1,15 @@
 """Exceptions of signal handlers in the calls of an application: its session works on, also in another thread."""
 
+import threading
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 import jmsjca
 from jmsjca import AcknowledgeMode
 from tests.support.interruptions import Interruption, TimeLimitError, each_moment
+from tests.unit.inbound.deliveries import until
 from tests.unit.outbound.queues import QUEUE
 from tests.unit.providers.embedded.test_group_commit import PATIENCE, in_background
 
@@ -89,5 +92,33 @@ def test_interrupted_end_of_a_transaction_keeps_no_message(connection, end):
         committed, rolled_back = ["second"], ["first", "second"]
         possible = [rolled_back] if end == "rollback" else [committed] if ended == "done" else [committed, rolled_back]
         assert bodies in possible
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 30
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_interrupted_close_of_a_consumer_can_be_repeated(connection, listens):
+    """Then it has released its messages, although the session is open, and has ended its threads."""
+
+    def play(interruption: Interruption) -> None:
+        with connection.create_session() as session, session.create_producer(QUEUE) as producer:
+            for body in ("first", "second", "third"):
+                producer.send(body)
+        session, received, released = connection.create_session(), SimpleQueue(), threading.Event()
+        consumer = session.create_consumer(QUEUE)
+        if listens:
+            consumer.set_message_listener(lambda message: (received.put(message.body), released.wait(PATIENCE)))
+        else:
+            received.put(consumer.receive(0).body)
+        assert received.get(timeout=PATIENCE) == "first"
+        with interruption.planted():
+            released.set()
+            outcome(consumer.close)
+        in_background(consumer.close).result(PATIENCE)
+        until(lambda: not any("listener" in thread.name for thread in threading.enumerate()))
+        with connection.create_session() as other, other.create_consumer(QUEUE) as rest:
+            bodies = [message.body for message in iter(lambda: rest.receive(0), None)]
+        session.close()
+        assert bodies == ["second", "third"][received.qsize() :]
 
     assert each_moment(play, TimeLimitError, PACKAGE) > 30
