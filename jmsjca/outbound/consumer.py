@@ -36,7 +36,8 @@ class PrefetchingReceiver:
         prefetch: Maximum number of prefetched messages.
 
     Attributes:
-        closed: True once it is closed.
+        closed: True as soon as closing has begun.
+        released: True once it has ended.
     """
 
     def __init__(self, consumer: spi.Consumer, mode: SessionMode, state: ConnectionState, prefetch: int) -> None:
@@ -49,8 +50,7 @@ class PrefetchingReceiver:
         self._receiving = RLock()  # held while waiting for messages: `close` waits for it
         self._handing_over = RLock()  # held while a message is handed over: `close` and `pause` wait for it
         self._woken = False
-        self._released = False
-        self.closed = False
+        self.closed = self.released = False
         state.add(self)
 
     def receive(
@@ -194,7 +194,7 @@ class PrefetchingReceiver:
 
     def close(self) -> None:
         """Release the prefetched messages and close the provider's consumer. Waits for a receive of another thread."""
-        if not self._released and not self._lock.fork_guard.in_child:  # a signal handler may have interrupted a close
+        if not self.released and not self._lock.fork_guard.in_child:  # a signal handler may have interrupted a close
             self.closed = True
             self._state.remove(self)
             self.interrupt()
@@ -203,7 +203,7 @@ class PrefetchingReceiver:
             with self._handing_over:
                 self._prefetched.clear()
             self._consumer.close()
-            self._released = True
+            self.released = True
 
     def _refill(self, deadline: Deadline, ended: Callable[[], bool]) -> bool:
         """Prefetch messages once the connection is started; return False if the wait is over."""

@@ -75,6 +75,7 @@ class BaseSession(MessageFactory, Closeable):
         self._receivers: list[PrefetchingReceiver] = []
         self._producers = ProducerPool() if context.producer_pooling else None
         self._block = TransactionBlock()
+        self._released = False
         self._transacted = transacted
         self._acknowledge_mode = acknowledge_mode
 
@@ -298,7 +299,7 @@ class BaseSession(MessageFactory, Closeable):
         Raises:
             IllegalStateError: A completion listener or message listener of the session calls it.
         """
-        if self._lock.closed or self._lock.fork_guard.in_child:
+        if self._released or self._lock.fork_guard.in_child:
             return
         self._check_close_allowed()
         self._listeners.close()  # listeners may use the session until they have returned
@@ -314,6 +315,7 @@ class BaseSession(MessageFactory, Closeable):
             for receiver in self._receivers:
                 stack.callback(receiver.close)
             self._mode.close()
+        self._released = True  # a signal handler may have interrupted an earlier call
 
     def _check_close_allowed(self) -> None:
         """Raise an error if the caller is one that a close of this session, or of its connection, would wait for.
@@ -373,7 +375,7 @@ class BaseSession(MessageFactory, Closeable):
             receiver = (
                 ObservedReceiver(*parts, hooks, source) if hooks.observe_receives else PrefetchingReceiver(*parts)
             )
-            self._receivers = [r for r in self._receivers if not r.closed] + [receiver]
+            self._receivers = [r for r in self._receivers if not r.released] + [receiver]
             return MessageConsumer(receiver, self._listeners, selector)
 
     def create_queue(self, name: str) -> Queue:

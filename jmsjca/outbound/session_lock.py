@@ -65,7 +65,10 @@ class SessionLock(RLock):  # type: ignore[misc]  # it is no final class
             self._owner = get_ident()
             yield
         finally:
-            self._release()
+            try:  # noqa: SIM105  # a signal handler may raise an exception before the first line of a function
+                self.release()
+            except RuntimeError:  # this thread does not have it
+                pass
 
     def _release(self) -> None:
         """Release the lock, unless this thread does not have it."""

@@ -122,3 +122,23 @@ def test_interrupted_close_of_a_consumer_can_be_repeated(connection, listens):
         assert bodies == ["second", "third"][received.qsize() :]
 
     assert each_moment(play, TimeLimitError, PACKAGE) > 30
+
+
+@pytest.mark.parametrize("mode", [{}, {"acknowledge_mode": AcknowledgeMode.CLIENT}, {"transacted": True}])
+def test_interrupted_close_of_a_session_can_be_repeated(connection, mode):
+    """Then it has released its messages, although the connection is open."""
+
+    def play(interruption: Interruption) -> None:
+        with connection.create_session() as session, session.create_producer(QUEUE) as producer:
+            for body in ("first", "second", "third"):
+                producer.send(body)
+        session = connection.create_session(**mode)
+        assert session.create_consumer(QUEUE).receive(0).body == "first"
+        with interruption.planted():
+            outcome(session.close)
+        in_background(session.close).result(PATIENCE)
+        with connection.create_session() as other, other.create_consumer(QUEUE) as rest:
+            bodies = [message.body for message in iter(lambda: rest.receive(0), None)]
+        assert bodies == ["first", "second", "third"][not mode :]
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 30
