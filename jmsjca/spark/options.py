@@ -17,7 +17,7 @@ from jmsjca.errors import InvalidOptionError
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.spark.option_values import build_selector_option, convert_option
 from jmsjca.spark.schema import SCHEMA
-from jmsjca.spark.staging_location import open_location
+from jmsjca.spark.staging_location import check_location, open_location
 from jmsjca.spark.store import Store
 
 __all__ = ["JmsOptions", "SinkOptions", "SourceOptions", "check_options"]
@@ -212,19 +212,22 @@ class SourceOptions(JmsOptions):
         """Return the store for staged messages.
 
         Raises:
-            InvalidOptionError: The option ``stagingLocation`` is missing, or the other options do not fit it.
+            InvalidOptionError: The option ``stagingLocation`` is missing.
         """
         if self.stagingLocation is None:
             raise InvalidOptionError(
                 "Reading a stream takes messages off the queue and needs a folder to keep them replayable: "
                 '.option("stagingLocation", …), beside the checkpoint and shared by driver and executors.'
             )
-        return open_location(
-            self.stagingLocation,
-            endpoint=self.stagingEndpoint,
-            region=self.stagingRegion,
-            credentials=self.stagingCredentials,
-        )
+        return open_location(self.stagingLocation, **self._of_bucket)
+
+    @property
+    def _of_bucket(self) -> dict[str, str | None]:
+        return {
+            "endpoint": self.stagingEndpoint,
+            "region": self.stagingRegion,
+            "credentials": self.stagingCredentials,
+        }
 
     def _source(self, target: Destination) -> Destination | Subscription:
         if isinstance(target, Topic) != bool(self.subscription):
@@ -245,6 +248,7 @@ class SourceOptions(JmsOptions):
         self._check_numbers()
         self._check_prefetch()
         self._check_key()
+        check_location(self.stagingLocation, **self._of_bucket)
         if self.destinations and (self.destination or self.destinationType != "queue"):
             raise InvalidOptionError(
                 "The option 'destinations' names several queues: leave out 'destination' and the path, and read a topic"

@@ -8,7 +8,7 @@ from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.object_store import Bucket, ObjectStore, parse_bucket_url
 from jmsjca.spark.store import Store
 
-__all__ = ["open_location", "parse_location"]
+__all__ = ["check_location", "open_location", "parse_location"]
 
 
 def parse_location(text: str) -> str:
@@ -50,25 +50,40 @@ def open_location(
         credentials: The reference to the credentials for a bucket.
 
     Raises:
-        InvalidOptionError: A folder has settings of a bucket, the credentials are no reference, or the endpoint has
-            credentials. The message does not contain them.
+        InvalidOptionError: As `check_location`.
     """
-    _check_endpoint(endpoint or "")
+    check_location(location, endpoint=endpoint, region=region, credentials=credentials)
     if "://" in location:
-        bucket = Bucket(location, endpoint, region, credentials)
-        bucket.check()
-        return ObjectStore(bucket)
-    if endpoint or region or credentials:
+        return ObjectStore(Bucket(location, endpoint, region, credentials))
+    return FolderStore(Path(location))
+
+
+def check_location(location: str | None, *, endpoint: str | None, region: str | None, credentials: str | None) -> None:
+    """Raise an error for settings of a bucket that cannot be, or do not fit a location.
+
+    Args:
+        location: The location; None if there is none.
+        endpoint: The URL of the service, of a bucket.
+        region: The region of a bucket.
+        credentials: The reference to the credentials for a bucket.
+
+    Raises:
+        InvalidOptionError: A folder has settings of a bucket, the credentials are no reference, or the endpoint is no
+            URL of a service, or has credentials. The message does not contain them.
+    """
+    _check_endpoint(endpoint)
+    if location is None or "://" in location:
+        Bucket(location or "", endpoint, region, credentials).check()
+    elif endpoint or region or credentials:
         raise InvalidOptionError(
             "The options stagingEndpoint, stagingRegion and stagingCredentials are for buckets, and"
             f" stagingLocation is the folder {location}: leave them out."
         )
-    return FolderStore(Path(location))
 
 
-def _check_endpoint(endpoint: str) -> None:
-    if not re.fullmatch("[^@?#]*", endpoint):
+def _check_endpoint(endpoint: str | None) -> None:
+    if endpoint and not re.fullmatch("https?://[^@?#/]+(/[^@?#]*)?", endpoint):
         raise InvalidOptionError(
-            "The option 'stagingEndpoint' must be the URL of a service, without user, password or query: use the option"
-            " 'stagingCredentials'."
+            "The option 'stagingEndpoint' must be the URL of a service, as https://host:port, without user, password or"
+            " query: use the option 'stagingCredentials'."
         )

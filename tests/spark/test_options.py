@@ -165,9 +165,15 @@ def test_what_does_not_fit_a_staging_location_is_refused_without_showing_a_secre
             ({"stagingLocation": "s3://b/p", "stagingEndpoint": endpoint}, "use the option 'stagingCredentials'")
             for endpoint in ("https://AKIA:5ecret@host", "https://AKIA:5e/5ecret@host", "https://host?key=5ecret")
         ),
+        ({"stagingEndpoint": "https://AKIA:5ecret@host"}, "use the option 'stagingCredentials'"),
+        ({"stagingCredentials": "AKIA:5ecret"}, "env:NAME or file:PATH"),
+        *(
+            ({"stagingLocation": "s3://b/p", "stagingEndpoint": endpoint}, "the URL of a service, as https://host:port")
+            for endpoint in ("localhost:9000", "ftp://host", "https://", "http:///path")
+        ),
     ):
         with pytest.raises(InvalidOptionError, match=why) as caught:
-            SourceOptions.parse(GIVEN | given).staging()
+            SourceOptions.parse(GIVEN | given)
         assert "5ecret" not in str(caught.value)
 
 
