@@ -99,10 +99,16 @@ class STOMPConnection:
             check_no_local(self._broker, source)
         check_subscription(self._broker, source, self._client_id)
         self._temporaries.check_owned(source)
-        return self._durables.open(
-            source,
-            partial(self._consumers.open, source, selector=selector, no_local=no_local, order=order, window=window),
+        open_consumer = partial(
+            self._consumers.open, source, selector=selector, no_local=no_local, order=order, window=window
         )
+        try:
+            return self._durables.open(source, open_consumer)
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler: a subscription would hold messages of no consumer
+            self._session.end(ConnectionLostError("The opening of a consumer was interrupted."))
+            raise
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
@@ -174,12 +180,16 @@ class STOMPConnection:
         """Disconnect and wait for the receipt. The deliveries of open units are redelivered."""
         if self._session.home.in_child:
             return  # a forked child: its parent closes it
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        self._lose(ConnectionLostError("This connection was closed."))
-        self._session.close(self._session.reply_timeout if timeout is None else timeout)
+        try:
+            with self._lock:
+                if self._closed:
+                    return
+                self._closed = True
+            self._lose(ConnectionLostError("This connection was closed."))
+            self._session.close(self._session.reply_timeout if timeout is None else timeout)
+        except BaseException:  # of a signal handler: a second call would not end the connection
+            self._session.close(0)
+            raise
 
     def lost(self, error: JMSError) -> None:
         """Fail all units and consumers: the connection broke."""

@@ -5,7 +5,7 @@ from itertools import accumulate, count, islice
 
 from jmsjca.config import Clock
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.providers.common.consumer import BaseConsumer
 from jmsjca.providers.stomp.brokers.dialect import Dialect
 from jmsjca.providers.stomp.delivery import STOMPDelivery
@@ -80,12 +80,18 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         """Requeue everything that no unit took; it returns to the broker when the last unit has ended."""
         if self._fork_guard.in_child:
             return
-        with self._changed:
-            if self.closed:
-                return
-            self.closed = True
-            self._requeue(self._buffer.unassigned())
-        self._unsubscribe_if_finished()
+        try:
+            with self._changed:
+                if self.closed:
+                    return
+                self.closed = True
+                self._requeue(self._buffer.unassigned())
+            self._unsubscribe_if_finished()
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler: a second call would return nothing to the broker
+            self._subscriptions.abort("The close of a consumer was interrupted.")
+            raise
 
     def frames_to_acknowledge(self, deliveries: Sequence[STOMPDelivery]) -> Sequence[Frame]:
         """Return the frames to acknowledge in order to settle exactly these deliveries.

@@ -95,6 +95,10 @@ class SubscriptionSet:
         finally:
             self._remove_listeners()
 
+    def abort(self, reason: str) -> None:
+        """End the connection, so that the broker redelivers what it has sent to these subscriptions."""
+        self._session.end(ConnectionLostError(reason))
+
     def _send_unsubscribe(self) -> None:
         self._remove_listeners()
         for name in self._ids:

@@ -4,9 +4,11 @@ import signal
 import socket
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+import jmsjca
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.messages import TextMessage
@@ -18,6 +20,7 @@ from tests.unit.providers.embedded.test_group_commit import in_background
 from tests.unit.providers.stomp.broker import Peer
 from tests.unit.providers.stomp.reference_frames import write
 
+PACKAGE = str(Path(jmsjca.__file__).parent)
 SECONDS = 30
 LARGE = 32 * 1024 * 1024  # bytes that no socket buffers
 QUEUE, OUT = Queue("in"), Queue("out")
@@ -183,6 +186,35 @@ def test_consumer(stage, command):
         stage.connection.consumer(QUEUE, order=Order.ANY).close()
     stage.check_lost()
     assert sorted(stage.left(QUEUE)) == ["a", "b"]
+
+
+def test_consumer_that_is_interrupted_at_any_moment_leaves_no_subscription_behind(line):
+    """It is unsubscribed, or the connection has ended: the broker redelivers what it had sent."""
+
+    def play(interruption):
+        here, consumer = line(), None
+        with suppress(TimeLimitError), interruption.planted():
+            consumer = here.connection.consumer(QUEUE)
+            consumer.close()
+        if consumer is not None:
+            in_background(consumer.close).result(SECONDS)
+        frames = here.channel.frames()
+        assert here.channel.closed or frames.count("SUBSCRIBE") == frames.count("UNSUBSCRIBE")
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 100
+
+
+def test_close_of_a_connection_that_is_interrupted_at_any_moment_ends_it(line):
+    def play(interruption):
+        here = line()
+        here.connection.consumer(QUEUE)
+        with suppress(TimeLimitError), interruption.planted():
+            here.connection.close()
+        in_background(here.connection.close).result(SECONDS)
+        assert here.channel.closed
+        assert not here.told
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 20
 
 
 class SlowPeer:
