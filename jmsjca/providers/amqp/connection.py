@@ -80,10 +80,16 @@ class AMQPConnection:
         """Create a consumer of a queue, a topic or a subscription. None is the default size of the prefetch window."""
         self._check_open()
         self._sources.check_consumable(source, no_local=no_local)
-        with self._lock:  # two threads may open the same subscription
-            terms = self._consumers.reserve(ConsumerSpec(source, selector, no_local))
-            consumer = self._open_consumer(terms, order, window)
-            self._consumers.add(consumer, terms)
+        try:
+            with self._lock:  # two threads may open the same subscription
+                terms = self._consumers.reserve(ConsumerSpec(source, selector, no_local))
+                consumer = self._open_consumer(terms, order, window)
+                self._consumers.add(consumer, terms)
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler: a link would hold messages of no consumer
+            self._engine.abort(ConnectionLostError("The opening of a consumer was interrupted."))
+            raise
         return consumer
 
     def browse(
@@ -169,10 +175,18 @@ class AMQPConnection:
         """Close the connection and requeue deliveries; those of open units increment the delivery count."""
         if self._fork_guard.in_child:
             return  # the parent process closes it
-        with self._close_lock:
-            if self._links.is_closing:
-                return
-            self._links.is_closing = True
+        try:
+            with self._close_lock:
+                if self._links.is_closing:
+                    return
+                self._links.is_closing = True
+            self._close(_CLOSE_TIMEOUT if timeout is None else timeout)
+        except BaseException:  # of a signal handler: a second call would not end the connection
+            self._engine.connection_handler.closing = True
+            self._engine.abort(ConnectionLostError("The close of the connection was interrupted."))
+            raise
+
+    def _close(self, timeout: float) -> None:
         self._admin = None
         try:
             for consumer in self._consumers:
@@ -187,7 +201,7 @@ class AMQPConnection:
         except JMSError:  # the connection is lost, and the broker has requeued all deliveries
             pass
         finally:
-            self._engine.close(_CLOSE_TIMEOUT if timeout is None else timeout)
+            self._engine.close(timeout)
 
     def _open_consumer(self, terms: ConsumerSpec, order: Order, window: int | None) -> AMQPConsumer:
         broker = self._broker

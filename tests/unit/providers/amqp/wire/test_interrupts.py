@@ -3,18 +3,25 @@
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from amqp_peer import SECONDS, Broker
 from amqp_peer.performatives import Attach, Close, Declare, Discharge, Flow, Open, Transfer
 
+import jmsjca
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.links.coordinator import PredeclaredTransaction
+from tests.support.interruptions import TimeLimitError, each_moment
 from tests.unit.inbound.deliveries import until
 from tests.unit.providers.amqp.wire.cut_account import body_of, encoded
+from tests.unit.providers.embedded.test_group_commit import in_background
+
+PACKAGE = str(Path(jmsjca.__file__).parent)
 
 
 class Interruption(BaseException):
@@ -110,6 +117,39 @@ def test_close_of_a_consumer(stage, broker, withhold):
     assert here.lost.wait(SECONDS)
     here.peer.close()
     assert [body_of(kept.payload) for kept in broker.store.queues["in"]] == ["a"]
+
+
+def test_consumer_that_is_interrupted_at_any_moment_keeps_no_message(stage, broker):
+    """Its link is closed, or the connection has ended: another consumer gets what it had prefetched."""
+
+    def play(interruption):
+        connection, consumer = stage(broker).connect(), None
+        with suppress(TimeLimitError), interruption.planted():
+            consumer = connection.consumer(Queue("in"), window=4)
+            consumer.close()
+        if consumer is not None:
+            in_background(consumer.close).result(SECONDS)
+        other = stage(broker).connect().consumer(Queue("in"), window=1)
+        [delivery] = other.receive(1, SECONDS)
+        other.release([delivery])
+        other.close()
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 100
+
+
+def test_close_of_a_connection_that_is_interrupted_at_any_moment_ends_it(stage, broker):
+    def play(interruption):
+        here = stage(broker)
+        connection = here.connect()
+        connection.consumer(Queue("in"), window=4)
+        with suppress(TimeLimitError), interruption.planted():
+            connection.close()
+        in_background(connection.close).result(SECONDS)
+        connection._engine._thread.join(SECONDS)
+        assert not connection._engine._thread.is_alive()
+        assert not here.told
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 50
 
 
 def test_receive(stage, broker, monkeypatch):
