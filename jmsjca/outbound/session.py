@@ -4,6 +4,7 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
+from jmsjca import spi
 from jmsjca.arguments import check_flag, check_instance
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import (
@@ -370,13 +371,21 @@ class BaseSession(MessageFactory, Closeable):
             consumer = self._context.connection.consumer(
                 source, selector=selector, no_local=no_local, order=self._mode.order
             )
-            parts = consumer, self._mode, self._context.state, self._context.limits.chunk
-            hooks = self._context.hooks
-            receiver = (
-                ObservedReceiver(*parts, hooks, source) if hooks.observe_receives else PrefetchingReceiver(*parts)
-            )
-            self._receivers = [r for r in self._receivers if not r.released] + [receiver]
-            return MessageConsumer(receiver, self._listeners, selector)
+            try:
+                return self._keep(consumer, source, selector)
+            except BaseException:  # of a signal handler: no close would reach it
+                consumer.close()
+                raise
+
+    def _keep(
+        self, consumer: spi.Consumer, source: Destination | Subscription, selector: str | None
+    ) -> MessageConsumer:
+        """Return the consumer of a provider's one, which the session closes."""
+        parts = consumer, self._mode, self._context.state, self._context.limits.chunk
+        hooks = self._context.hooks
+        receiver = ObservedReceiver(*parts, hooks, source) if hooks.observe_receives else PrefetchingReceiver(*parts)
+        self._receivers = [r for r in self._receivers if not r.released] + [receiver]
+        return MessageConsumer(receiver, self._listeners, selector)
 
     def create_queue(self, name: str) -> Queue:
         """Return the queue of a name. Creates nothing on the broker.

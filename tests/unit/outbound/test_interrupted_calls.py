@@ -7,12 +7,13 @@ from queue import SimpleQueue
 import pytest
 
 import jmsjca
-from jmsjca import AcknowledgeMode
+from jmsjca import AcknowledgeMode, Topic
 from tests.support.interruptions import Interruption, TimeLimitError, each_moment
 from tests.unit.inbound.deliveries import until
 from tests.unit.outbound.queues import QUEUE
 from tests.unit.providers.embedded.test_group_commit import PATIENCE, in_background
 
+TOPIC = Topic("t")
 PACKAGE = str(Path(jmsjca.__file__).parent)
 
 
@@ -142,3 +143,17 @@ def test_interrupted_close_of_a_session_can_be_repeated(connection, mode):
         assert bodies == ["first", "second", "third"][not mode :]
 
     assert each_moment(play, TimeLimitError, PACKAGE) > 30
+
+
+def test_interrupted_creation_of_a_consumer_leaves_none_behind(client):
+    """The durable subscription can get another one as soon as the session is closed."""
+
+    def play(interruption: Interruption) -> None:
+        session = client.create_session()
+        with interruption.planted():
+            outcome(session.create_durable_consumer, TOPIC, "s")
+        in_background(session.close).result(PATIENCE)
+        with client.create_session() as other:
+            other.create_durable_consumer(TOPIC, "s").close()
+
+    assert each_moment(play, TimeLimitError, f"{PACKAGE}/outbound/") > 20
