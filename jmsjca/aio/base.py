@@ -4,6 +4,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
@@ -11,7 +12,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from jmsjca.arguments import GuardedAttributes
-from jmsjca.errors import IllegalStateError, InvalidAttributeError
+from jmsjca.errors import IllegalStateError, InvalidAttributeError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.outbound.connection_state import Closeable
 
@@ -58,7 +59,8 @@ class SingleThreadExecutor:
         try:
             return await asyncio.wrap_future(opened)
         except asyncio.CancelledError:
-            self._submit(partial(_discard, opened))
+            with suppress(JMSError):  # the session is closed, and with it what it has opened
+                self._submit(partial(_discard, opened))
             raise
 
     def submit_detached(self, function: Callable[[], None]) -> None:

@@ -106,6 +106,8 @@ class SessionOwner(AsyncCloseable):
             executor.end()
             raise
         self._sessions = [each for each in self._sessions if not each[0].closed] + [(session, executor)]
+        if session.closed:  # with its connection, perhaps before this list had its thread
+            executor.end()
         return session
 
     def _close(self) -> None:

@@ -10,7 +10,10 @@ import pytest
 from jmsjca import AcknowledgeMode, TextMessage, aio
 from jmsjca.errors import IllegalStateError
 from tests.unit.aio.conftest import ours
+from tests.unit.aio.tasks import cancelled
+from tests.unit.inbound.deliveries import until
 from tests.unit.outbound.queues import PATIENCE, QUEUE, put, shown
+from tests.unit.providers.embedded.test_group_commit import in_background
 
 
 @pytest.fixture(params=["consumer", "session", "connection"])
@@ -138,3 +141,22 @@ def test_program_that_forgets_a_waiting_receive_ends():
         [sys.executable, "-c", FORGETFUL], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     assert ran.stdout == "ended\n"
+
+
+async def test_connection_that_is_closed_while_it_opens_a_session(jms_connection_factory):
+    """No thread is left, although the task gets the session only afterwards."""
+    connection = await aio.connect(jms_connection_factory)
+    task = asyncio.ensure_future(connection.create_session())
+    await asyncio.sleep(0)
+    until(lambda: connection._wrapped._sessions)
+    in_background(asyncio.run, connection.close()).result(PATIENCE)  # this loop is blocked
+    assert (await task).closed
+
+
+async def test_session_that_is_closed_while_a_consumer_opens_and_its_task_is_cancelled(jms_connection_factory):
+    async with aio.connect(jms_connection_factory) as connection, connection.create_session() as session:
+        task = asyncio.ensure_future(session.create_consumer(QUEUE))
+        await asyncio.sleep(0)
+        until(lambda: session._wrapped._receivers)
+        in_background(asyncio.run, session.close()).result(PATIENCE)  # this loop is blocked
+        await cancelled(task)
