@@ -62,7 +62,7 @@ def check_location(location: str | None, *, endpoint: str | None, region: str | 
     """Raise an error for settings of a bucket that cannot be, or do not fit a location.
 
     Args:
-        location: The location; None if there is none.
+        location: The location; None without one.
         endpoint: The URL of the service, of a bucket.
         region: The region of a bucket.
         credentials: The reference to the credentials for a bucket.
