@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
@@ -59,9 +60,17 @@ class DeliveryBuffer(Generic[D]):
 
     def take(self, limit: int) -> list[D]:
         """Move up to `limit` ready deliveries to the unsettled ones and return them."""
-        chunk = [self.ready.popleft() for _ in range(min(limit, len(self.ready)))]
-        self.size -= sum([d.size for d in chunk])
-        self.unsettled.update([(d.sequence, d) for d in chunk])
+        chunk = list(islice(self.ready, limit))
+        try:
+            for _ in chunk:
+                self.ready.popleft()
+            self.size -= sum([d.size for d in chunk])
+            self.unsettled.update([(d.sequence, d) for d in chunk])
+        except BaseException:  # of a signal handler: the caller does not get them
+            self.forget(chunk)
+            ready = {d.sequence: d for d in (*chunk, *self.ready)}
+            self._set_ready([ready[sequence] for sequence in sorted(ready)])
+            raise
         return chunk
 
     def owned(self, deliveries: Sequence[Delivery]) -> list[D]:

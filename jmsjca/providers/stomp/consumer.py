@@ -130,8 +130,8 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
                 self._woken = False
                 return []
             self._check_connected()
-            chunk = self._buffer.take(self._messages_that_fit(limit))
             remaining = None if deadline is None else deadline - self._clock.monotonic()
+            chunk = self._buffer.take(self._messages_that_fit(limit))
             if chunk or (remaining is not None and remaining <= 0):
                 return chunk
             if self._needs_subscription():

@@ -115,6 +115,11 @@ class SubscriptionSet:
         except ConnectionLostError as error:
             self._session.end(ConnectionLostError(f"A subscription was not confirmed: {error}"))
             raise
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler: it may be subscribed, and not be known here
+            self.abort("A signal handler interrupted a subscription.")
+            raise
 
     def _subscribe(self, window: int) -> None:
         name = f"{'s' if self._ack == 'client' else INDIVIDUAL_ACK_PREFIX}{next(_numbers)}"
@@ -196,8 +201,12 @@ class RenewingSubscription(SubscriptionSet):
         """Renew the subscription, unless a message has arrived meanwhile or the consumer is closed."""
         del wanted  # the window of this broker is unlimited
         with self._subscribing:
-            if not self._stopped and self._starts_dropping():
-                self._renew()
+            try:
+                if not self._stopped and self._starts_dropping():
+                    self._renew()
+            except BaseException:  # of a signal handler: without a subscription the next receive would wait forever
+                self.abort("A signal handler interrupted the renewal of a subscription.")
+                raise
 
     def unsubscribe(self, unsettled: Callable[[], Sequence[Frame]]) -> None:
         """Unsubscribe, and prevent further renewals."""

@@ -204,6 +204,23 @@ def test_consumer_that_is_interrupted_at_any_moment_leaves_no_subscription_behin
     assert each_moment(play, TimeLimitError, PACKAGE) > 100
 
 
+def test_receive_that_is_interrupted_at_any_moment_of_a_renewal_leaves_a_subscription(line):
+    """The next one gets the message, or learns that the connection has ended; it does not wait forever."""
+
+    def play(interruption):
+        here, got = line("Eclipse OpenMQ(tm)/6.7.0"), []
+        consumer = here.connection.consumer(QUEUE)
+        here.channel.reactions["SUBSCRIBE"] = lambda headers: here.message(headers["id"], 1)
+        here.clock.pass_five()
+        with suppress(TimeLimitError), interruption.planted():
+            got = consumer.receive(1, SECONDS)
+        if not got:
+            received = in_background(consumer.receive, 1, SECONDS)
+            assert isinstance(received.exception(SECONDS), ConnectionLostError) or len(received.result()) == 1
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 100
+
+
 def test_close_of_a_connection_that_is_interrupted_at_any_moment_ends_it(line):
     def play(interruption):
         here = line()
