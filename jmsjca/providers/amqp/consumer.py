@@ -122,10 +122,11 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             self._drain_until_empty()
         elif not self._prefetch.window:
             self._drain_link()  # without prefetching, messages that have not arrived are left to other consumers
-        with self._changed:
-            chunk = [] if woken else self._buffer.take(limit)
-            granted = self._prefetch.window > 0 and self._grant_credit()
+        chunk: list[AMQPDelivery] = []
         try:
+            with self._changed:
+                chunk = [] if woken else self._buffer.take(limit)
+                granted = self._prefetch.window > 0 and self._grant_credit()
             if granted and len(chunk) > 1:
                 self._yield_to_engine()
             expected = self._out_of_order(chunk)
@@ -308,9 +309,15 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """Grant missing credit; return True if credit was missing."""
         if self._error is not None or self.closed:
             return False
-        missing = self._prefetch.credit_to_grant(len(self._buffer.ready), self._buffer.size)
-        if missing:
-            self._engine.submit_nowait(partial(self._link.grant, missing))
+        try:
+            missing = self._prefetch.credit_to_grant(len(self._buffer.ready), self._buffer.size)
+            if missing:
+                self._engine.submit_nowait(partial(self._link.grant, missing))
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler: later receives could wait for credit that the broker never got
+            self._engine.abort(ConnectionLostError("The grant of credit to the broker was interrupted."))
+            raise
         return missing > 0
 
     def _yield_to_engine(self) -> None:

@@ -59,15 +59,22 @@ class TaskQueue:
             ConnectionLostError: The queue is closed; the task will not run.
         """
         self.check_open()  # before the lock, which a forked child may never get
-        with self._lock:
-            self.check_open()
-            self._tasks.append(task)
-            self._urgent_put += task.urgent
-            wake = self._waiting and (task.urgent or not self._coalescing)
-            if wake:
-                self._waiting = False
-        if wake:  # without the lock, for which the woken thread would wait
-            self._wake_or_restore()
+        try:
+            with self._lock:
+                self.check_open()
+                self._urgent_put += task.urgent  # first: a signal handler may interrupt the next line after its work
+                self._tasks.append(task)
+                wake = self._waiting and (task.urgent or not self._coalescing)
+                if wake:
+                    self._waiting = False
+            if wake:  # without the lock, for which the woken thread would wait
+                self.wake()
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler
+            self._waiting = True  # if this is interrupted, too, the next task wakes the loop
+            self.wake()
+            raise
 
     def run_pending(self, write: Callable[[], bool]) -> None:
         """Run queued tasks, until the socket does not accept their output.
@@ -108,13 +115,6 @@ class TaskQueue:
     def end_wait(self) -> None:
         """Mark the loop as running, whatever ended the wait: no wakeup is needed until the next wait."""
         self._waiting = False
-
-    def _wake_or_restore(self) -> None:
-        try:
-            self.wake()
-        except BaseException:  # for example of a signal handler: the next task wakes the loop
-            self._waiting = True
-            raise
 
     def wake(self) -> None:
         """Wake the event loop."""

@@ -2,11 +2,14 @@
 
 import gc
 import select
+from contextlib import suppress
 from threading import Thread
 
 import pytest
 
+from jmsjca.providers.amqp.engine import task_queue
 from jmsjca.providers.amqp.engine.task_queue import Task, TaskQueue
+from tests.support.interruptions import TimeLimitError, each_moment
 
 NOW, SOON = True, False
 SECONDS = 20
@@ -143,3 +146,21 @@ def test_errands_run_in_order_whether_they_can_wait_or_not(tasks):
         tasks.put(Task(lambda number=number: done.append(number), None, flush_after=False, urgent=urgent))
     tasks.run_pending(lambda: False)
     assert done == [0, 1, 2, 3]
+
+
+def test_put_that_is_interrupted_at_any_moment_wakes_the_loop_for_its_task():
+    """Neither does the loop sleep over a task, nor does it stay awake without one."""
+
+    def play(interruption):
+        tasks = TaskQueue()
+        tasks.prepare_wait(60)
+        with suppress(TimeLimitError), interruption.planted():
+            tasks.put(Task(lambda: None, None, flush_after=False))
+        assert select.select([tasks.wakeup_socket], [], [], 0)[0] or not tasks._tasks
+        tasks.clear_wakeup()
+        tasks.end_wait()
+        tasks.run_pending(lambda: False)
+        assert tasks.prepare_wait(60) == 60
+        tasks.close()
+
+    assert each_moment(play, TimeLimitError, task_queue.__file__) > 5

@@ -137,6 +137,24 @@ def test_consumer_that_is_interrupted_at_any_moment_keeps_no_message(stage, brok
     assert each_moment(play, TimeLimitError, PACKAGE) > 100
 
 
+@pytest.mark.parametrize("window", [0, 1, 4])
+def test_receive_that_is_interrupted_at_any_moment_loses_no_message(stage, broker, window):
+    """The next one gets the message, or learns that the connection has ended."""
+
+    def play(interruption):
+        connection, got = stage(broker).connect(), []
+        consumer = connection.consumer(Queue("in"), window=window)
+        until(lambda: consumer._buffer.ready or not window)
+        with suppress(TimeLimitError), interruption.planted():
+            got = consumer.receive(1, SECONDS)
+        if not got:
+            received = in_background(consumer.receive, 1, SECONDS)
+            assert isinstance(received.exception(SECONDS), ConnectionLostError) or len(received.result()) == 1
+        connection.close()
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 15
+
+
 def test_close_of_a_connection_that_is_interrupted_at_any_moment_ends_it(stage, broker):
     def play(interruption):
         here = stage(broker)
