@@ -308,7 +308,9 @@ class Connection(Closeable):
             session._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
 
     def _close_sessions(self) -> None:
-        for session in self._open_sessions():
+        with self._lock:
+            sessions = self._sessions.copy()
+        for session in sessions:  # also those whose close a signal handler interrupted
             session.close()
 
     def _delete_temporaries(self) -> None:
@@ -320,8 +322,8 @@ class Connection(Closeable):
         self._fork_guard.check()
         with self._lock:
             self._check_open()
-            self._sessions = [s for s in self._sessions if not s.closed]
-            if self._sessions:
+            self._sessions = [s for s in self._sessions if not s._released]  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            if any(not session.closed for session in self._sessions):
                 self._context.check_allowed("A second session of a connection")
             session = create(self._context)
             self._sessions.append(session)

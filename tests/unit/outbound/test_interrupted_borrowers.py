@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import jmsjca
-from jmsjca import ConnectionFactory
+from jmsjca import AcknowledgeMode, ConnectionFactory
 from jmsjca.errors import PoolTimeoutError
 from jmsjca.outbound.pool import ConnectionPool
 from tests.support.interruptions import Interruption, TimeLimitError, each_moment
@@ -132,5 +132,24 @@ def test_interrupted_close_ends_the_connection(tmp_path):
             connection.close()
         connection.close()
         assert not list(tmp_path.glob("broker.db-owners/*"))
+
+    assert each_moment(play, TimeLimitError, OUTBOUND) > 30
+
+
+def test_interrupted_close_of_a_session_leaves_no_consumer_with_the_pool(jms_broker_url):
+    """The connection that returns to the pool holds no message that its session had prefetched."""
+
+    def play(interruption: Interruption) -> None:
+        factory = ScriptedFactory(jms_broker_url)
+        with ConnectionPool(factory, max_size=2) as pool, pool.session() as other:
+            with pool.connection() as connection:
+                session = connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
+                for body in "abc":
+                    session.create_producer(QUEUE).send(body)
+                assert session.create_consumer(QUEUE).receive_body(str, timeout=PATIENCE) == "a"
+                with interruption.planted():
+                    outcome(session.close)
+            consumer = other.create_consumer(QUEUE)
+            assert [consumer.receive_body(str, timeout=PATIENCE) for _ in range(3)] == ["a", "b", "c"]
 
     assert each_moment(play, TimeLimitError, OUTBOUND) > 30
