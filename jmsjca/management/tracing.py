@@ -200,7 +200,7 @@ class Tracing(Hooks):
         self._propagate.inject(carrier)
         try:
             for name, value in carrier.items():
-                message.properties[name] = value
+                message.properties[_property_name(name)] = value
         except JMSError:  # a received message that is sent on has read-only properties, and keeps its context
             return
 
@@ -209,7 +209,7 @@ class Tracing(Hooks):
         carrier: dict[str, str] = {}
         try:
             for field in self._propagate.get_global_textmap().fields:
-                value = message.properties.get(field)
+                value = message.properties.get(_property_name(field))
                 if isinstance(value, str):
                     carrier[field] = value
         except JMSError:  # its properties are damaged
@@ -223,6 +223,11 @@ class Tracing(Hooks):
 
 def _histogram(meter: Any, name: str, text: str) -> Any:
     return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=_SECONDS)
+
+
+def _property_name(field: str) -> str:
+    """Return the property of a field such as ``X-B3-TraceId``, as OpenTelemetry names it in Java programs."""
+    return field.replace("-", "__dash__")
 
 
 def _span_name(attributes: _Attributes) -> str:

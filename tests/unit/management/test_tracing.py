@@ -3,12 +3,14 @@
 import pickle
 
 import pytest
+from opentelemetry import propagate
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from poisoning import poison_embedded
 
 from jmsjca import Hooks, Message, Queue, ResourceAdapter, Session, TextMessage
@@ -77,6 +79,44 @@ def test_send_process_and_settle_are_spans_with_links(traced, mode):
         "messaging.message.id": "",
     }
     assert processed.attributes["jmsjca.listener"] == traced.adapter.activations[0].name
+
+
+class DashedPropagator(TraceContextTextMapPropagator):
+    """Writes the context under names that are no Java identifiers, as those of Zipkin (B3) and Jaeger do."""
+
+    @property
+    def fields(self):
+        return {f"x-{each}" for each in super().fields}
+
+    def inject(self, carrier, context=None, setter=None):
+        plain = {}
+        super().inject(plain, context)
+        carrier.update({f"x-{name}": value for name, value in plain.items()})
+
+    def extract(self, carrier, context=None, getter=None):
+        return super().extract({name.removeprefix("x-"): value for name, value in carrier.items()}, context)
+
+
+@pytest.fixture
+def dashed_fields():
+    usual = propagate.get_global_textmap()
+    propagate.set_global_textmap(DashedPropagator())
+    yield
+    propagate.set_global_textmap(usual)
+
+
+@pytest.mark.usefixtures("dashed_fields")
+def test_names_with_dashes_are_written_as_java_programs_write_them(traced):
+    traced = traced()
+    send(traced.adapter, "a", to="before")
+    [sent] = traced.exporter.get_finished_spans()
+    properties = receive(traced, "before").properties
+    assert f"{sent.context.span_id:016x}" in properties["x__dash__traceparent"]
+    start(traced, Inbox())
+    send(traced.adapter, "a", to="orders")
+    spans = traced.wait_for(1)
+    links = spans["process orders"].links
+    assert [link.context.span_id for link in links] == [spans["send orders"].context.span_id]
 
 
 def test_the_delivery_may_be_a_child_of_the_send(traced):
