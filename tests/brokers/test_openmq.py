@@ -229,16 +229,31 @@ def test_what_the_bridge_would_strip_arrives(broker_url):
         assert (dict(got.message.properties), got.message.correlation_id) == (texts, "\x02y")
 
 
+def received_and_given_back(url, queue, attempts=3):
+    """Receive a message without an acknowledgement; return its headers.
+
+    Open MQ, seldom, sends nothing to a subscription that begins while the last connection ends: then to a next one.
+    """
+    with RawSTOMP(url) as connection:
+        connection.write("SUBSCRIBE", id="1", destination=queue, ack="client")
+        try:
+            headers = connection.read()[1]
+        except TimeoutError:
+            if attempts == 1:
+                raise
+        else:
+            assert connection.confirm("UNSUBSCRIBE", id="1") == "RECEIPT"
+            return headers
+    return received_and_given_back(url, queue, attempts - 1)
+
+
 def test_what_fails_comes_again_and_again(broker_url):
     """No message is given up by itself: dead letters are the endpoints' business."""
     url, queue = broker_url("openmq-stomp"), f"/queue/again.{uuid.uuid4().hex}"
     with RawSTOMP(url) as sender:
         sender.confirm("SEND", "body", destination=queue)
     for count in range(1, 21):
-        with RawSTOMP(url) as connection:
-            connection.write("SUBSCRIBE", id="1", destination=queue, ack="client")
-            assert connection.read()[1]["JMSXDeliveryCount"] == str(count)
-            assert connection.confirm("UNSUBSCRIBE", id="1") == "RECEIPT"
+        assert received_and_given_back(url, queue)["JMSXDeliveryCount"] == str(count)
 
 
 def test_reply_to_a_temporary_queue_goes_where_the_request_came(broker_url):
