@@ -35,7 +35,8 @@ def relay(  # noqa: PLR0917  # typer calls it by name
 ) -> int:
     """Send the messages of an outbox until SIGINT or SIGTERM; several relays may share a table.
 
-    With --once, the exit status is 1 if the broker has refused messages that still wait.
+    With --once, the exit status is 1 if the broker has refused messages that still wait, or if other relays have leased
+    the parts of the table of messages that are due.
     """
     outbox = _outbox(broker_url(database, "--database"), table)
     sender = _relay(outbox, broker_url(url), batch_size, poll_interval)
@@ -55,9 +56,22 @@ def relay(  # noqa: PLR0917  # typer calls it by name
         sender.close()
         outbox.engine.dispose()
     print_rows(
-        [{"waiting_before": before, "waiting": stats.depth, "refused": stats.failing, "oldest": stats.oldest}],
+        [
+            {
+                "waiting_before": before,
+                "waiting": stats.depth,
+                "refused": stats.failing,
+                "held": stats.held,
+                "oldest": stats.oldest,
+            }
+        ],
         as_json=json,
     )
+    if stats.held:
+        raise ResourceAllocationError(
+            f"{stats.held} messages of {table!r} were not sent: other relays have leased their parts of the table. A "
+            "relay that runs sends them; the leases of one that died are over after 30 s by default: try again then."
+        )
     return int(once and stats.failing > 0)
 
 

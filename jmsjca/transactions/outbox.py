@@ -69,12 +69,15 @@ class OutboxStatistics:
         failing: The number of messages that the broker has refused at least once.
         lag: Seconds from the addition of the message that the relay sent last until the broker had it; None before the
             first one, and if no relay was asked.
+        held: The number of due messages that the last `Relay.drain` left, because other relays have leased their parts
+            of the table; None before the first one, and if no relay was asked.
     """
 
     depth: int
     oldest: float | None
     failing: int
     lag: float | None = None
+    held: int | None = None
 
 
 class Outbox:

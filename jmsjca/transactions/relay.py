@@ -97,6 +97,7 @@ class Relay:
         self._lease = lease
         self._renewed = 0.0
         self._lag: float | None = None
+        self._held: int | None = None
         self._tokens: dict[int, int] = {}
         self._connection: Any = None
         self._one_by_one = True
@@ -143,16 +144,36 @@ class Relay:
         """Send all waiting messages that are due, batch by batch, also those behind refused ones.
 
         Returns:
-            The number of messages that were sent. Refused ones, and those of their keys, stay in the table.
+            The number of messages that were sent. Refused ones, and those of their keys, stay in the table; so do those
+            in parts that other relays have leased, even if such a relay is dead: ``get_stats().held`` is their number.
 
         Raises:
             JMSError: As `run_once`.
             sqlalchemy.exc.SQLAlchemyError: As `run_once`.
         """
-        sent = 0
+        sent, newest = 0, self._newest_id()
         while (batch := self._run_batch()).sent or batch.refused:
             sent += len(batch.sent)
+        self._held = self._count_held(batch, newest)
         return sent
+
+    def _newest_id(self) -> int:
+        """Return the id of the message that was added last; 0 for an empty table."""
+        with self._engine.connect() as connection:
+            return connection.scalar(sa.select(sa.func.max(self._table.c.id))) or 0
+
+    def _count_held(self, last: "_Sending", newest: int) -> int:
+        """Return the number of messages that are due, and that a drain could not send.
+
+        Args:
+            last: The last batch, which sent nothing: its messages, if any, are those of leases that ended meanwhile.
+            newest: The id of the last message that was there when the drain began: later ones are not its task.
+        """
+        columns = self._table.c
+        others = columns.part.not_in(self._tokens) | columns.id.in_([row.id for row in last.rows])
+        due = sa.select(sa.func.count()).select_from(self._table)
+        with self._engine.connect() as connection:
+            return connection.scalar(due.where(*self._is_due(), others, columns.id <= newest)) or 0
 
     def _run_batch(self) -> "_Sending":
         """Send one batch, and return what became of it."""
@@ -173,9 +194,10 @@ class Relay:
         return sending
 
     def get_stats(self) -> OutboxStatistics:
-        """Return the number of waiting messages, the age of the oldest one, and the lag of the one sent last."""
+        """Return the number of waiting messages, the age of the oldest one, and what the relay itself has measured."""
         with self._engine.connect() as connection:
-            return replace(self._outbox.get_stats(connection, self._clock()), lag=self._lag)
+            found = self._outbox.get_stats(connection, self._clock())
+        return replace(found, lag=self._lag, held=self._held)
 
     def close(self) -> None:
         """Close the connection to the broker, and release the parts of the table for other relays."""
@@ -185,7 +207,13 @@ class Relay:
         self._tokens = {}
 
     def _due(self) -> sa.Select[Any]:
-        """Select the first messages of the relay's parts, but those behind a refused one of the same key.
+        """Select the first messages of the relay's parts that are due."""
+        table = self._table
+        due = sa.select(table).where(table.c.part.in_(self._tokens), *self._is_due())
+        return due.order_by(table.c.id).limit(self._batch_size)
+
+    def _is_due(self) -> tuple[sa.ColumnElement[bool], ...]:
+        """Return the conditions of a message that may be sent: it is not behind a refused one of the same key.
 
         A time that is further away than any pause is that of a clock that was set back: the message does not wait.
         """
@@ -193,9 +221,7 @@ class Relay:
         latest = now + 2 * _LONGEST_PAUSE
         waits = (other.c.retry_at > now) & (other.c.retry_at <= latest)
         blocked = sa.exists().where(other.c.ordering_key == table.c.ordering_key, other.c.id < table.c.id, waits)
-        retried = (table.c.retry_at <= now) | (table.c.retry_at > latest)
-        due = sa.select(table).where(table.c.part.in_(self._tokens), retried, ~blocked)
-        return due.order_by(table.c.id).limit(self._batch_size)
+        return (table.c.retry_at <= now) | (table.c.retry_at > latest), ~blocked
 
     def _send(self, sending: "_Sending") -> None:
         try:

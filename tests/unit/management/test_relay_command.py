@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from jmsjca import ConnectionFactory, Queue
 from jmsjca.management.cli import run
-from jmsjca.transactions import Outbox
+from jmsjca.transactions import Outbox, Relay
 
 PATIENCE = 60
 
@@ -53,7 +53,7 @@ def test_what_waits_is_sent_once(outbox, database, url, capsys, monkeypatch):
     monkeypatch.setenv("DATABASE", database)
     assert run(["relay", "--url", url, "--database", "env:DATABASE", "--once", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
-        {"waiting_before": 2, "waiting": 0, "refused": 0, "oldest": None},
+        {"waiting_before": 2, "waiting": 0, "refused": 0, "held": 0, "oldest": None},
     ]
     assert receive(url, 2) == ["a", "b"]
 
@@ -97,3 +97,29 @@ def test_what_is_refused_does_not_end_the_rest(outbox, database, url, capsys):
     assert run(["relay", "--url", url, "--database", database, "--once", "--batch-size", "2", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)[0].items() >= {"waiting": 2, "refused": 2}.items()
     assert receive(url, 1) == ["a"]
+
+
+@pytest.fixture
+def dead_relay(outbox, url):
+    """A relay that has leased all parts of the table, and does not run any more."""
+    relay = Relay(outbox, ConnectionFactory(url))
+    relay.run_once()
+    yield relay
+    relay.close()
+
+
+def test_what_other_relays_have_leased_is_no_success(outbox, database, url, dead_relay, capsys):
+    add(outbox, "a", "b")
+    arguments = ["relay", "--url", url, "--database", database, "--once", "--json"]
+    assert run(arguments) == 1
+    output = capsys.readouterr()
+    assert json.loads(output.out)[0].items() >= {"waiting_before": 2, "waiting": 2, "held": 2}.items()
+    assert ("2 messages" in output.err, "jmsjca_outbox" in output.err, output.err.count("\n")) == (True, True, 1)
+    dead_relay.close()
+    assert run(arguments) == 0
+    assert json.loads(capsys.readouterr().out)[0].items() >= {"waiting": 0, "held": 0}.items()
+    assert receive(url, 2) == ["a", "b"]
+
+
+def test_leases_of_others_without_messages_are_a_success(outbox, database, url, dead_relay):
+    assert run(["relay", "--url", url, "--database", database, "--once"]) == 0

@@ -168,3 +168,48 @@ class TestClocks:
         change_first(engine, outbox, retry_at=clock.now + DAY)
         assert relay.run_once() == 2
         assert texts(broker) == ["a", "b"]
+
+
+class TestDrain:
+    def test_messages_in_the_parts_of_another_relay_are_counted(  # noqa: PLR0917
+        self, engine, outbox, relay, factory, broker, clock
+    ):
+        dead = Relay(outbox, factory, clock=clock, lease=LEASE)
+        dead.run_once()
+        add(engine, outbox, "a", "b", key="k")
+        assert (relay.drain(), relay.get_stats().held) == (0, 2)
+        clock.now += LEASE
+        assert (relay.drain(), relay.get_stats().held, texts(broker)) == (2, 0, ["a", "b"])
+        dead.close()
+
+    def test_messages_that_are_added_meanwhile_are_no_task_of_it(self, engine, outbox, relay, factory, clock):
+        later = ["later"]
+
+        def add_another(connection, cursor, statement, *_):
+            if later and statement.startswith("UPDATE"):  # of the leases: the drain has begun, and has written nothing
+                add(engine, outbox, later.pop(), key="k")
+
+        dead = Relay(outbox, factory, clock=clock, lease=LEASE)
+        dead.run_once()
+        sa.event.listen(engine, "before_cursor_execute", add_another)
+        assert (relay.drain(), relay.get_stats().depth, relay.get_stats().held) == (0, 1, 0)
+        sa.event.remove(engine, "before_cursor_execute", add_another)
+        dead.close()
+
+    def test_messages_of_a_renewal_that_took_too_long_are_counted(self, engine, outbox, relay, broker, clock):
+        def slow(connection):
+            clock.now += LEASE * 0.7
+
+        add(engine, outbox, *"ab", key="k")
+        sa.event.listen(engine, "commit", slow)
+        assert (relay.drain(), relay.get_stats().held) == (0, 2)
+        sa.event.remove(engine, "commit", slow)
+        assert (relay.drain(), relay.get_stats().held, texts(broker)) == (2, 0, [*"ab"])
+
+    def test_refused_messages_and_those_behind_them_are_not_held(self, engine, outbox, relay, factory, clock):
+        other = Relay(outbox, factory, clock=clock, lease=LEASE)
+        other.run_once()
+        add(engine, outbox, "a", "b", key="k")
+        change_first(engine, outbox, retry_at=clock.now + 1)
+        assert (relay.drain(), relay.get_stats().held) == (0, 0)
+        other.close()
