@@ -3,7 +3,7 @@
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast
 
@@ -112,10 +112,10 @@ class ManagementClient:
         if not limit:
             return 0
         left, consumer = limit, self._connection.consumer(queue)
-        while left and (chunk := consumer.receive(left, 0)):
-            self._settle(chunk)
-            left -= len(chunk)
-        consumer.close()
+        with closing(consumer):
+            while left and (chunk := consumer.receive(left, 0)):
+                self._settle(chunk)
+                left -= len(chunk)
         return limit - left
 
     def _settle(self, chunk: Sequence[Delivery]) -> None:

@@ -360,3 +360,22 @@ class Garbling(Cut):
 def test_an_answer_that_is_no_message_is_told(encoded):
     with pytest.raises(JMSError):
         ManagementClient(Garbling(encoded), "management", 1.0).request(Message())
+
+
+class Unsettled(Garbling):
+    """A connection whose broker refuses settlements."""
+
+    is_closed = False
+
+    def commit(self):
+        raise TransactionInDoubtError("The acknowledgement was not confirmed.")
+
+    def close(self):
+        self.is_closed = True
+
+
+def test_a_purge_that_fails_leaves_no_consumer_with_messages_behind():
+    connection = Unsettled(b"")
+    with pytest.raises(TransactionInDoubtError):
+        ManagementClient(connection, "management", 1.0).discard(QUEUE, 2)
+    assert connection.is_closed
