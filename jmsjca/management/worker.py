@@ -17,8 +17,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jmsjca.adapter import ResourceAdapter
+from jmsjca.arguments import check_timeout
 from jmsjca.config.configuration_file import import_problem
 from jmsjca.errors import ConfigurationError, JMSError, excerpt
+from jmsjca.inbound.health import check_interval
 from jmsjca.inbound.shutdown import StopReport
 from jmsjca.management.health import HealthFile, HealthServer, Report, read_health_file
 
@@ -47,6 +49,9 @@ class WorkerSettings:
         health_host: The address to listen on.
         health_file: The file for ``jmsjca status``; None for none.
         reload: True to restart the processes when a source file below the current folder has changed.
+
+    Raises:
+        InvalidArgumentError: The timeout or the interval is no number of seconds.
     """
 
     target: str
@@ -57,6 +62,10 @@ class WorkerSettings:
     health_host: str = "127.0.0.1"
     health_file: Path | None = None
     reload: bool = False
+
+    def __post_init__(self) -> None:
+        check_timeout("timeout", self.timeout)
+        check_interval(self.interval)
 
 
 def load_adapter(target: str) -> ResourceAdapter:
@@ -163,13 +172,16 @@ class Supervisor:
 
         Returns:
             The accounts of the processes, one for each that ended after the signal; those that were killed lack one.
+
+        Raises:
+            ConfigurationError: The health port or file cannot be used. No process was started.
         """
         with TemporaryDirectory(prefix="jmsjca-") as folder, ExitStack() as stack:
             self._folder = Path(folder)
             for number in _SIGNALS:
                 stack.callback(signal.signal, number, signal.signal(number, self._request_stop))
-            self._children = [self._start(number) for number in range(self._settings.processes)]
             _open_probes(stack, self._settings, self._health)
+            self._children = [self._start(number) for number in range(self._settings.processes)]
             snapshot = _sources() if self._settings.reload else {}
             while not self._stopping.wait(_TICK):
                 self._restart_ended()
@@ -216,7 +228,7 @@ class Supervisor:
 
     def _health(self) -> Report:
         """Return the health of all processes: ready and alive if all are."""
-        reports = [self._health_of(child) for child in self._children]
+        reports = [self._health_of(child) for child in self._children] or [_down(0, "has not started yet")]
         red = next((each for each in reports if not each["ready"]), None)
         return {
             "status": red["status"] if red else "consuming" if _has(reports, "consuming") else "idle",

@@ -122,16 +122,18 @@ def _queue_tables(url: str, interval: float) -> Iterator[list[dict[str, object]]
 def activity_rows(
     reports: Sequence[Report], before: dict[tuple[object, str], tuple[float, float]]
 ) -> Iterator[dict[str, object]]:
-    """Yield one row for each listener.
+    """Yield one row for each listener of each process.
 
     Args:
         reports: The health of the workers, with their statistics.
         before: The messages and the time of the row before, by process and listener; changed for the next call.
     """
-    for report in reports:
+    for report in itertools.chain.from_iterable(map(_processes_of, reports)):
+        if "written" not in report:  # a process that has ended, or has not started yet
+            continue
         stats = cast("dict[str, dict[str, float]]", report.get("stats") or {})
         written = cast("float", report["written"])
-        for each in cast("list[dict[str, Any]]", report.get("activations") or []):
+        for each in _activations_of(report):
             figures = stats.get(each["name"], {})
             messages, key = figures.get("n_delivered_messages", 0), (report.get("pid"), each["name"])
             earlier, then = before.get(key, (messages, written))
@@ -185,9 +187,9 @@ def docs(
 def _rows(reports: Sequence[Report]) -> Iterator[dict[str, object]]:
     """Yield one row for each activation; one for a worker without activations, or with a stale file."""
     for report in reports:
-        activations = cast("list[dict[str, Any]]", report.get("activations") or [])
+        activations = [each for process in _processes_of(report) for each in _activations_of(process)]
         for each in activations:
-            yield {"pid": report.get("pid"), **{name: each[name] for name in ("name", "status", "since", "reason")}}
+            yield {name: each[name] for name in ("pid", "name", "status", "since", "reason")}
         if not activations or report["status"] not in {each["status"] for each in activations}:
             yield {
                 "pid": report.get("pid"),
@@ -196,3 +198,14 @@ def _rows(reports: Sequence[Report]) -> Iterator[dict[str, object]]:
                 "since": report.get("since"),
                 "reason": report.get("reason"),
             }
+
+
+def _processes_of(report: Report) -> Sequence[Report]:
+    """Return the health of each process of a worker; it is that of the worker itself without a supervisor."""
+    return cast("Sequence[Report] | None", report.get("processes")) or [report]
+
+
+def _activations_of(report: Report) -> Iterator[dict[str, Any]]:
+    """Yield the health of the activations of a process, with its id."""
+    for each in cast("list[dict[str, Any]]", report.get("activations") or []):
+        yield {"pid": report.get("pid"), **each}

@@ -279,3 +279,35 @@ def test_a_wrong_entry_of_a_file_is_named(tmp_path, capsys):
     (tmp_path / "jmsjca.toml").write_text('[adapters.shop]\nconnection_url = "embedded://"\nwrong = 1\n')
     assert run(["check", f"{tmp_path}/jmsjca.toml"]) == 2
     assert "wrong" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options", [("--timeout", "-1"), ("--interval", "nan"), ("--health-port", "99999"), ("--health-file", "no/h.json")]
+)
+def test_a_setting_that_no_process_can_use_starts_none(worker, options):
+    supervisor = worker("--processes", "2", *options)
+    until(lambda: supervisor.process.poll() is not None)
+    assert (supervisor.end(), supervisor.pids()) == ((2, []), [])
+    assert len(supervisor.events) == 1
+
+
+def test_the_listeners_of_all_processes_are_shown_with_their_messages(url, worker, tmp_path, capsys):
+    file = tmp_path / "health.json"
+    supervisor = worker("--processes", "2", "--health-file", f"{file}")
+    ResourceAdapter(url).send_many("orders", ["a", "b", "c"])
+
+    def rows(*command):
+        capsys.readouterr()
+        return json.loads(capsys.readouterr().out) if run([*command, "--file", f"{file}", "--json"]) == 0 else None
+
+    until(file.exists)
+    until(lambda: done(url) == ["a", "b", "c"])
+    until(lambda: len(rows("top", "--count", "1")) == 2)
+    until(lambda: sum(row["messages"] for row in rows("top", "--count", "1")) == 3)
+    shown = rows("top", "--count", "1")
+    assert {row["pid"] for row in shown} == set(supervisor.pids())
+    assert [row["active"] is None for row in shown] == [False] * 2
+    assert run(["status", "--file", f"{file}"]) == 0
+    table = capsys.readouterr().out.splitlines()[1:]
+    assert {int(line.split()[0]) for line in table} == set(supervisor.pids())
+    assert supervisor.stop()[0] == 0
