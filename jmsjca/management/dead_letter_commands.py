@@ -118,6 +118,8 @@ def edit_letter(  # noqa: PLR0917  # typer calls it by name
     insight, target = Insight(broker_url(url)), parse_destination(to) if to else None
     find_message(insight, queue, message_id, "dlq list")
     changes = insight.replay(queue, selector_of_ids([message_id]), to=target, edit=edit, dry_run=dry_run)
+    if not changes.total:  # a consumer has received it since
+        raise _no_message(queue, message_id, "dlq list")
     return print_changes(changes, as_json=json)
 
 
@@ -188,11 +190,14 @@ def find_message(insight: Insight, queue: str, message_id: str, shown_by: str) -
         JMSError: The queue has no such message.
     """
     found = insight.messages(queue, selector_of_ids([message_id]), page_size=1)
-    if not found:  # no wrong argument: a consumer may have received it
-        raise JMSError(
-            f"The queue {queue} has no message {message_id!r:.100}; jmsjca {shown_by} {queue} shows the ids."
-        )
+    if not found:
+        raise _no_message(queue, message_id, shown_by)
     return found[0]
+
+
+def _no_message(queue: str, message_id: str, shown_by: str) -> JMSError:
+    """Return the error for an id that no message has: no wrong argument, as a consumer may have received it."""
+    return JMSError(f"The queue {queue} has no message {message_id!r:.100}; jmsjca {shown_by} {queue} shows the ids.")
 
 
 def print_changes(changes: Iterable[Change], *, as_json: bool) -> int:

@@ -305,7 +305,8 @@ class Insight:
             NotSupportedError: The broker cannot browse.
         """
         found = list(self.all_messages(queue, selector))  # the copies may go to the same queue
-        return Changes(len(found), self._copy(found, to, dry_run=dry_run))
+        plan = [_planned(DeadLetterRecord.of(message), to) for message in found]
+        return Changes(plan, iter(plan) if dry_run else self._copy(found, plan, to))
 
     def edit(
         self, queue: str, message_id: str, edit: Edit, *, to: Destination | None = None, dry_run: bool = False
@@ -320,15 +321,16 @@ class Insight:
             dry_run: True to change nothing.
 
         Returns:
-            The change, after its commit.
+            The change, after its commit; its outcome is "gone" if another consumer receives the message first.
 
         Raises:
             InvalidArgumentError: The queue has no such message, or the edit does not fit it.
             NotSupportedError: As `replay`.
         """
-        self.message(queue, message_id)
-        target, selector = to or Queue(queue), selector_of_ids([message_id])
-        change, *_ = self._change(queue, selector, lambda _: target, edited(edit, as_replay=False), dry_run=dry_run)
+        planned = _planned(DeadLetterRecord.of(self.message(queue, message_id)), to or Queue(queue))
+        if dry_run:
+            return planned
+        [change] = self._carry_out(queue, [planned], edited(edit, as_replay=False), None)
         return change
 
     def delete(self, queue: str, selector: str | None = None, *, dry_run: bool = False) -> Changes:
@@ -372,19 +374,17 @@ class Insight:
         dry_run: bool = False,
     ) -> Changes:
         plan = [_planned(record, target(record)) for record in self.dead_letters(queue, selector)]
-        return Changes(len(plan), iter(plan) if dry_run else self._carry_out(queue, plan, handle, rate))
+        return Changes(plan, iter(plan) if dry_run else self._carry_out(queue, plan, handle, rate))
 
     def _carry_out(self, queue: str, plan: Sequence[Change], handle: Handle, rate: float | None) -> Iterator[Change]:
         with self._session(transacted=True) as session:
             yield from paced(carry_out(session, queue, plan, handle), rate)
 
-    def _copy(self, found: Iterable[Message], to: Destination, *, dry_run: bool) -> Iterator[Change]:
+    def _copy(self, found: Sequence[Message], plan: Sequence[Change], to: Destination) -> Iterator[Change]:
         with self._session() as session:
-            for message in found:
-                planned = _planned(DeadLetterRecord.of(message), to)
-                if not dry_run:
-                    copy_message(session, message, to)
-                yield planned if dry_run else replace(planned, outcome="done")
+            for message, planned in zip(found, plan, strict=True):
+                copy_message(session, message, to)
+                yield replace(planned, outcome="done")
 
     @contextmanager
     def _session(self, *, transacted: bool = False) -> Generator[Session]:

@@ -62,15 +62,17 @@ class Changes(Iterator[Change]):
     """The changes of the messages of a queue, each of which is carried out when it is read.
 
     Args:
-        total: The number of changes.
+        planned: The planned changes.
         changes: The changes.
 
     Attributes:
-        total: As given.
+        planned: As given.
+        total: The number of changes.
     """
 
-    def __init__(self, total: int, changes: Iterator[Change]) -> None:
-        self.total = total
+    def __init__(self, planned: Sequence[Change], changes: Iterator[Change]) -> None:
+        self.planned = planned
+        self.total = len(planned)
         self._changes = changes
 
     def __next__(self) -> Change:

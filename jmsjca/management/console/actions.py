@@ -1,5 +1,10 @@
-"""The actions of the console: replay, drop and edit. Each is shown as a plan, and done on confirmation."""
+"""The actions of the console: replay, drop and edit. Each is shown as a plan, and done on confirmation.
 
+A confirmation is for the messages of its plan. If the queue has others meanwhile, nothing is done, and the page has a
+new plan: otherwise messages would be deleted that no person has seen.
+"""
+
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +19,7 @@ from jmsjca.errors import InvalidArgumentError, JMSError
 from jmsjca.management.console.access import Form
 from jmsjca.management.console.editing import EDIT_FIELDS, edit_of
 from jmsjca.management.console.rendering import Renderer
-from jmsjca.management.insight import Change, Insight, selector_of_ids
+from jmsjca.management.insight import Change, Changes, Insight, selector_of_ids
 
 __all__ = ["ActionPages"]
 
@@ -103,11 +108,17 @@ class ActionPages:
     def _act(self, request: Request, action: str, run: _Run) -> Response:
         form = cast("Form", request.scope["jmsjca.form"])
         order, confirmed = _Order.of(form), _last(form, "confirm") == "yes"
-        outcomes, shown, error = _carry_out(run(self._insight, order, not confirmed))
+        changes = run(self._insight, order, not confirmed)
+        mark, has_changed = _mark(changes), False
+        if confirmed and isinstance(changes, Changes) and _last(form, "plan") not in {"", mark}:
+            changes, confirmed, has_changed = iter(changes.planned), False, True  # what is not read is not carried out
+        outcomes, shown, error = _carry_out(changes)
         return self._renderer.page(
             request,
             "changes",
-            status=502 if error else 200,
+            status=502 if error else 409 if has_changed else 200,
+            mark=mark,
+            has_changed=has_changed,
             action=action,
             verb=_VERBS[action],
             order=order,
@@ -140,6 +151,14 @@ def _replay(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
 
 def _drop(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
     return insight.delete(order.queue, order.selector, dry_run=dry_run)
+
+
+def _mark(changes: Iterator[Change]) -> str:
+    """Return a mark of the messages in a plan; an empty text for an edit, whose only message the form names."""
+    if not isinstance(changes, Changes):
+        return ""
+    ids = sorted(each.message_id for each in changes.planned)
+    return hashlib.sha256("\n".join(ids).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _carry_out(changes: Iterator[Change]) -> tuple[Counter[str], Sequence[Change], str | None]:

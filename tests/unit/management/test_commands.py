@@ -10,9 +10,10 @@ import pytest
 from jmsjca import Queue
 from jmsjca.errors import ConnectionLostError
 from jmsjca.management.cli import run
-from jmsjca.management.dead_letter_commands import print_changes
+from jmsjca.management.dead_letter_commands import find_message, print_changes
+from jmsjca.management.insight import Insight
 from jmsjca.management.message_changes import Change
-from tests.unit.management.test_dead_letters import fail, letter, listen, send
+from tests.unit.management.test_dead_letters import drain, fail, letter, listen, send
 
 
 @pytest.fixture(autouse=True)
@@ -248,3 +249,15 @@ def test_changes_that_were_made_before_a_failure_are_shown(capsys, error):
 
 def test_a_failure_before_the_first_change_shows_none(call):
     assert call("move", "orders", "audit", "-s", "no selector")[:2] == (2, "")
+
+
+def test_a_letter_that_is_gone_before_its_edit_is_no_success(url, call, monkeypatch):
+    def found(insight, queue, message_id, shown_by):
+        find_message(insight, queue, message_id, shown_by)
+        drain(url, queue)
+
+    send(url, letter("x"), to="dlq.orders")
+    [message] = Insight(url).messages("dlq.orders")
+    monkeypatch.setattr("jmsjca.management.dead_letter_commands.find_message", found)
+    status, output, errors = call("dlq", "edit", "dlq.orders", message.message_id, "--body", "y")
+    assert (status, output, "has no message" in errors) == (1, "", True)

@@ -14,7 +14,7 @@ from jmsjca.config import DestinationSettings
 from jmsjca.destinations import TemporaryQueue
 from jmsjca.errors import InvalidArgumentError, InvalidDestinationError, JMSError
 from jmsjca.management.dead_letter import DeadLetterRecord
-from jmsjca.management.insight import Insight
+from jmsjca.management.insight import Edit, Insight
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.redelivery import MoveFacts, moved_copy
@@ -348,3 +348,25 @@ def test_letters_with_their_origins_ask_no_management(url, recorded):
     send(url, letter("x"), to="dead")
     assert Insight(url).dead_letters("dead")[0].origin == Queue("orders")
     assert recorded[1] == []
+
+
+class Racing(Insight):
+    """Another consumer receives each message that this service has looked at."""
+
+    def __init__(self, url):
+        super().__init__(url)
+        self._url = url
+
+    def message(self, queue, message_id):
+        found = super().message(queue, message_id)
+        drain(self._url, queue)
+        return found
+
+
+def test_a_message_that_is_consumed_before_its_edit_is_gone(url, monkeypatch):
+    monkeypatch.setattr("jmsjca.management.message_changes._PATIENCE", 0.01)
+    send(url, TextMessage("x"))
+    [message] = Insight(url).messages("orders")
+    change = Racing(url).edit("orders", message.message_id, Edit("y"))
+    assert (change.message_id, change.outcome) == (message.message_id, "gone")
+    assert drain(url, "orders") == []
