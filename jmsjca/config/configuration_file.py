@@ -222,7 +222,8 @@ def read_configuration(path: str | Path) -> Configuration:
     if problem:  # raised here, so that no exception with the content, which may hold a password, is in the chain
         raise ConfigurationError(f"{file} {problem}")
     if file.name == "pyproject.toml":
-        content = content.get("tool", {}).get("jmsjca", {})
+        tool = content.get("tool")
+        content = cast("dict[str, Any]", tool).get("jmsjca", {}) if isinstance(tool, dict) else {}
     missing: list[str] = []
     filled = _filled(content, "", missing)
     if missing:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,21 +19,25 @@ from typing import TYPE_CHECKING, Any
 
 from jmsjca.adapter import ResourceAdapter
 from jmsjca.arguments import check_timeout
-from jmsjca.config.configuration_file import import_problem
+from jmsjca.config.configuration_file import import_problem, read_configuration
 from jmsjca.errors import ConfigurationError, JMSError, excerpt
 from jmsjca.inbound.health import check_interval
 from jmsjca.inbound.shutdown import StopReport
+from jmsjca.log_records import get_logger
 from jmsjca.management.health import HealthFile, HealthServer, Report, read_health_file
 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["Supervisor", "WorkerSettings", "account_of", "load_adapter", "serve_adapter"]
+__all__ = ["Supervisor", "WorkerSettings", "account_of", "load_adapter", "load_adapters", "serve_adapter"]
+
+logger = get_logger("jmsjca.management")
 
 _BACKOFF = (0.5, 1.0, 2.0, 5.0, 10.0)  # seconds before a restart; the last one is repeated
 _STABLE_AFTER = 30.0  # a process that lived this long (seconds) is restarted without back-off
 _TICK = 0.2
 _GRACE = 10.0  # seconds between the deadline of a process and its end by force
+_FILE = re.compile(r"(?P<file>.+\.toml)(?::(?P<adapter>.+))?", re.DOTALL)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -41,7 +46,7 @@ class WorkerSettings:
     """The settings of a worker.
 
     Attributes:
-        target: ``module:adapter``, or ``module:function`` for a function that returns the adapter.
+        target: As for `load_adapter`.
         processes: The number of processes.
         timeout: Seconds from the first signal to the deadline; None waits for active handlers.
         interval: As for `ResourceAdapter.health`.
@@ -73,17 +78,58 @@ def load_adapter(target: str) -> ResourceAdapter:
 
     Args:
         target: ``module:adapter``, or ``module:function`` for a function that returns the adapter; "adapter" is the
-            default name. Or a configuration file (``.toml``). Modules are found in the current folder as well.
+            default name. Or a configuration file (``FILE.toml``), or one of its adapters (``FILE.toml:NAME``). Modules
+            are found in the current folder as well.
 
     Raises:
         ConfigurationError: The module or the file cannot be loaded, or has no such adapter.
         JMSError: As the module raises it.
     """
+    _find_modules_here()
+    if (found := _FILE.fullmatch(target)) is not None:
+        return _adapter_of(found["file"], found["adapter"])
+    return _imported(target)
+
+
+def load_adapters(target: str) -> Sequence[ResourceAdapter]:
+    """Return the adapter of `load_adapter`; all adapters of a configuration file, if it names none of them.
+
+    Args:
+        target: As for `load_adapter`.
+
+    Raises:
+        ConfigurationError: As `load_adapter`.
+        JMSError: As `load_adapter`.
+    """
+    if (found := _FILE.fullmatch(target)) is None or found["adapter"] is not None:
+        return [load_adapter(target)]
+    _find_modules_here()
+    configuration = read_configuration(found["file"])
+    names = list(configuration.adapters) or [configuration.adapter_name()]  # without any, this raises the error
+    return [ResourceAdapter.from_configuration(configuration, name) for name in names]
+
+
+def _find_modules_here() -> None:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     invalidate_caches()
-    if target.endswith(".toml"):
-        return ResourceAdapter.from_config(target)
+
+
+def _adapter_of(file: str, name: str | None) -> ResourceAdapter:
+    """Return an adapter of a configuration file; log which others have listeners, if it was not named."""
+    configuration = read_configuration(file)
+    chosen = configuration.adapter_name(name)
+    with_handlers = [each for each in configuration.listeners.values() if each.handler is not None]
+    others = {configuration.adapter_name(each.adapter) for each in with_handlers} - {chosen}
+    if name is None and others:
+        logger.warning(
+            "%s has listeners of other adapters than %s, which do not start: %s. Name an adapter as %s:NAME.",
+            *(file, chosen, ", ".join(sorted(others)), file),
+        )
+    return ResourceAdapter.from_configuration(configuration, chosen)
+
+
+def _imported(target: str) -> ResourceAdapter:
     module, _, name = target.partition(":")
     try:
         found: Any = import_module(module)

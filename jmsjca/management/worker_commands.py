@@ -17,13 +17,22 @@ from jmsjca.management.destination_info import rate_row
 from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.insight import Insight
 from jmsjca.management.presentation import JsonOption, broker_url, print_json, print_rows
-from jmsjca.management.worker import Supervisor, WorkerSettings, account_of, load_adapter, serve_adapter
+from jmsjca.management.worker import (
+    Supervisor,
+    WorkerSettings,
+    account_of,
+    load_adapter,
+    load_adapters,
+    serve_adapter,
+)
 
 __all__ = ["activity_rows", "worker_app"]
 
 worker_app = typer.Typer(rich_markup_mode=None)
 
-_TargetArgument = Annotated[str, typer.Argument(help="module:adapter, or module:function that returns the adapter.")]
+_TargetArgument = Annotated[
+    str, typer.Argument(help="module:adapter, module:function that returns it, FILE.toml or FILE.toml:ADAPTER.")
+]
 
 
 @worker_app.command()
@@ -60,13 +69,14 @@ def run(  # noqa: PLR0917  # typer calls it by name
 
 @worker_app.command()
 def check(
-    target: Annotated[str, typer.Argument(help="A configuration file, or module:adapter.")], json: JsonOption = False
+    target: Annotated[str, typer.Argument(help="A configuration file, one of its adapters, or module:adapter.")],
+    json: JsonOption = False,
 ) -> int:
-    """Check a configuration file or an adapter: listeners, URLs, options, selectors, handlers. Nothing is connected.
+    """Check the adapters of a file, or one: listeners, URLs, options, selectors, handlers. Nothing is connected.
 
     The exit status is 2 if there is a problem.
     """
-    rows = list(check_rows(load_adapter(target)))
+    rows = [row for adapter in load_adapters(target) for row in check_rows(adapter)]
     print_rows(rows, as_json=json)
     return 2 if any(row["problem"] for row in rows) else 0
 

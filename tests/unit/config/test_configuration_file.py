@@ -54,6 +54,10 @@ def test_pyproject_has_it_in_a_table_of_its_own(tmp_path):
     assert read(tmp_path, text, "pyproject.toml").adapters["default"].connection_url == "embedded://a"
 
 
+def test_a_pyproject_whose_tool_is_no_table_has_no_adapter(tmp_path):
+    assert read(tmp_path, "tool = 3\n", "pyproject.toml").adapters == {}
+
+
 def test_variables_that_are_not_set_are_named_all_at_once(tmp_path):
     text = '[adapters.a]\nuser_name = "${env:NO_SUCH_1}"\npassword = "x${env:NO_SUCH_2}"\n'
     with pytest.raises(

@@ -5,7 +5,9 @@ import socket
 
 import pytest
 
+from jmsjca.errors import ConfigurationError
 from jmsjca.management.cli import run
+from jmsjca.management.worker import load_adapter
 
 ADAPTER = """
 from jmsjca import ActivationSpec, ResourceAdapter, Topic
@@ -85,3 +87,39 @@ def test_a_configuration_file_is_checked_in_the_same_way(check):
     status, [row] = check(f'[adapters.shop]\nconnection_url = "embedded://x"\n[listeners.orders]\n{section}\n')
     assert status == 2
     assert "The selector is wrong" in row["problem"]
+
+
+SEVERAL = """
+[adapters.default]
+connection_url = "embedded://x"
+[adapters.archive]
+connection_url = "embedded://y"
+[listeners.orders]
+destination = "orders"
+handler = "os.path:basename"
+[listeners.old]
+adapter = "archive"
+destination = "old"
+handler = "os.path:basename"
+selector = "a b"
+"""
+
+
+def test_the_listeners_of_all_adapters_of_a_file_are_checked(check):
+    status, rows = check(SEVERAL)
+    assert (status, [row["problem"] is None for row in rows]) == (2, [True, False])
+    assert "(old)" in rows[1]["listener"]
+
+
+def test_a_worker_serves_the_adapter_of_a_file_that_is_named(tmp_path, caplog):
+    file = tmp_path / "shop.toml"
+    file.write_text(SEVERAL)
+    [listener] = load_adapter(f"{file}:archive").activations
+    assert (listener.spec.destination, caplog.messages) == ("old", [])
+    [listener] = load_adapter(f"{file}").activations
+    assert listener.spec.destination == "orders"
+    [text] = caplog.messages
+    assert f"{file} has listeners of other adapters" in text
+    assert "archive" in text
+    with pytest.raises(ConfigurationError, match="no adapter 'none'"):
+        load_adapter(f"{file}:none")
