@@ -14,7 +14,7 @@ from importlib import import_module, invalidate_caches
 from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from jmsjca.adapter import ResourceAdapter
@@ -209,7 +209,7 @@ class Supervisor:
     def __init__(self, settings: WorkerSettings, report: Callable[[str, dict[str, object]], None]) -> None:
         self._settings = settings
         self._report = report
-        self._stopping = threading.Event()
+        self._is_stopping = False  # no Event: a signal handler would wait for the lock that its own thread holds
         self._folder = Path()
         self._children: list[_Child] = []
 
@@ -229,20 +229,21 @@ class Supervisor:
             _open_probes(stack, self._settings, self._health)
             self._children = [self._start(number) for number in range(self._settings.processes)]
             snapshot = _sources() if self._settings.reload else {}
-            while not self._stopping.wait(_TICK):
+            while not self._is_stopping:
                 self._restart_ended()
                 if self._settings.reload and (changed := _sources()) != snapshot:
                     snapshot = changed
                     self._report("reload", {"processes": len(self._children)})
                     self._stop_all()
+                sleep(_TICK)
             return self._stop_all()
 
     def _request_stop(self, number: int, frame: "FrameType | None") -> None:
         del frame
-        if self._stopping.is_set():  # a second signal ends the wait for handlers
+        if self._is_stopping:  # a second signal ends the wait for handlers
             for child in self._children:
                 child.signal(number)
-        self._stopping.set()
+        self._is_stopping = True
 
     def _start(self, number: int) -> "_Child":
         child = _Child(self._settings, self._folder / f"{number}.json", number)

@@ -2,7 +2,7 @@
 
 import time
 from contextlib import suppress
-from threading import Event
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from jmsjca.log_records import get_logger
 
-__all__ = ["NotificationListener", "notifying"]
+__all__ = ["NotificationListener", "StopRequest", "notifying"]
 
 logger = get_logger("jmsjca.transactions")
 
@@ -23,6 +23,41 @@ def notifying(statement: sa.Insert, dialect: sa.Dialect) -> sa.Executable:
     if dialect.name != "postgresql":
         return statement
     return statement.returning(sa.func.pg_notify(_CHANNEL, ""))
+
+
+class StopRequest:
+    """A request to stop that a signal handler may make at any moment.
+
+    A handler that sets an `Event` may wait forever: for the lock that the interrupted thread holds while it begins or
+    ends a wait. `SimpleQueue.put` needs none.
+    """
+
+    def __init__(self) -> None:
+        self._requests: SimpleQueue[None] = SimpleQueue()
+
+    def set(self) -> None:
+        """Make the request."""
+        self._requests.put(None)
+
+    def is_set(self) -> bool:
+        """Return True after a request."""
+        return not self._requests.empty()
+
+    def clear(self) -> None:
+        """Withdraw all requests."""
+        with suppress(Empty):
+            while True:
+                self._requests.get_nowait()
+
+    def wait(self, timeout: float) -> None:
+        """Wait for a request, which stays; for one thread.
+
+        Args:
+            timeout: Seconds to wait at most.
+        """
+        with suppress(Empty):
+            self._requests.get(timeout=timeout)
+            self._requests.put(None)
 
 
 class NotificationListener:
@@ -50,7 +85,7 @@ class NotificationListener:
         except (SQLAlchemyError, self._errors()) as error:
             self._give_up(error)
 
-    def wait(self, timeout: float, stopping: Event) -> None:
+    def wait(self, timeout: float, stopping: StopRequest) -> None:
         """Wait for a notification.
 
         Args:

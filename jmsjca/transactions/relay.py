@@ -1,7 +1,6 @@
 """The relay of an outbox: sends the committed messages in order, and survives its own death at any point."""
 
 import json
-import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from jmsjca.messages.message import DeliveryMode
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.redelivery.encounter import encodable, text_of
 from jmsjca.transactions.leases import Leases
-from jmsjca.transactions.notifications import NotificationListener
+from jmsjca.transactions.notifications import NotificationListener, StopRequest
 from jmsjca.transactions.outbox import PARTITIONS, Outbox, OutboxStatistics, engine_of
 from jmsjca.transactions.stored_message import decode_message
 
@@ -101,7 +100,7 @@ class Relay:
         self._tokens: dict[int, int] = {}
         self._connection: Any = None
         self._one_by_one = True
-        self._stopping = threading.Event()
+        self._stopping = StopRequest()
         self._notifications = NotificationListener(self._engine)
 
     def run(self) -> None:

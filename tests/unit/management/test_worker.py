@@ -311,3 +311,37 @@ def test_the_listeners_of_all_processes_are_shown_with_their_messages(url, worke
     table = capsys.readouterr().out.splitlines()[1:]
     assert {int(line.split()[0]) for line in table} == set(supervisor.pids())
     assert supervisor.stop()[0] == 0
+
+
+SUPERVISOR = """
+import signal, sys
+from jmsjca.management.worker import Supervisor, WorkerSettings
+
+def run(moment):
+    left = moment
+    def interrupt(frame, event, _):
+        nonlocal left
+        waits = frame.f_code.co_filename.endswith("/threading.py") or frame.f_code.co_name == "_restart_ended"
+        if event in {"call", "c_return"} and waits:
+            left -= 1
+            if not left:
+                sys.setprofile(None)
+                signal.raise_signal(signal.SIGTERM)
+    supervisor = Supervisor(WorkerSettings("none", processes=0), print)
+    sys.setprofile(interrupt)
+    supervisor.run()
+
+for moment in range(1, %d):
+    print(moment, flush=True)
+    run(moment)
+"""
+MOMENTS = 8  # of the wait of a supervisor, at which Python may run a signal handler
+
+
+def test_a_signal_ends_a_supervisor_at_each_moment(tmp_path):
+    command = [sys.executable, "-c", SUPERVISOR % (MOMENTS + 1)]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}"}
+    found = subprocess.run(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=60
+    )
+    assert found.stdout.splitlines()[-1] == f"{MOMENTS}"

@@ -1,6 +1,8 @@
 """What a relay survives: rows that cannot be sent, options that no broker takes, and clocks that are set back."""
 
 import itertools
+import sys
+import threading
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +15,7 @@ from tests.unit.transactions.test_outbox import LEASE, Clock, add, received, tex
 
 _numbers = itertools.count()
 DAY = 86400.0
+PATIENCE = 20
 
 
 @pytest.fixture
@@ -213,3 +216,30 @@ class TestDrain:
         change_first(engine, outbox, retry_at=clock.now + 1)
         assert (relay.drain(), relay.get_stats().held) == (0, 0)
         other.close()
+
+
+MOMENTS = 60  # of the wait of a relay, at which Python may run a signal handler
+
+
+def test_a_signal_handler_may_stop_a_relay_at_each_moment(outbox, factory):
+    def run(relay, moment):
+        left = moment
+
+        def interrupt(frame, event, _):
+            nonlocal left
+            place, name = frame.f_code.co_filename, frame.f_code.co_name
+            waits = place.endswith(("/threading.py", "/notifications.py")) or name == "run"
+            if event in {"call", "c_return"} and waits:
+                left -= 1
+                if not left:
+                    relay.stop()
+
+        sys.setprofile(interrupt)  # of this thread
+        relay.run()
+
+    for moment in range(1, MOMENTS):
+        relay = Relay(outbox, factory, poll_interval=0)
+        running = threading.Thread(target=run, args=(relay, moment), daemon=True)
+        running.start()
+        running.join(PATIENCE)
+        assert not running.is_alive(), f"stopped at moment {moment}, it does not end"
