@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import perf_counter
 from typing import Annotated
 
@@ -43,7 +43,7 @@ def bench(
 
 @contextmanager
 def _own_queue(connection: Connection) -> Generator[Destination]:
-    """Provide a queue, which is removed afterwards: a temporary one, or one with a name that no other has.
+    """Provide a queue, which is removed with its messages at the end: a temporary one, or one with a unique name.
 
     Without an administration over this protocol, the empty queue stays on brokers without temporary ones.
     """
@@ -54,9 +54,18 @@ def _own_queue(connection: Connection) -> Generator[Destination]:
             queue.delete()
             return
     named = Queue(f"jmsjca.bench.{uuid.uuid4().hex}")
-    yield named
+    try:
+        yield named
+    except BaseException:
+        with suppress(JMSError):  # the first error is the one to show
+            _remove(connection, named)
+        raise
+    _remove(connection, named)
+
+
+def _remove(connection: Connection, queue: Queue) -> None:
     if connection.admin is not None:
-        connection.admin.remove(named)
+        connection.admin.remove(queue)
 
 
 def _rows(

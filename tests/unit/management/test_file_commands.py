@@ -2,11 +2,13 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
-from jmsjca.errors import StoreError
+from jmsjca.errors import JMSError, StoreError
+from jmsjca.management.bench_command import _own_queue
 from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
 from jmsjca.providers.embedded import maintenance
@@ -123,3 +125,28 @@ def test_a_broker_is_measured_and_left_as_it_was(url, read):
     assert all(each["messages"] == 20 and each["per_second"] > 0 for each in rows)
     assert [each.destination.name for each in Insight(url).destinations()] == ["orders"]
     assert len(drain(url, "orders")) == 1
+
+
+class WithoutTemporaryQueues:
+    """A connection to a broker that has an administration, but no temporary queues."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self.capabilities = replace(connection.capabilities, temporary=False)
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, JMSError])
+def test_a_bench_that_ends_early_leaves_no_queue_with_messages(tmp_path, error):
+    def measure(connection):
+        with _own_queue(WithoutTemporaryQueues(connection)) as queue, connection.create_session() as session:
+            session.create_producer(queue).send(TextMessage("x"))
+            raise error
+
+    url = f"embedded://{tmp_path}/bench.db"
+    with ConnectionFactory(url).create_connection() as connection:
+        with pytest.raises(error):
+            measure(connection)
+        assert Insight(url).destinations() == []
