@@ -154,7 +154,7 @@ def _drop(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
 
 
 def _mark(changes: Iterator[Change]) -> str:
-    """Return a mark of the messages in a plan; an empty text for an edit, whose only message the form names."""
+    """Return a mark of the messages in a plan; an empty text for an edit: its form names the only message."""
     if not isinstance(changes, Changes):
         return ""
     ids = sorted(each.message_id for each in changes.planned)
