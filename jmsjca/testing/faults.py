@@ -93,8 +93,10 @@ class FaultInjection:
 
     def stop_broker(self) -> None:
         """Lose all connections, and refuse new ones until `start_broker`."""
-        self._down = True
-        for connection in list(self._connections):
+        with self._lock:
+            self._down = True
+            opened = list(self._connections)
+        for connection in opened:
             connection.lose(ConnectionLostError("The test has stopped the broker."))
 
     def start_broker(self) -> None:
@@ -120,8 +122,14 @@ class FaultInjection:
             self.start_broker()
 
     def register(self, connection: _FaultyConnection) -> None:
-        """Register a connection that `stop_broker` loses."""
-        self._connections.add(connection)
+        """Register a connection that `stop_broker` loses.
+
+        Raises:
+            ConnectionLostError: The broker was stopped while the connection was opened.
+        """
+        with self._lock:
+            self.check_up()
+            self._connections.add(connection)
 
     def check_up(self) -> None:
         """Raise an error while the broker is stopped.
@@ -162,7 +170,11 @@ class _FaultyProvider:
         self._faults.check_up()
         connection = self._provider.connect(*args, on_lost=on_lost, **options)
         faulty = _FaultyConnection(connection, self._faults, on_lost)
-        self._faults.register(faulty)
+        try:
+            self._faults.register(faulty)
+        except ConnectionLostError:
+            connection.close()
+            raise
         return cast("Connection", faulty)
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from jmsjca import Queue
-from jmsjca.errors import ConnectionLostError, InvalidArgumentError, TransactionInDoubtError
+from jmsjca.errors import ConnectionLostError, InvalidArgumentError, JMSError, TransactionInDoubtError
+from jmsjca.providers import find_provider
 from jmsjca.testing.idle import wait_until_idle
 
 ORDERS = Queue("orders")
@@ -91,6 +92,25 @@ class TestRestart:
         with jms_faults.broker_down(), pytest.raises(ConnectionLostError, match="stopped the broker"):
             jms_connection_factory.create_connection()
         jms_connection_factory.create_connection().close()
+
+    def test_a_connection_that_is_being_opened_is_refused_as_well(
+        self, jms_faults, jms_connection_factory, monkeypatch
+    ):
+        class Slow:
+            """The broker is stopped while a connection is being opened."""
+
+            def connect(self, *args, **options):
+                connection = find_provider("embedded").connect(*args, **options)
+                jms_faults.stop_broker()
+                opened.append(connection)
+                return connection
+
+        opened = []
+        monkeypatch.setattr("jmsjca.testing.faults.find_provider", lambda _: Slow())
+        with pytest.raises(ConnectionLostError, match="stopped the broker"):
+            jms_connection_factory.create_connection()
+        with pytest.raises(JMSError, match="closed"):
+            opened[0].unit()
 
     def test_an_open_connection_is_lost(self, jms_faults, jms_connection_factory):
         connection = jms_connection_factory.create_connection()
