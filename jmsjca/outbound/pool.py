@@ -19,6 +19,7 @@ __all__ = ["ConnectionPool"]
 
 logger = get_logger("jmsjca.outbound")
 
+_TIMER_ENDS = 1.0  # seconds; it is longer only if it closes connections to a broker that does not answer
 _COUNTERS = (
     *("requests_num", "requests_queued", "requests_wait_ms", "requests_errors", "usage_ms", "returns_bad"),
     *("connections_num", "connections_errors", "connections_lost"),
@@ -228,11 +229,13 @@ class ConnectionPool(PoolPlaces):
         checked_timeout(timeout)
         with self._changed:
             self._closed = True
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            timer, self._timer = self._timer, None
+            if timer is not None:
+                timer.cancel()
             self._notify()
         self._discard_idle(lambda _: True)
+        if timer is not None:
+            timer.join(_TIMER_ENDS)  # until then it keeps the pool and its factory in memory
         with self._changed:
             if not self._changed.wait_for(lambda: not self._places, timeout):
                 logger.warning("%r is closed, but connections are still borrowed.", self)
@@ -368,9 +371,10 @@ class ConnectionPool(PoolPlaces):
         with self._changed:
             if self._timer or self._closed or len(self._idle) <= self._min_size or lock_timeout(self._max_idle) is None:
                 return
-            self._timer = timer = threading.Timer(self._max_idle, self._maintain)
+            timer = threading.Timer(self._max_idle, self._maintain)
             timer.daemon = True
             timer.start()
+            self._timer = timer
 
     def _maintain(self) -> None:
         with self._changed:
