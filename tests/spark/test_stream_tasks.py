@@ -7,8 +7,10 @@ from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 
+import pyspark
 import pytest
 from crashing_query import run_to_end
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType
@@ -195,8 +197,9 @@ def test_an_attempt_at_a_batch_that_is_over_takes_nothing(stream, broker) -> Non
 
 
 def test_a_source_may_have_a_name(spark, broker):
-    """Sources are added to a query and removed from it, and its checkpoint stays."""
+    """Sources are added to a query and removed from it, and its checkpoint stays; Spark 4.2 refuses another number."""
     query = Stream(spark, broker)
+    has_evolution = not pyspark.__version__.startswith("4.2.")
 
     def source(queue):
         given = broker.given(destination=queue, stagingLocation=broker.location / queue, receiveIdleTimeout=0.1)
@@ -212,6 +215,11 @@ def test_a_source_may_have_a_name(spark, broker):
         assert read("orders") == ["a"]
         broker.send("b")
         broker.factory.send("returns", "c")
+        if not has_evolution:
+            with pytest.raises(StreamingQueryException, match=r"There are \[1\] sources in the checkpoint"):
+                read("returns", "orders")
+            assert read("orders") == ["a", "b"]
+            return
         assert read("returns", "orders") == ["a", "b", "c"]
         broker.factory.send("returns", "d")
         assert read("returns") == ["a", "b", "c", "d"]
