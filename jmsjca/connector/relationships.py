@@ -67,7 +67,7 @@ class SqlRelationships:
         Raises:
             ConfigurationError: The type has no definition.
         """
-        row = {"application": application, "object_key": key_of(business_object, self._definitions)}
+        row = self._row(application, business_object)
         try:
             return self._store(row, entity)
         except IntegrityError:  # another program has added the keys since they were looked up
@@ -75,7 +75,7 @@ class SqlRelationships:
 
     def entity(self, application: str, business_object: BusinessObject) -> str | None:
         """Return the entity of a business object; None if it is not related."""
-        row = {"application": application, "object_key": key_of(business_object, self._definitions)}
+        row = self._row(application, business_object)
         with self._engine.connect() as connection:
             return self._find(connection, row)
 
@@ -102,10 +102,13 @@ class SqlRelationships:
             return self.relate(application, event)
         found = self.entity(application, event)
         if found is not None and definition is not None and not definition.is_inactive(event):
-            row = {"application": application, "object_key": key_of(event, self._definitions)}
+            row = self._row(application, event)
             with self._engine.begin() as connection:
                 connection.execute(self._table.delete().where(self._is(row)))
         return found
+
+    def _row(self, application: str, business_object: BusinessObject) -> Mapping[str, str]:
+        return {"application": application, "object_key": key_of(business_object, self._definitions)}
 
     def _store(self, row: Mapping[str, str], entity: str | None) -> str:
         with self._engine.begin() as connection:
