@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping
 from functools import lru_cache
 from itertools import islice
-from typing import ClassVar, Generic, Self, TypeVar, cast
+from typing import ClassVar, Generic, Self, TypeVar
 
 from jmsjca.errors import MessageFormatError, MessageNotWriteableError, excerpt
 from jmsjca.messages.value_types import PropertyValue, typed_property
@@ -160,7 +160,8 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
         return f"<{type(self).__name__} of {len(self)}: {names}"[:_MAX_REPR_LENGTH] + ">"
 
     def _fill(self, values: Mapping[str, object]) -> None:
-        self.update(cast("Mapping[str, V]", values))
+        for name, value in values.items():  # `update` sets each by two calls more
+            self._values[name] = self._checked(name, value)
 
     @abstractmethod
     def _checked(self, name: object, value: object) -> V:

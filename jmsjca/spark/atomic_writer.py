@@ -25,6 +25,7 @@ from jmsjca.messages import DUPLICATE_ID
 from jmsjca.outbound import ConnectionFactory, Session
 from jmsjca.spark.exactly_once import StateQueue, Token
 from jmsjca.spark.options import SinkOptions
+from jmsjca.spark.partition import without_garbage_collection
 from jmsjca.spark.rejections import encoder_of_sink
 from jmsjca.spark.schema import ipc, pa
 from jmsjca.spark.writer import current_batch, current_run, table_batch
@@ -128,7 +129,8 @@ class BatchSender:
         )
         with factory.create_connection() as connection:
             state = StateQueue(connection, options.queryName)
-            return state.write(token, lambda session: self._send_rows(session, parts))
+            with without_garbage_collection():  # the transaction keeps all messages until the commit
+                return state.write(token, lambda session: self._send_rows(session, parts))
 
     def _send_rows(self, session: Session, parts: Sequence[Rows]) -> None:
         producer = session.create_producer(None)
@@ -138,7 +140,8 @@ class BatchSender:
             if outgoing is None:
                 continue
             # Artemis rolls back a transaction for a known id, so such messages would be sent before it.
-            outgoing.message.properties.pop(DUPLICATE_ID, None)
+            if DUPLICATE_ID in outgoing.message.properties:
+                del outgoing.message.properties[DUPLICATE_ID]
             producer.send(outgoing.message, outgoing.destination, **outgoing.options)
 
     def _report(self, token: Token, error: JMSError) -> None:

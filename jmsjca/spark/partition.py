@@ -33,7 +33,7 @@ from jmsjca.spark.part_file import StagedPart
 from jmsjca.spark.schema import pa
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
-__all__ = ["JmsPartition", "PartitionReader", "plan_partitions"]
+__all__ = ["JmsPartition", "PartitionReader", "plan_partitions", "without_garbage_collection"]
 
 logger = get_logger("jmsjca.spark")
 
@@ -160,7 +160,7 @@ class PartitionReader:
             if self._staging.is_lost(self._part):
                 self._staging.publish(self._part, self._no_rows())
             else:
-                with _without_garbage_collection():
+                with without_garbage_collection():
                     staged = self._receive_and_stage()
         # The attempt that staged the rows has them in memory; all others read them from the file.
         known = None if staged is None else {key for key in staged.keys if key is not None}
@@ -390,7 +390,7 @@ def _without(staged: StagedPart, foreign: set[str]) -> Iterator[Any]:
 
 
 @contextmanager
-def _without_garbage_collection() -> Generator[None]:
+def without_garbage_collection() -> Generator[None]:
     """Pause the collection of cycles: it would traverse all messages again and again, a quarter of the time."""
     enabled = gc.isenabled()
     gc.disable()

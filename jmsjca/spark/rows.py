@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple, Self, TypedDict, cast
 
@@ -19,9 +20,11 @@ from jmsjca.messages import (
     Long,
     Message,
     Properties,
+    PropertyValue,
     Short,
     TextMessage,
 )
+from jmsjca.messages.properties import check_name
 from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.schema import COLUMNS
 from jmsjca.spark.variants import decode_object, is_null
@@ -31,13 +34,13 @@ __all__ = ["REJECTION", "Outgoing", "RowEncoder", "RowIds", "SendOptions", "int_
 REJECTION = "_rejection"
 """The column of the rows of `jmsjca.spark.dead_letter`: why a row was rejected, and what to do."""
 
-_TYPES: dict[str, Callable[[Any], object]] = {
+_TYPES: dict[str, Callable[[Any], PropertyValue]] = {
     "string": str,
     "boolean": bool,
-    "tinyint": Byte,
-    "smallint": Short,
-    "int": Int,
-    "bigint": Long,
+    "tinyint": partial(int.__new__, Byte),  # without the check of the range, which Spark's type has
+    "smallint": partial(int.__new__, Short),
+    "int": partial(int.__new__, Int),
+    "bigint": partial(int.__new__, Long),
     "float": Float,
     "double": Double,
 }
@@ -108,6 +111,8 @@ class RowEncoder:
         properties = schema["properties"].dataType if "properties" in self._types else None
         self._property_types = {} if properties is None else _property_types(properties)
         self._has_struct = isinstance(properties, StructType)
+        self._are_checked = self._has_struct and all(map(_is_plain_name, self._property_types))
+        self._groups = [name for name, column in _GROUP.items() if column in self._types]
         self._target = target
         self._kind = kind
         self._destinations: dict[str, Destination] = {}
@@ -160,9 +165,9 @@ class RowEncoder:
         reply_to = row.get("reply_to")
         message.reply_to = None if reply_to is None else self._parse_destination(reply_to)
         message.properties = self._properties(row)
-        for name, column in _GROUP.items():
-            if row.get(column) is not None:
-                message.properties[name] = row[column]
+        for name in self._groups:
+            if row.get(_GROUP[name]) is not None:
+                message.properties[name] = row[_GROUP[name]]
         priority = row.get("priority")
         return message, 4 if priority is None else priority
 
@@ -200,8 +205,17 @@ class RowEncoder:
         typed = _object_of(row.get("typed_properties"))
         if typed is not None:
             return _as_received(typed)
+        if self._are_checked:
+            return self._of_struct(row.get("properties") or {})
         found = {n: self._typed_value(n, value) for n, value in _pairs(row.get("properties")) if value is not None}
         return Properties(found) if self._has_struct else _as_received(found)  # the names of a struct are of the job
+
+    def _of_struct(self, values: Mapping[str, Any]) -> Properties:
+        """Return the properties of a struct. Its names were checked once, and the types of its fields fit."""
+        types = self._property_types
+        properties = Properties.received({n: types[n](v) for n, v in values.items() if v is not None})
+        properties.read_only = False
+        return properties
 
     def _parse_destination(self, text: str) -> Destination:
         """Return a destination from "queue:orders"; tables name few destinations in many rows."""
@@ -213,7 +227,7 @@ class RowEncoder:
             known = self._destinations[text] = destination(name, kind)
         return known
 
-    def _typed_value(self, name: str, value: Any) -> object:
+    def _typed_value(self, name: str, value: Any) -> PropertyValue:
         return self._property_types.get(name, self._property_types.get("", str))(value)
 
 
@@ -294,7 +308,7 @@ def _check_columns(types: Mapping[str, str]) -> None:
         raise InvalidOptionError("A message needs a body: a column 'text' (string) or 'body' (string or binary).")
 
 
-def _property_types(kind: DataType) -> dict[str, Callable[[Any], object]]:
+def _property_types(kind: DataType) -> dict[str, Callable[[Any], PropertyValue]]:
     """Return the type of each property by name; the empty name has the type of all values of a map."""
     if isinstance(kind, MapType):
         return {"": _property_type("properties", kind.valueType)}
@@ -303,7 +317,16 @@ def _property_types(kind: DataType) -> dict[str, Callable[[Any], object]]:
     raise InvalidOptionError(f"The column 'properties' must be a map or a struct, not {kind.simpleString()}.")
 
 
-def _property_type(name: str, kind: DataType) -> Callable[[Any], object]:
+def _is_plain_name(name: str) -> bool:
+    """Return whether a job can set a property of any type by this name. Other names are judged with their values."""
+    try:
+        check_name(name)
+    except MessageFormatError:
+        return False
+    return name not in _GROUP
+
+
+def _property_type(name: str, kind: DataType) -> Callable[[Any], PropertyValue]:
     try:
         return _TYPES[kind.simpleString()]
     except KeyError:

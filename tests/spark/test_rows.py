@@ -202,6 +202,21 @@ def test_a_struct_has_names_that_a_sender_may_set(encode: Encode) -> None:
         encode({"text": TEXT, "properties": StructType().add("x-y", TEXT)}, text="", properties={"x-y": "1"})
 
 
+def test_a_struct_may_have_a_group_whose_number_is_an_int(encode: Encode) -> None:
+    group = StructType().add("JMSXGroupID", TEXT).add("JMSXGroupSeq", LongType())
+    message = encode({"text": TEXT, "properties": group}, text="", properties={"JMSXGroupID": "g", "JMSXGroupSeq": 3})
+    assert message.properties == {"JMSXGroupID": "g", "JMSXGroupSeq": 3}
+    assert type_name(message.properties["JMSXGroupSeq"]) == "int"
+    with pytest.raises(MessageFormatError, match="Int"):
+        encode({"text": TEXT, "properties": group}, text="", properties={"JMSXGroupID": "g", "JMSXGroupSeq": 2**40})
+
+
+def test_more_properties_can_be_set_on_the_message_of_a_row(encode: Encode) -> None:
+    message = encode({"text": TEXT, "properties": StructType().add("n", LongType())}, text="", properties={"n": 1})
+    message.properties["more"] = "x"
+    assert message.properties == {"n": 1, "more": "x"}
+
+
 def test_typed_properties_take_the_place_of_texts(encode: Encode) -> None:
     columns = MAP | {"typed_properties": VariantType()}
     typed = {"n": Short(1), "x-y": Float(0.5), "b": True, "raw": b"\xff", "none": None, "JMSXGroupSeq": Int(3)}
