@@ -1,5 +1,6 @@
 """A worker: serves an adapter in this process, or supervises several processes that do."""
 
+import itertools
 import json
 import os
 import re
@@ -8,10 +9,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module, invalidate_caches
 from inspect import signature
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
@@ -53,7 +55,8 @@ class WorkerSettings:
         health_port: The port of ``/ready`` and ``/live``; None for none.
         health_host: The address to listen on.
         health_file: The file for ``jmsjca status``; None for none.
-        reload: True to restart the processes when a source file below the current folder has changed.
+        reload: True to restart the processes when a source file below the current folder, or the configuration file of
+            the target, has changed.
 
     Raises:
         InvalidArgumentError: The timeout or the interval is no number of seconds.
@@ -199,7 +202,8 @@ class Supervisor:
     """Runs the processes of a worker, and restarts those that end, with back-off, until SIGINT or SIGTERM.
 
     Each process runs ``jmsjca run`` for the same adapter. A signal is passed on; the supervisor waits until all have
-    ended, and kills those that live beyond the deadline. Call it on the main thread.
+    ended, and kills those that live beyond the deadline, which they share. A second signal is passed on as well, and is
+    the begin of a deadline. Call it on the main thread.
 
     Args:
         settings: The settings.
@@ -210,6 +214,7 @@ class Supervisor:
         self._settings = settings
         self._report = report
         self._is_stopping = False  # no Event: a signal handler would wait for the lock that its own thread holds
+        self._killed_at = inf  # the deadline of a second signal, by the monotonic clock
         self._folder = Path()
         self._children: list[_Child] = []
 
@@ -227,23 +232,30 @@ class Supervisor:
             for number in _SIGNALS:
                 stack.callback(signal.signal, number, signal.signal(number, self._request_stop))
             _open_probes(stack, self._settings, self._health)
-            self._children = [self._start(number) for number in range(self._settings.processes)]
-            snapshot = _sources() if self._settings.reload else {}
+            self._start_all()
+            snapshot = self._sources()
             while not self._is_stopping:
                 self._restart_ended()
-                if self._settings.reload and (changed := _sources()) != snapshot:
+                if (changed := self._sources()) != snapshot:
                     snapshot = changed
-                    self._report("reload", {"processes": len(self._children)})
-                    self._stop_all()
+                    if (accounts := self._restart_all()) is not None:
+                        return accounts
                 sleep(_TICK)
             return self._stop_all()
 
     def _request_stop(self, number: int, frame: "FrameType | None") -> None:
         del frame
         if self._is_stopping:  # a second signal ends the wait for handlers
+            self._killed_at = min(self._killed_at, monotonic() + _GRACE)
             for child in self._children:
                 child.signal(number)
         self._is_stopping = True
+
+    def _sources(self) -> dict[Path, float]:
+        return _sources(self._settings.target) if self._settings.reload else {}
+
+    def _start_all(self) -> None:
+        self._children = [self._start(number) for number in range(self._settings.processes)]
 
     def _start(self, number: int) -> "_Child":
         child = _Child(self._settings, self._folder / f"{number}.json", number)
@@ -264,14 +276,36 @@ class Supervisor:
                 following.failures = 0 if child.was_stable() else child.failures + 1
                 self._children[position] = following
 
+    def _restart_all(self) -> list[dict[str, object]] | None:
+        """Stop all processes, and start them again; return their accounts instead if a signal has come meanwhile."""
+        self._report("reload", {"processes": len(self._children)})
+        accounts = self._stop_all()
+        if self._is_stopping:
+            return accounts
+        self._start_all()
+        return None
+
     def _stop_all(self) -> list[dict[str, object]]:
         """Stop all processes, and return their accounts."""
         for child in self._children:
             child.signal(signal.SIGTERM)
-        accounts = [child.wait(self._settings.timeout) for child in self._children]
+        self._wait_for_all()
+        for child in self._children:
+            child.signal(signal.SIGKILL)  # no effect on those that have ended
+        accounts = [child.close() for child in self._children]
         for child, account in zip(self._children, accounts, strict=True):
             self._report("stopped", {"process": child.number, "pid": child.pid, "status": child.status, **account})
         return accounts
+
+    def _wait_for_all(self) -> None:
+        """Wait until all processes have ended, or the deadline, which they share, is over."""
+        timeout = self._settings.timeout
+        deadline = inf if timeout is None else monotonic() + timeout + _GRACE
+        while monotonic() < min(deadline, self._killed_at):
+            running = next((child for child in self._children if child.status is None), None)
+            if running is None:
+                return
+            running.wait(_TICK)
 
     def _health(self) -> Report:
         """Return the health of all processes: ready and alive if all are."""
@@ -360,13 +394,14 @@ class _Child:
         """Send a signal, unless the process has ended."""
         self._process.send_signal(number)
 
-    def wait(self, timeout: float | None) -> dict[str, object]:
-        """Wait for the end of the process; kill it if it lives much longer than its deadline. Return its account."""
-        try:
-            self._process.wait(None if timeout is None else timeout + _GRACE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+    def wait(self, seconds: float) -> None:
+        """Wait for the end of the process, so many seconds at most."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+
+    def close(self) -> dict[str, object]:
+        """Wait for the end of the process without a limit, and return its account."""
+        self._process.wait()
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
@@ -381,13 +416,24 @@ def account_of(report: StopReport) -> dict[str, object]:
     return {"pid": os.getpid(), **asdict(report)}
 
 
-def _sources() -> dict[Path, float]:
-    """Return the Python files below the current folder, with their times of modification."""
+def _sources(target: str) -> dict[Path, float]:
+    """Return the configuration file of a target, if it is one, and the Python files below the current folder.
+
+    Returns:
+        The times of modification by file.
+    """
     found: dict[Path, float] = {}
+    for path in itertools.chain(_configuration_files(target), _python_files()):
+        with suppress(OSError):  # it was removed meanwhile
+            found[path] = path.stat().st_mtime
+    return found
+
+
+def _configuration_files(target: str) -> list[Path]:
+    return [] if (found := _FILE.fullmatch(target)) is None else [Path(found["file"])]
+
+
+def _python_files() -> Iterator[Path]:
     for path in Path.cwd().rglob("*.py"):
         if not any(part.startswith(".") for part in path.relative_to(Path.cwd()).parts):
-            try:
-                found[path] = path.stat().st_mtime
-            except OSError:  # it was removed meanwhile
-                continue
-    return found
+            yield path

@@ -44,7 +44,7 @@ def run(  # noqa: PLR0917  # typer calls it by name
     health_port: Annotated[int | None, typer.Option(help="Serve /ready and /live on this port.")] = None,
     health_host: Annotated[str, typer.Option(help="The address of the health port.")] = "127.0.0.1",
     health_file: Annotated[Path | None, typer.Option(help="Write the health to this file.")] = None,
-    reload: Annotated[bool, typer.Option("--reload", help="Restart when a source file changes.")] = False,
+    reload: Annotated[bool, typer.Option("--reload", help="Restart when a source or FILE.toml changes.")] = False,
     account_file: Annotated[Path | None, typer.Option(hidden=True)] = None,
     json: JsonOption = False,
 ) -> int:

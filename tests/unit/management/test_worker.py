@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -50,10 +51,10 @@ def url(tmp_path):
 class Worker:
     """A process that runs ``jmsjca run``."""
 
-    def __init__(self, folder, *options, target="shop_app:adapter"):
+    def __init__(self, folder, *options, target="shop_app:adapter", program=("-m", "jmsjca")):
         self.events = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "jmsjca", "run", target, "--json", *options],
+            [sys.executable, *program, "run", target, "--json", *options],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": f"{ROOT}"},
             stdout=subprocess.PIPE,
@@ -71,6 +72,15 @@ class Worker:
         """The ids of processes of which an event was told, in order."""
         lines = [line for line in self.events if f"jmsjca: {event} " in line]
         return [int(line.split("pid=")[1].split()[0]) for line in lines]
+
+    def kinds(self):
+        """The kinds of the events, in order."""
+        found = [re.match("jmsjca: (started|ended|reload|stopped) ", line) for line in self.events]
+        return [each[1] for each in found if each]
+
+    def statuses(self):
+        """The exit statuses of the processes at the end."""
+        return [int(line.split("status=")[1].split()[0]) for line in self.events if "jmsjca: stopped " in line]
 
     def stop(self):
         """Stop it as an orchestrator does; return the exit status and the accounts."""
@@ -96,6 +106,9 @@ def worker(tmp_path, url):
     for each in started:
         if each.process.poll() is None:
             each.process.kill()
+            for pid in each.pids():  # a frozen one would not see the end of its supervisor
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         each.process.wait(60)
         each.process.stdout.close()
         each._reader.join(60)
@@ -159,6 +172,40 @@ def test_processes_end_with_their_supervisor(url, worker):
     )
 
 
+GRACE = "import sys\nfrom jmsjca.management import cli, worker\nworker._GRACE = 0.5\nsys.exit(cli.run())"
+
+
+def test_processes_that_are_frozen_share_one_deadline(worker):
+    supervisor = worker("--processes", "3", "--timeout", "0", program=("-c", GRACE))
+    until(lambda: len(supervisor.pids()) == 3)
+    pids = supervisor.pids()
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    ends = [os.pidfd_open(pid) for pid in pids]
+    supervisor.process.send_signal(signal.SIGTERM)
+    select.select(ends, [], [], 120)
+    for end in ends:  # one that has been killed does not go on; one with a deadline of its own would
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(end, signal.SIGCONT)
+        select.select([end], [], [], 120)
+        os.close(end)
+    assert supervisor.end()[0] == 1
+    assert supervisor.statuses() == [-signal.SIGKILL] * 3
+
+
+def test_a_second_signal_is_the_begin_of_a_deadline(worker):
+    supervisor = worker("--processes", "2", program=("-c", GRACE))
+    until(lambda: len(supervisor.pids()) == 2)
+    os.kill(supervisor.pids()[0], signal.SIGSTOP)
+    supervisor.process.send_signal(signal.SIGTERM)
+    ended = os.pidfd_open(supervisor.pids()[1])
+    select.select([ended], [], [], 120)
+    os.close(ended)
+    supervisor.process.send_signal(signal.SIGTERM)
+    assert supervisor.end()[0] == 1
+    assert supervisor.statuses()[0] == -signal.SIGKILL
+
+
 def test_a_change_of_a_source_restarts_the_processes(url, worker, tmp_path):
     supervisor = worker("--reload")
     until(lambda: len(supervisor.pids()) == 1)
@@ -170,6 +217,25 @@ def test_a_change_of_a_source_restarts_the_processes(url, worker, tmp_path):
     ResourceAdapter(url).send("orders", "b")
     until(lambda: done(url) == ["a", "new-b"])
     assert supervisor.stop()[0] == 0
+
+
+def test_changes_of_a_source_restart_the_processes_without_a_pause(url, worker, tmp_path):
+    source, supervisor = tmp_path / "shop_app.py", worker("--reload")
+    good = source.read_text()
+
+    def change(text, number):
+        source.write_text(text)
+        until(lambda: supervisor.kinds().count("reload") == number and supervisor.kinds()[-1] == "started")
+
+    until(supervisor.pids)
+    change("broken(", 1)
+    until(lambda: "ended" in supervisor.kinds())
+    change(f"{good}# mended", 2)
+    change(f"{good}# again", 3)
+    ResourceAdapter(url).send("orders", "a")
+    until(lambda: done(url) == ["a"])
+    assert supervisor.stop()[0] == 0
+    assert " ".join(supervisor.kinds()).count("reload stopped started") == 3
 
 
 def test_the_health_of_all_processes_is_served(url, worker, unused_tcp_port):
@@ -273,6 +339,17 @@ def test_the_handlers_of_a_file_are_found_in_the_current_folder(tmp_path):
     found = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stderr) == (0, "")
     assert json.loads(found.stdout)[0]["handler"] == "on_order"
+
+
+def test_a_change_of_the_configuration_file_restarts_the_processes(worker, tmp_path):
+    (tmp_path / "shop_handlers.py").write_text("def on_order(message):\n    pass\n")
+    file = tmp_path / "jmsjca.toml"
+    file.write_text(FILE.format(name="shop_handlers"))
+    supervisor = worker("--reload", target="jmsjca.toml:shop")
+    until(supervisor.pids)
+    file.write_text(f"{FILE.format(name='shop_handlers')}# changed")
+    until(lambda: supervisor.kinds() == ["started", "reload", "stopped", "started"])
+    assert supervisor.stop()[0] == 0
 
 
 def test_a_wrong_entry_of_a_file_is_named(tmp_path, capsys):
