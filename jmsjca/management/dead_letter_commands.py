@@ -116,7 +116,7 @@ def edit_letter(  # noqa: PLR0917  # typer calls it by name
     """Edit a dead letter and replay it, in one transaction. The exit status is 1 if it is gone."""
     edit = edit_of(body, properties, remove)
     insight, target = Insight(broker_url(url)), parse_destination(to) if to else None
-    find_message(insight, queue, message_id, "dlq list")
+    edit.check(find_message(insight, queue, message_id, "dlq list"))
     changes = insight.replay(queue, selector_of_ids([message_id]), to=target, edit=edit, dry_run=dry_run)
     if not changes.total:  # a consumer has received it since
         raise _no_message(queue, message_id, "dlq list")

@@ -324,10 +324,12 @@ class Insight:
             The change, after its commit; its outcome is "gone" if another consumer receives the message first.
 
         Raises:
-            InvalidArgumentError: The queue has no such message, or the edit does not fit it.
+            InvalidArgumentError: The queue has no such message, or the edit does not fit it (`Edit.check`).
             NotSupportedError: As `replay`.
         """
-        planned = _planned(DeadLetterRecord.of(self.message(queue, message_id)), to or Queue(queue))
+        message = self.message(queue, message_id)
+        edit.check(message)
+        planned = _planned(DeadLetterRecord.of(message), to or Queue(queue))
         if dry_run:
             return planned
         [change] = self._carry_out(queue, [planned], edited(edit, as_replay=False), None)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, Queue
-from jmsjca.errors import InvalidArgumentError, JMSError, MessageFormatError
+from jmsjca.errors import InvalidArgumentError, JMSError, MessageFormatError, excerpt
 from jmsjca.management.dead_letter import replay_copy
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
@@ -94,6 +95,22 @@ class Edit:
     properties: Mapping[str, PropertyValue] = field(default_factory=dict[str, PropertyValue])
     removed: Sequence[str] = ()
 
+    def check(self, message: Message) -> None:
+        """Check that the edit fits a message, of which nothing is changed.
+
+        Raises:
+            InvalidArgumentError: The message has no property of a name to remove, or its body is no text, so that it
+                cannot be replaced by one.
+        """
+        if self.body is not None:
+            _check_text(message)
+        for name in self.removed:
+            if name not in message.properties:
+                raise InvalidArgumentError(
+                    f"The message {message.message_id} has no property {excerpt(name)!r} to remove "
+                    f"{_nearest(name, message)}. Nothing was changed."
+                )
+
     def apply(self, copy: Message) -> None:
         """Change a copy that is about to be sent.
 
@@ -143,16 +160,25 @@ def check_properties(properties: Mapping[str, object]) -> None:
         raise InvalidArgumentError(str(error)) from error
 
 
-def _set_text(copy: Message, body: str) -> None:
-    if isinstance(copy, TextMessage):
-        copy.body = body
-    elif isinstance(copy, BytesMessage):
-        copy.body = body.encode()
-    else:
+def _nearest(name: str, message: Message) -> str:
+    known = {each.lower(): excerpt(each) for each in message.properties}
+    return did_you_mean(name.lower(), known) if known else "(it has none)"
+
+
+def _check_text(message: Message) -> None:
+    if not isinstance(message, TextMessage | BytesMessage):
         raise InvalidArgumentError(
-            f"The body of a {type(copy).__name__} cannot be replaced by a text: edit its properties only, or send a "
+            f"The body of a {type(message).__name__} cannot be replaced by a text: edit its properties only, or send a "
             "new message. Nothing was changed."
         )
+
+
+def _set_text(copy: Message, body: str) -> None:
+    _check_text(copy)
+    if isinstance(copy, BytesMessage):
+        copy.body = body.encode()
+    else:
+        copy.body = body
 
 
 def selector_of_ids(ids: Iterable[str]) -> str:

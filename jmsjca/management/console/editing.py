@@ -39,7 +39,8 @@ def edit_of(form: Form, message: Message) -> Edit:
         message: The message as it is.
 
     Raises:
-        InvalidArgumentError: The form changes nothing, or a property is not ``NAME=VALUE``.
+        InvalidArgumentError: The form changes nothing, a property is not ``NAME=VALUE``, or the message has no property
+            of a name to remove.
     """
     body, old = _text(form, "body"), editable_text(message)
     changed = None if old is None or body == old else body
@@ -47,7 +48,9 @@ def edit_of(form: Form, message: Message) -> Edit:
     removed = _lines(form, "removed")
     if changed is None and not properties and not removed:
         raise InvalidArgumentError("There is nothing to edit: change the body, or name properties.")
-    return Edit(changed, properties, removed)
+    edit = Edit(changed, properties, removed)
+    edit.check(message)
+    return edit
 
 
 def _text(form: Form, name: str) -> str:

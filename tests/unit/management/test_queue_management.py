@@ -155,6 +155,28 @@ def test_an_edit_of_nothing_is_a_mistake(url, call):  # noqa: F811
         assert (status, "nothing to edit: add --body" in errors) == (2, True)
 
 
+@pytest.mark.parametrize("command", [("edit",), ("dlq", "edit"), ("dlq", "edit", "--dry-run")])
+def test_a_property_that_is_not_there_is_not_removed_in_silence(url, call, command):  # noqa: F811
+    send(url, TextMessage("x", properties={"shop": "Bern"}), to="dlq.orders")
+    [found] = Insight(url).messages("dlq.orders")
+    edit = [*command, "dlq.orders", found.message_id, "--body", "y", "--remove", "shop"]
+    status, _, errors = call(*edit, "--remove", "Shop", *(["--to", "orders"] if "dlq" in command else []))
+    assert (status, errors) == (
+        2,
+        f"jmsjca: The message {found.message_id} has no property 'Shop' to remove (did you mean shop?). "
+        "Nothing was changed.\n",
+    )
+    assert [each.body for each in drain(url, "dlq.orders")] == ["x"]
+
+
+def test_a_dry_run_refuses_an_edit_that_does_not_fit(url, call):  # noqa: F811
+    send(url, MapMessage({"fruit": "paer"}), to="dlq.orders")
+    [found] = Insight(url).messages("dlq.orders")
+    edit = ["dlq", "edit", "dlq.orders", found.message_id, "--body", "y", "--to", "orders", "--dry-run"]
+    status, _, errors = call(*edit)
+    assert (status, "body of a MapMessage cannot be replaced" in errors) == (2, True)
+
+
 def test_messages_are_copied_and_stay(url, read):  # noqa: F811
     send(url, *(TextMessage(str(n), properties={"n": n, "_AMQ_DUPL_ID": str(n)}) for n in range(60)))
     assert {each["outcome"] for each in read("copy", "orders", "audit", "-s", "n < 55", "--dry-run")} == {"planned"}
