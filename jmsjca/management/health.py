@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -39,6 +40,7 @@ _READY, _LIVE = "/ready", "/live"
 _KEYS = {_READY: "ready", _LIVE: "alive"}
 _OK, _NOT_FOUND, _METHOD_NOT_ALLOWED, _UNAVAILABLE = 200, 404, 405, 503
 _MAX_CONNECTIONS = 64
+_MAX_CHECK_SECONDS = 20.0  # of a check of a server, whose connection still lasts to be answered
 _MAX_SECONDS = 30.0  # of one connection, so that a client that sends slowly holds no place
 
 
@@ -46,21 +48,13 @@ def app_for(adapter: "ResourceAdapter", interval: float = 30.0) -> _Application:
     """Return an ASGI application with the routes ``/ready`` and ``/live``: status 200 or 503, and the health as JSON.
 
     The check runs on a thread, so a blocked broker does not block the event loop. A check that does not end within
-    ``interval`` seconds counts as neither ready nor alive.
+    ``interval`` seconds counts as neither ready nor alive, and no further one begins until it ends.
 
     Args:
         adapter: The adapter.
         interval: As for `ResourceAdapter.health`.
     """
-
-    async def _check() -> Report:
-        import asyncio  # noqa: PLC0415  # loaded already where this runs
-
-        try:
-            health = await asyncio.wait_for(asyncio.to_thread(adapter.health, interval), interval)
-        except TimeoutError:
-            return {"status": "stuck", "reason": f"the check takes longer than {interval:g} s", **_DEAD}
-        return health.as_dict()
+    check = _SharedCheck(lambda: adapter.health(interval).as_dict(), interval)
 
     async def _application(scope: _Scope, receive: _Receive, send: _Send) -> None:
         if scope["type"] == "lifespan":
@@ -68,13 +62,70 @@ def app_for(adapter: "ResourceAdapter", interval: float = 30.0) -> _Application:
         elif scope["type"] == "http":
             path = scope["path"].removeprefix(scope.get("root_path", ""))
             refused = _refusal(scope["method"], path)
-            status, body = refused or _response(path, await _check())
+            status, body = refused or _response(path, await check.report_async())
             await _respond(send, status, b"" if scope["method"] == "HEAD" else body, len(body))
 
     return _application
 
 
 _DEAD = {"ready": False, "alive": False}
+
+
+class _SharedCheck:
+    """Runs a check on a thread, one at a time: a probe that comes meanwhile has the result of the one that runs.
+
+    So the probes of a check that is blocked do not add a thread each. The thread is a daemon, and not one of an
+    executor, which the application would miss.
+
+    Args:
+        check: Returns the health.
+        limit: Seconds after which a check counts as stuck.
+    """
+
+    def __init__(self, check: Callable[[], Report], limit: float) -> None:
+        self._check, self._limit = check, limit
+        self._lock = threading.Lock()
+        self._current: Future[Report] | None = None
+        self._begun_at = 0.0
+
+    def report(self) -> Report:
+        """Return the result of a check."""
+        running, seconds = self._join()
+        wait([running], seconds)
+        return running.result() if running.done() else self._stuck()
+
+    async def report_async(self) -> Report:
+        """Return the result of a check, without blocking the event loop."""
+        import asyncio  # noqa: PLC0415  # loaded already where this runs
+
+        running, seconds = self._join()
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(running), seconds)
+        except TimeoutError:
+            return running.result() if running.done() else self._stuck()
+
+    def _join(self) -> tuple[Future[Report], float]:
+        """Return the check that runs, or begin one; and the seconds until it counts as stuck."""
+        with self._lock:
+            if self._current is None or self._current.done():
+                self._current = self._begin()
+                self._begun_at = time.monotonic()
+            return self._current, max(self._begun_at + self._limit - time.monotonic(), 0.0)
+
+    def _begin(self) -> Future[Report]:
+        begun: Future[Report] = Future()
+        begun.set_running_or_notify_cancel()  # from now on a probe that leaves cannot cancel it
+        threading.Thread(target=self._run, args=(begun,), name="jmsjca health check", daemon=True).start()
+        return begun
+
+    def _run(self, begun: Future[Report]) -> None:
+        try:
+            begun.set_result(self._check())
+        except BaseException as error:  # noqa: BLE001  # the probes raise it
+            begun.set_exception(error)
+
+    def _stuck(self) -> Report:
+        return {"status": "stuck", "reason": f"the check takes longer than {self._limit:g} s", **_DEAD}
 
 
 async def _lifespan(receive: _Receive, send: _Send) -> None:
@@ -115,10 +166,10 @@ class HealthServer:
     """Serves ``/ready`` and ``/live`` over HTTP, for programs without an ASGI server. Use it as a context manager.
 
     It has no login: the health names destinations and errors. It answers 64 connections at a time, each for 30 seconds
-    at most, and closes further ones.
+    at most, and closes further ones. A check that does not end within 20 seconds counts as neither ready nor alive.
 
     Args:
-        check: Returns the health; called on a thread of its own for each request.
+        check: Returns the health; called on a thread of its own, by one request at a time.
         port: The port; 0 for a free one.
         host: The address to listen on. A probe of Kubernetes comes over the network: "0.0.0.0".
 
@@ -130,8 +181,9 @@ class HealthServer:
     """
 
     def __init__(self, check: Callable[[], Report], port: int = 0, host: str = "127.0.0.1") -> None:
+        shared = _SharedCheck(check, _MAX_CHECK_SECONDS)
         try:
-            self._server = _BoundedServer((host, port), partial(_RequestHandler, check))
+            self._server = _BoundedServer((host, port), partial(_RequestHandler, shared.report))
         except (OSError, OverflowError) as error:
             raise ConfigurationError(f"The health port {host}:{port} cannot be used: {error}. Name another.") from error
         self.port: int = self._server.server_address[1]

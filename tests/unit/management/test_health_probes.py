@@ -4,10 +4,13 @@ import asyncio
 import http.client
 import json
 import threading
+from contextlib import closing
 
 import pytest
 
 from jmsjca.errors import ConfigurationError
+from jmsjca.inbound.health import Health
+from jmsjca.management import health
 from jmsjca.management.cli import run
 from jmsjca.management.health import HealthFile, HealthServer, app_for, read_health_file
 from jmsjca.management.worker_commands import activity_rows
@@ -74,6 +77,64 @@ def test_a_check_that_hangs_is_red(jms_adapter):
     start, body = asyncio.run(both())
     assert start["status"] == 503
     assert "the check takes longer than 0.05 s" in json.loads(body["body"])["reason"]
+
+
+def test_a_check_that_hangs_is_not_begun_again(jms_adapter):
+    released, begun, daemons = threading.Event(), [], []
+
+    def check(interval):
+        begun.append(interval)
+        daemons.append(threading.current_thread().daemon)  # it does not hold up the end of the process
+        released.wait(PATIENCE)
+        return Health.of([])
+
+    jms_adapter.health = check
+    app = app_for(jms_adapter, interval=0.05)
+
+    async def probe():
+        sent = []
+
+        async def send(event):
+            sent.append(event)
+
+        await app({"type": "http", "method": "GET", "path": "/ready"}, None, send)
+        return sent[0]["status"]
+
+    async def probes():
+        found = [await probe() for _ in range(5)]
+        found += await asyncio.gather(*(probe() for _ in range(5)))
+        released.set()
+        return found
+
+    assert asyncio.run(probes()) == [503] * 10
+    assert (begun, daemons) == ([0.05], [True])
+    until(lambda: ask(app, "/ready")[0] == 200)
+    assert len(begun) > 1
+
+
+def test_the_server_begins_one_check_at_a_time(monkeypatch):
+    monkeypatch.setattr(health, "_MAX_CHECK_SECONDS", 0.05)
+    released, begun = threading.Event(), []
+
+    def check():
+        begun.append(None)
+        released.wait(PATIENCE)
+        return GREEN
+
+    with HealthServer(check) as server:
+
+        def probe(path):
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+            with closing(connection):
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                return answer.status, json.load(answer).get("reason")
+
+        stuck = 503, "the check takes longer than 0.05 s"
+        assert [probe("/ready"), probe("/live")] == [stuck, stuck]
+        assert begun == [None]
+        released.set()
+        until(lambda: probe("/ready")[0] == 200)
 
 
 def test_the_life_span_of_the_application_is_acknowledged(jms_adapter):
