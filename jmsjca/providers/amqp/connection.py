@@ -124,10 +124,15 @@ class AMQPConnection:
     def _check_temporary(self, target: Destination) -> None:
         """Attach the link to a temporary destination: a commit that its end refused would roll back what was received.
 
+        A relay would accept the message, and the broker refuse it at the commit.
+
         Raises:
             InvalidDestinationError: It was removed by this connection, or does not exist any more.
         """
         self._temporary_destinations.check_not_removed(target)
+        if self._broker.refuses_links_to_missing:
+            self._links.check_target(target)
+            return
         with self._links.commit_lock:
             self._links.ensure_links([target], self._links.reply_timeout)
 

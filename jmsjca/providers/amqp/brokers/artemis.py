@@ -223,6 +223,7 @@ ARTEMIS = AMQPBrokerProfile(
     in_use_texts=("AMQ229200", "AMQ229082"),
     other_kind_texts=("is not configured for queue support", "is not configured for topic support"),
     relay_exclusions=(_ADDRESS,),
+    refuses_links_to_missing=False,
     create_admin=ArtemisAdmin.connect,
     required_offers={
         "client_ids": "sole-connection-for-container",

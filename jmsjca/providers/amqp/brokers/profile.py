@@ -39,6 +39,8 @@ class AMQPBrokerProfile(BrokerProfile):
         offers_relay: True if one link can send messages to all destinations.
         max_sender_links: The number of destinations with a link of their own, where the broker offers a relay.
         relay_exclusions: Names of destinations that cannot be reached over that link.
+        refuses_links_to_missing: True if a sender link to a temporary destination that does not exist is refused; False
+            if the broker creates a queue instead, or its topology checks the destination.
         presettles_in_transaction: True if it ends the link because of a message of a transaction that it rejects,
             settled or not, and ignores all later messages of the link. Then it need not reply to each.
         keeps_sessions: True if the session of a closed link is kept for the next one.
@@ -64,6 +66,7 @@ class AMQPBrokerProfile(BrokerProfile):
     offers_relay: bool = False
     max_sender_links: int = MAX_SENDER_LINKS
     relay_exclusions: tuple[str, ...] = ()
+    refuses_links_to_missing: bool = True
     presettles_in_transaction: bool = False
     keeps_sessions: bool = False
     create_topology: Callable[[Engine, float], Topology] | None = None

@@ -7,7 +7,7 @@ import pytest
 from amqp_peer import SECONDS, Broker
 from amqp_peer.performatives import SENDER, Attach, Error, Rejected, Target, Transfer
 
-from jmsjca.destinations import Queue, Topic
+from jmsjca.destinations import Queue, Topic, destination
 from jmsjca.errors import (
     InvalidDestinationError,
     MessageFormatError,
@@ -96,6 +96,32 @@ def test_a_check_asks_for_a_link_even_where_the_broker_relays(stage):
     broker.instead[Attach] = refuse
     with pytest.raises(InvalidDestinationError, match="nowhere"):
         connection.check(Queue("another"))
+
+
+def test_a_send_asks_for_a_link_to_a_temporary_destination_even_where_the_broker_relays(stage):
+    broker = Broker("ActiveMQ", offers=(RELAY,))
+    connection = stage(broker).connect()
+    send_to(connection, names_of(MAX_SENDER_LINKS + 1))
+
+    def refuse(service, frame):
+        service.agree(frame, target=None)
+        service.detach(frame, Error(condition="amqp:not-found", description="gone"))
+
+    broker.instead[Attach] = refuse
+    unit = connection.unit()
+    with pytest.raises(InvalidDestinationError, match="gone"):
+        unit.send(TextMessage("a reply"), destination("replies", "queue", temporary=True))
+
+
+def test_many_temporary_destinations_need_few_links_where_the_broker_relays(stage):
+    broker = Broker("ActiveMQ", offers=(RELAY,))
+    links, names = Links(broker), names_of(2 * MAX_SENDER_LINKS)
+    unit = stage(broker).connect().unit()
+    for name in names:
+        unit.send(TextMessage(f"to {name}"), destination(name, "queue", temporary=True))
+    unit.commit()
+    assert bodies(broker, names) == [[f"to {name}"] for name in names]
+    assert links.most <= MAX_SENDER_LINKS + 2 + COORDINATOR  # the relay, and the next one before the oldest goes
 
 
 def test_what_the_relay_refuses_rolls_the_unit_back_and_names_the_destination(stage):
