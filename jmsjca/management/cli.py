@@ -38,6 +38,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0 for success, 1 for failure, 2 for a usage or configuration error.
     """
+    if sys.stderr is None:  # it is closed: errors are lost, but not written to the output
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     try:
         import typer  # noqa: PLC0415  # an extra
     except ImportError as error:
@@ -75,7 +77,7 @@ def _explain(error: Any) -> str:
 
 def _discard_output() -> None:
     """Write to the null device from now on: the end of the process writes what is left, and would fail again."""
-    with suppress(OSError, ValueError):  # the output is no file, or closed
+    with suppress(OSError, ValueError, AttributeError):  # the output is no file, or closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

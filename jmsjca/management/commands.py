@@ -13,7 +13,7 @@ from jmsjca.management.console_command import console_app
 from jmsjca.management.dead_letter_commands import dead_letter_app
 from jmsjca.management.file_commands import file_app
 from jmsjca.management.mcp_command import mcp_app
-from jmsjca.management.presentation import JsonOption, print_json
+from jmsjca.management.presentation import JsonOption, print_json, print_output
 from jmsjca.management.queue_commands import queue_app, selector_app
 from jmsjca.management.relay_command import relay_app
 from jmsjca.management.spark_commands import spark_app
@@ -136,7 +136,7 @@ def convert(
         print_json({"configuration": tomllib.loads(text), "report": report})
         return 0
     if output is None:
-        typer.echo(text, nl=False)
+        print_output(text, nl=False)
     for entry in deployment.report:
         typer.echo(str(entry), err=True)
     return 0

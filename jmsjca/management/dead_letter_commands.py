@@ -1,6 +1,5 @@
 """The commands ``jmsjca dlq``: list, show, replay, edit, drop, export and import dead letters."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +18,7 @@ from jmsjca.management.presentation import (
     broker_url,
     check_decoded,
     check_queue_name,
+    is_terminal,
     message_row,
     parse_destination,
     print_field,
@@ -142,7 +142,7 @@ def drop(  # noqa: PLR0917  # typer calls it by name
 def export(queue: _QueueArgument, url: UrlOption, selector: SelectorOption = None) -> None:
     """Write dead letters as JSON lines, each with its body and its failure. The queue is not changed."""
     messages = Insight(broker_url(url)).all_messages(queue, selector)
-    for message in messages if sys.stdout.isatty() else with_progress(messages, "messages"):
+    for message in messages if is_terminal() else with_progress(messages, "messages"):
         print_json(message_line(message), lines=True)
 
 

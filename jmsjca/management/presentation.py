@@ -1,5 +1,6 @@
 """Options and output of all commands: the URL option, tables, JSON, and messages as rows."""
 
+import errno
 import json
 import os
 import shutil
@@ -29,10 +30,12 @@ __all__ = [
     "check_decoded",
     "check_queue_name",
     "escaped",
+    "is_terminal",
     "message_row",
     "parse_destination",
     "print_field",
     "print_json",
+    "print_output",
     "print_rows",
     "print_text",
     "selects_some",
@@ -135,6 +138,26 @@ def check_queue_name(name: str) -> str:
     return parse_destination(f"queue:{name}").name
 
 
+def print_output(text: str, *, nl: bool = True) -> None:
+    """Write a text to the output.
+
+    Args:
+        text: The text.
+        nl: True to end the line.
+
+    Raises:
+        OSError: The text cannot be written, or the output is closed: what follows must not take it for written.
+    """
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "The output is closed")
+    typer.echo(text, nl=nl)
+
+
+def is_terminal() -> bool:
+    """Return True if the output is a terminal, and not a file, a pipe or closed."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def print_json(value: object, *, lines: bool = False) -> None:
     """Write a value as one JSON text.
 
@@ -142,7 +165,7 @@ def print_json(value: object, *, lines: bool = False) -> None:
         value: The value.
         lines: True for a single line; False for indented text.
     """
-    typer.echo(json.dumps(value, indent=None if lines else 2, ensure_ascii=False, default=str))
+    print_output(json.dumps(value, indent=None if lines else 2, ensure_ascii=False, default=str))
 
 
 def print_field(name: str, value: object) -> None:
@@ -150,7 +173,7 @@ def print_field(name: str, value: object) -> None:
     head, text = f"{name.replace('_', ' ') + ':':<{_FIELD_WIDTH}} ", escaped("-" if value is None else str(value))
     for part in text.expandtabs().split("\n"):
         for line in wrapped(head, part, _terminal_columns()):
-            typer.echo(line)
+            print_output(line)
         head = " " * len(head)
 
 
@@ -166,7 +189,7 @@ def print_text(text: str) -> None:
         words = line.lstrip()
         indent = len(line) - len(words) if columns is None else min(len(line) - len(words), columns // 2)
         for part in wrapped(" " * indent, words, columns):
-            typer.echo(part)
+            print_output(part)
 
 
 def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
@@ -185,7 +208,7 @@ def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
         print_json(found)
         return
     if not found:
-        typer.echo("nothing found")
+        print_output("nothing found")
         return
     table = [
         [name.replace("_", " ") for name in found[0]],
@@ -196,7 +219,7 @@ def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
     if columns is not None and any(len(line) > columns for line in lines):
         lines = [line for row in table[1:] for line in _paragraph(table[0], row, columns)][:-1]
     for line in lines:
-        typer.echo(line)
+        print_output(line)
 
 
 def message_row(message: Message) -> dict[str, object]:
@@ -220,7 +243,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _terminal_columns() -> int | None:
     """Return the columns of the terminal; None if the output is a file or a pipe, whose lines have no limit."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if is_terminal() else None
 
 
 def _paragraph(names: Sequence[str], cells: Sequence[str], columns: int) -> Iterator[str]:

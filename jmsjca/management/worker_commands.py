@@ -1,7 +1,6 @@
 """The commands for workers: ``jmsjca run``, ``check``, ``top``, ``status`` and ``docs``."""
 
 import itertools
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from json import dumps
@@ -16,7 +15,7 @@ from jmsjca.management.asyncapi import as_yaml, document
 from jmsjca.management.destination_info import rate_row
 from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.insight import Insight
-from jmsjca.management.presentation import JsonOption, broker_url, print_json, print_rows
+from jmsjca.management.presentation import JsonOption, broker_url, is_terminal, print_json, print_output, print_rows
 from jmsjca.management.worker import (
     Supervisor,
     WorkerSettings,
@@ -106,7 +105,7 @@ def top(
         if json:
             print_json(rows, lines=True)
         else:
-            if sys.stdout.isatty():
+            if is_terminal():
                 typer.echo("\x1b[2J\x1b[H", nl=False)  # a terminal shows one table, which changes
             print_rows(rows, as_json=False)
         if number == count:
@@ -188,7 +187,7 @@ def docs(
     """Write the AsyncAPI 3 document of an adapter's listeners and publishers. The adapter is not started."""
     described = document(load_adapter(adapter), title, version)
     if yaml:
-        sys.stdout.write(as_yaml(described))
+        print_output(as_yaml(described), nl=False)
     else:
         print_json(described)
     return 0

@@ -225,6 +225,26 @@ def test_an_output_that_cannot_be_written_is_one_line():
     assert "No space left on device" in done.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "JSON"])
+def test_a_message_that_cannot_be_written_as_the_output_is_closed_is_not_acknowledged(url, options):
+    send(url, letter("x"))
+    command = [sys.executable, "-m", "jmsjca", "receive", "orders", "--url", url, *options]
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n"), "The output is closed" in done.stderr) == (1, 1, True)
+    assert [each.body for each in drain(url, "orders")] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(["dlq", "export", "orders"], 0), (["browse", "orders", "-s", "("], 2)]
+)
+def test_errors_and_progress_do_not_need_an_error_output(url, arguments, status):
+    command = [sys.executable, "-m", "jmsjca", *arguments, "--url", url]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (status, "")
+
+
 def test_the_url_is_read_from_a_variable(url, monkeypatch, read):
     monkeypatch.delenv("JMSJCA_URL")
     monkeypatch.setenv("SHOP", url)
