@@ -4,6 +4,7 @@ The command line presents it. Each change of a message is a transaction of its o
 every message in one queue, exactly once.
 """
 
+import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -403,6 +404,8 @@ class Insight:
 def _check_page(page: int, page_size: int) -> None:
     if page < 1 or page_size < 1:
         raise InvalidArgumentError(f"page={page} and page_size={page_size} must be 1 or more.")
+    if page * page_size > sys.maxsize:
+        raise InvalidArgumentError(f"page={page} and page_size={page_size} are too large: no queue has so many.")
 
 
 def _browse(session: Session, queue: str, selector: str | None) -> Iterator[Message]:

@@ -130,12 +130,18 @@ def selects_some(selector: str | None) -> bool:
 
 
 def check_queue_name(name: str) -> str:
-    """Return the name of a queue that is an argument of a command.
+    """Return the name of a queue that is an argument of a command: ``name`` or ``queue:name``.
 
     Raises:
-        InvalidArgumentError: No queue can have this name.
+        InvalidArgumentError: No queue can have this name, or it names a topic.
     """
-    return parse_destination(f"queue:{name}").name
+    found = parse_destination(name)
+    if not isinstance(found, Queue):
+        shown = excerpt(name)
+        raise InvalidArgumentError(
+            f"{shown} is a topic, and this command needs a queue; for a queue of this name write queue:{shown}."
+        )
+    return found.name
 
 
 def print_output(text: str, *, nl: bool = True) -> None:

@@ -163,6 +163,8 @@ def files(tmp_path, monkeypatch):
         (["relay", "--database", "env:NOT_SET"], 2, "The environment variable 'NOT_SET' of --database is not set"),
         (["browse", "orders", "-s", "a >"], 2, "selector"),
         (["browse", "orders", "--page", "0"], 2, "page=0"),
+        (["browse", "orders", "--page", "9" * 20], 2, "page_size=50 are too large"),
+        (["browse", "orders", "--page-size", "9" * 20], 2, "are too large"),
         (["selector", "test", "a = 1", "-p", "a"], 2, "must be NAME=VALUE"),
         (["dlq", "replay", "dlq.orders", "--rate", "0"], 2, "rate=0.0 must be above 0"),
         (["dlq", "show", "dlq.orders", "ID:1"], 1, "jmsjca dlq list dlq.orders shows the ids"),
@@ -200,6 +202,8 @@ def files(tmp_path, monkeypatch):
         (["dlq", "edit", "orders", "ID:1", "-p", "n=\udce9"], 2, "'properties' cannot be decoded"),
         (["send", "\udce9", "x"], 2, "The destination cannot be decoded"),
         (["browse", "\udce9"], 2, "The destination cannot be decoded"),
+        (["purge", "topic:news", "--all"], 2, "topic:news is a topic, and this command needs a queue"),
+        (["dlq", "list", "topic:news"], 2, "for a queue of this name write queue:topic:news"),
         (["remove", "nosuch"], 1, "There is no queue:nosuch to remove"),
         (["nothing"], 2, "Try 'jmsjca --help'"),
         (["send", "orders"], 2, "Try 'jmsjca send --help'"),
@@ -267,14 +271,23 @@ def test_changes_that_were_made_before_a_failure_are_shown(capsys, error):
     ]
 
 
+def test_a_queue_may_be_named_as_destinations_are_shown(url, call, read):
+    send(url, letter("x"))
+    assert [each["body"] for each in read("browse", "queue:orders")] == ["x"]
+    assert call("create", "queue:topic:news")[0] == 0
+    assert [each["name"] for each in read("queues")] == ["orders", "topic:news"]
+    assert call("remove", "queue:topic:news")[0] == 0
+
+
 def test_a_failure_before_the_first_change_shows_none(call):
     assert call("move", "orders", "audit", "-s", "no selector")[:2] == (2, "")
 
 
 def test_a_letter_that_is_gone_before_its_edit_is_no_success(url, call, monkeypatch):
     def found(insight, queue, message_id, shown_by):
-        find_message(insight, queue, message_id, shown_by)
+        message = find_message(insight, queue, message_id, shown_by)
         drain(url, queue)
+        return message
 
     send(url, letter("x"), to="dlq.orders")
     [message] = Insight(url).messages("dlq.orders")
