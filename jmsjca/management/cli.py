@@ -18,7 +18,7 @@ from jmsjca.log_records import one_line
 
 __all__ = ["run"]
 
-_FAILURE, _USAGE = 1, 2
+_FAILURE, _USAGE, _INTERRUPTED = 1, 2, 130
 _USAGE_ERRORS = (
     ConfigurationError,
     InvalidArgumentError,
@@ -36,7 +36,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         arguments: The command-line arguments without the program name; None uses those of this process.
 
     Returns:
-        The exit status: 0 for success, 1 for failure, 2 for a usage or configuration error.
+        The exit status: 0 for success, 1 for failure, 2 for a usage or configuration error, 130 for an interruption
+        (SIGINT).
     """
     if sys.stderr is None:  # it is closed: errors are lost, but not written to the output
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
@@ -55,7 +56,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _discard_output()
         return _complain(f"{error}: check the file or the disk that the output goes to.", _FAILURE)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("stopped", _FAILURE)
+        return _complain("stopped", _INTERRUPTED)
 
 
 def _call(typer: Any, arguments: list[str]) -> int:
@@ -63,9 +64,12 @@ def _call(typer: Any, arguments: list[str]) -> int:
 
     command = typer.main.get_command(app)
     try:
-        return command.main(args=arguments, prog_name="jmsjca", standalone_mode=False) or 0
+        status = command.main(args=arguments, prog_name="jmsjca", standalone_mode=False) or 0
     except SystemExit as ended:  # the completion of a shell ends so
         return ended.code if isinstance(ended.code, int) else _FAILURE
+    if status == _INTERRUPTED:  # releases of typer differ: some return it in silence
+        raise KeyboardInterrupt
+    return status
 
 
 def _explain(error: Any) -> str:

@@ -1,11 +1,13 @@
 """The commands for queues and dead letters, as a person on call calls them."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from jmsjca import Queue
 from jmsjca.errors import ConnectionLostError
@@ -227,6 +229,23 @@ def test_an_output_that_cannot_be_written_is_one_line():
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "No space left on device" in done.stderr
+
+
+def test_an_interrupted_command_has_a_status_of_its_own(url):
+    command = [sys.executable, "-m", "jmsjca", "top", "--url", url, "--interval", "0.1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(60), process.stderr.read()) == (130, "jmsjca: stopped\n")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, typer.Abort])
+def test_an_interruption_is_one_line_with_each_release_of_typer(call, monkeypatch, error):
+    def interrupt(url):
+        raise error
+
+    monkeypatch.setattr("jmsjca.management.queue_commands.Insight", interrupt)
+    assert call("queues", "--url", "embedded://") == (130, "", "jmsjca: stopped\n")
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "JSON"])
