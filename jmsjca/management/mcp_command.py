@@ -1,5 +1,6 @@
 """The command that serves the tools of MCP: ``jmsjca mcp``."""
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -26,4 +27,6 @@ def mcp(
         from jmsjca.management.mcp_server import mcp_server  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise ProviderNotInstalledError(f'the MCP server needs {error.name}: pip install "jmsjca[mcp]"') from error
-    mcp_server(Insight(broker_url(url)), files or []).run("stdio")
+    server = mcp_server(Insight(broker_url(url)), files or [])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the server would wait for the thread that reads the input
+    server.run("stdio")

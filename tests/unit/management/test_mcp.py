@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import signal
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -139,3 +141,20 @@ def test_a_replay_plan_is_bounded(url):
     send(url, *(letter(str(number)) for number in range(210)), to="dlq.orders")
     [plan] = map(value, ask(url, ("replay_plan", {"queue": "dlq.orders"})))
     assert (len(plan["planned"]), plan["more"]) == (200, True)
+
+
+INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+def test_an_interruption_ends_the_server_while_it_waits_for_its_client(url):
+    command = [sys.executable, "-m", "jmsjca", "mcp", "--url", url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
+        process.stdin.write(f"{json.dumps(request)}\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(20) == -signal.SIGINT
+        finally:
+            process.kill()
