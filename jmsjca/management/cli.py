@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import Any
 
 from jmsjca.errors import (
@@ -41,6 +42,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     if sys.stderr is None:  # it is closed: errors are lost, but not written to the output
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # its encoding may lack characters of messages
+            stream.reconfigure(errors="backslashreplace")
     try:
         import typer  # noqa: PLC0415  # an extra
     except ImportError as error:

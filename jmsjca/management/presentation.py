@@ -7,6 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite, isnan
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
@@ -165,13 +166,27 @@ def is_terminal() -> bool:
 
 
 def print_json(value: object, *, lines: bool = False) -> None:
-    """Write a value as one JSON text.
+    """Write a value as one JSON text. Numbers that JSON does not have are texts: "NaN", "Infinity", "-Infinity".
 
     Args:
         value: The value.
         lines: True for a single line; False for indented text.
     """
-    print_output(json.dumps(value, indent=None if lines else 2, ensure_ascii=False, default=str))
+    indent, is_limited = None if lines else 2, not (sys.stdout and (sys.stdout.encoding or "").lower().startswith("utf"))
+    finite = _with_finite_numbers(value)
+    print_output(json.dumps(finite, indent=indent, ensure_ascii=is_limited, default=str, allow_nan=False))
+
+
+def _with_finite_numbers(value: Any) -> Any:
+    """Return a value with a text in the place of each number that JSON does not have."""
+    if isinstance(value, Mapping):
+        named = cast("Mapping[str, Any]", value)
+        return {name: _with_finite_numbers(each) for name, each in named.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_with_finite_numbers, cast("Sequence[Any]", value)))
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def print_field(name: str, value: object) -> None:

@@ -1,6 +1,8 @@
 """The commands for queues and dead letters, as a person on call calls them."""
 
 import json
+import math
+import os
 import signal
 import subprocess
 import sys
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from jmsjca import Queue
+from jmsjca import MapMessage, Queue
 from jmsjca.errors import ConnectionLostError
 from jmsjca.management.cli import run
 from jmsjca.management.dead_letter_commands import find_message, print_changes
@@ -266,6 +268,35 @@ def test_errors_and_progress_do_not_need_an_error_output(url, arguments, status)
         ["sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=subprocess.PIPE, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (status, "")
+
+
+@pytest.mark.parametrize("command", [["browse", "orders", "--json"], ["dlq", "export", "orders"], ["browse", "orders"]])
+def test_an_output_in_another_encoding_has_every_character(url, command):
+    send(url, letter("p\u00e9ar \U0001f350"))
+    done = subprocess.run(
+        [sys.executable, "-m", "jmsjca", *command],
+        env=os.environ | {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"},
+        capture_output=True,
+        encoding="latin-1",
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    if command == ["browse", "orders"]:
+        assert "p\u00e9ar \\U0001f350" in done.stdout
+    else:
+        found = json.loads(done.stdout)
+        assert (found if isinstance(found, dict) else found[0])["body"] == "p\u00e9ar \U0001f350"
+
+
+def test_json_has_no_numbers_that_json_does_not_know(url, call):
+    def refuse(constant):
+        pytest.fail(f"{constant} is no JSON")
+
+    send(url, MapMessage({"a": math.nan, "b": 1.5}, properties={"c": math.inf, "d": -math.inf}))
+    [shown] = json.loads(call("browse", "orders", "--json")[1], parse_constant=refuse)
+    assert shown["body"] == {"a": "NaN", "b": 1.5}
+    assert shown["properties"] == {"c": "Infinity", "d": "-Infinity"}
+    json.loads(call("dlq", "export", "orders")[1], parse_constant=refuse)
 
 
 def test_the_url_is_read_from_a_variable(url, monkeypatch, read):
