@@ -359,11 +359,10 @@ class Insight:
             NotSupportedError: The broker cannot send in a transaction.
         """
         count = 0
-        with self._session(transacted=True) as session:
+        with self._session(transacted=True) as session, session.transaction():
             for message in messages:
                 copy_message(session, message, Queue(queue))
                 count += 1
-            session.commit()
         return count
 
     def _change(

@@ -172,9 +172,9 @@ def print_json(value: object, *, lines: bool = False) -> None:
         value: The value.
         lines: True for a single line; False for indented text.
     """
-    indent, is_limited = None if lines else 2, not (sys.stdout and (sys.stdout.encoding or "").lower().startswith("utf"))
+    indent, has_all = None if lines else 2, (getattr(sys.stdout, "encoding", "") or "").lower().startswith("utf")
     finite = _with_finite_numbers(value)
-    print_output(json.dumps(finite, indent=indent, ensure_ascii=is_limited, default=str, allow_nan=False))
+    print_output(json.dumps(finite, indent=indent, ensure_ascii=not has_all, default=str, allow_nan=False))
 
 
 def _with_finite_numbers(value: Any) -> Any:

@@ -334,13 +334,14 @@ GOOD = json.dumps(
     "line",
     ["no json", "[]", "{}", '{"stored": null}', GOOD.replace('"text', '"tex'), GOOD.replace("4", '"x"'), "[" * 100_000],
 )
-def test_a_wrong_line_stops_the_import_before_it_begins(url, call, tmp_path, line):  # noqa: F811
+def test_a_wrong_line_stops_the_import_before_it_begins(url, call, tmp_path, caplog, line):  # noqa: F811
     file = tmp_path / "letters.jsonl"
     file.write_text(f"{GOOD}\n\n{line}\n")
     status, output, errors = call("dlq", "import", "orders", str(file))
     assert (status, output) == (2, "")
     assert "Line 3 holds no message" in errors
     assert errors.count("\n") == 1
+    assert caplog.records == []  # they would be further lines
     assert bodies(url, "orders") == []
 
 
