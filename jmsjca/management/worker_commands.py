@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -83,7 +84,8 @@ def check(
 def _tell(event: str, fields: Mapping[str, object]) -> None:
     """Write an event of the supervisor to the error output, as one line."""
     shown = " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
-    typer.echo(f"jmsjca: {event} {shown}", err=True)
+    with suppress(OSError):  # a reader that is gone, or a full disk, does not stop the processes
+        typer.echo(f"jmsjca: {event} {shown}", err=True)
 
 
 @worker_app.command()

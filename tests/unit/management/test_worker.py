@@ -206,6 +206,23 @@ def test_a_second_signal_is_the_begin_of_a_deadline(worker):
     assert supervisor.statuses()[0] == -signal.SIGKILL
 
 
+FULL = """
+import os, sys
+from jmsjca.management.cli import run
+os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
+sys.exit(run())
+"""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
+def test_events_that_cannot_be_written_do_not_stop_the_processes(url, worker):
+    supervisor = worker("--processes", "2", program=("-c", FULL))
+    ResourceAdapter(url).send("orders", "a")
+    until(lambda: done(url) == ["a"] or supervisor.process.poll() is not None)
+    status, accounts = supervisor.stop()
+    assert (status, len(accounts), done(url)) == (0, 2, ["a"])
+
+
 def test_a_change_of_a_source_restarts_the_processes(url, worker, tmp_path):
     supervisor = worker("--reload")
     until(lambda: len(supervisor.pids()) == 1)
