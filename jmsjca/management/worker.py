@@ -232,8 +232,8 @@ class Supervisor:
             for number in _SIGNALS:
                 stack.callback(signal.signal, number, signal.signal(number, self._request_stop))
             _open_probes(stack, self._settings, self._health)
+            snapshot = self._sources()  # before a process reads them
             self._start_all()
-            snapshot = self._sources()
             while not self._is_stopping:
                 self._restart_ended()
                 if (changed := self._sources()) != snapshot:
@@ -272,9 +272,18 @@ class Supervisor:
                 fields: dict[str, object] = {"process": child.number, "pid": child.pid, "status": child.status}
                 self._report("ended", {**fields, "restart_in": seconds})
             if child.time_since_end() >= seconds:
-                following = self._start(child.number)
-                following.failures = 0 if child.was_stable() else child.failures + 1
-                self._children[position] = following
+                self._children[position] = self._replacement(child)
+
+    def _replacement(self, ended: "_Child") -> "_Child":
+        """Start a process in the place of one that has ended; return that one if the system has no room for it."""
+        try:
+            following = self._start(ended.number)
+        except OSError as error:  # such as too many processes or open files, which may be over soon
+            self._report("failed", {"process": ended.number, "error": repr(str(error))})
+            ended.begin_pause()
+            return ended
+        following.failures = 0 if ended.was_stable() else ended.failures + 1
+        return following
 
     def _restart_all(self) -> list[dict[str, object]] | None:
         """Stop all processes, and start them again; return their accounts instead if a signal has come meanwhile."""
@@ -386,6 +395,11 @@ class _Child:
         """Return the seconds from the end of the process to its restart."""
         return 0.0 if self.was_stable() else _BACKOFF[min(self.failures, len(_BACKOFF) - 1)]
 
+    def begin_pause(self) -> None:
+        """Begin the next, longer pause: the restart has failed."""
+        self.failures += 1
+        self._started_at = self._ended_at = monotonic()
+
     def time_since_end(self) -> float:
         """Return the seconds since the process ended."""
         return 0.0 if self._ended_at is None else monotonic() - self._ended_at
@@ -417,20 +431,13 @@ def account_of(report: StopReport) -> dict[str, object]:
 
 
 def _sources(target: str) -> dict[Path, float]:
-    """Return the configuration file of a target, if it is one, and the Python files below the current folder.
-
-    Returns:
-        The times of modification by file.
-    """
+    """Return the configuration file of a target and the Python files below the current folder, with their times."""
+    configuration = _FILE.fullmatch(target)
     found: dict[Path, float] = {}
-    for path in itertools.chain(_configuration_files(target), _python_files()):
+    for path in itertools.chain([Path(configuration["file"])] if configuration else [], _python_files()):
         with suppress(OSError):  # it was removed meanwhile
             found[path] = path.stat().st_mtime
     return found
-
-
-def _configuration_files(target: str) -> list[Path]:
-    return [] if (found := _FILE.fullmatch(target)) is None else [Path(found["file"])]
 
 
 def _python_files() -> Iterator[Path]:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import select
 import signal
 import subprocess
@@ -75,7 +76,7 @@ class Worker:
 
     def kinds(self):
         """The kinds of the events, in order."""
-        found = [re.match("jmsjca: (started|ended|reload|stopped) ", line) for line in self.events]
+        found = [re.match("jmsjca: (started|ended|failed|reload|stopped) ", line) for line in self.events]
         return [each[1] for each in found if each]
 
     def statuses(self):
@@ -206,12 +207,7 @@ def test_a_second_signal_is_the_begin_of_a_deadline(worker):
     assert supervisor.statuses()[0] == -signal.SIGKILL
 
 
-FULL = """
-import os, sys
-from jmsjca.management.cli import run
-os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
-sys.exit(run())
-"""
+FULL = "import os, sys\nfrom jmsjca.management import cli\nos.dup2(os.open('/dev/full', os.O_WRONLY), 2)\ncli.run()"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
@@ -219,8 +215,20 @@ def test_events_that_cannot_be_written_do_not_stop_the_processes(url, worker):
     supervisor = worker("--processes", "2", program=("-c", FULL))
     ResourceAdapter(url).send("orders", "a")
     until(lambda: done(url) == ["a"] or supervisor.process.poll() is not None)
-    status, accounts = supervisor.stop()
-    assert (status, len(accounts), done(url)) == (0, 2, ["a"])
+    assert (len(supervisor.stop()[1]), done(url)) == (2, ["a"])
+
+
+def test_a_process_that_cannot_be_started_is_started_later(worker):
+    supervisor = worker("--processes", "2")
+    until(lambda: len(supervisor.pids()) == 2)
+    pid = supervisor.process.pid
+    usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (5, usual[1]))
+    kill(supervisor.pids()[0])
+    until(lambda: "failed" in supervisor.kinds() or supervisor.process.poll() is not None)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
+    until(lambda: len(supervisor.pids()) == 3)
+    assert supervisor.stop()[0] == 0
 
 
 def test_a_change_of_a_source_restarts_the_processes(url, worker, tmp_path):
