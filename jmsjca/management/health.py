@@ -40,7 +40,7 @@ _READY, _LIVE = "/ready", "/live"
 _KEYS = {_READY: "ready", _LIVE: "alive"}
 _OK, _NOT_FOUND, _METHOD_NOT_ALLOWED, _UNAVAILABLE = 200, 404, 405, 503
 _MAX_CONNECTIONS = 64
-_MAX_CHECK_SECONDS = 20.0  # of a check of a server, whose connection still lasts to be answered
+_MAX_CHECK_SECONDS = 20.0  # of a check of a server: less than a connection lasts
 _MAX_SECONDS = 30.0  # of one connection, so that a client that sends slowly holds no place
 
 
