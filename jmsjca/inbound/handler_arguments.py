@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from jmsjca.errors import ConfigurationError, MessageFormatError
 from jmsjca.messages.converters import Converters
+from jmsjca.messages.json_text import without_metadata
 from jmsjca.messages.message import Message
 from jmsjca.outbound.session import Session
 
@@ -180,14 +181,14 @@ def body_type(function: Callable[..., object]) -> Any:
 def _sources_of(
     function: Callable[..., object], converters: Converters, dependencies: Mapping[str, Depends], *, joined: bool
 ) -> dict[str, _ArgumentSource]:
-    hints = _resolve_type_hints(function)
+    hints, annotated = _resolve_type_hints(function), _resolve_type_hints(function, include_extras=True)
     sources = {name: _ArgumentSource(partial(_provided, name), "delivery") for name in dependencies}
     first = True
     for parameter in (each for each in _bindable_parameters(function) if each.name not in dependencies):
         name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
         source = _TRANSACTION if joined and _is_transaction(name, hint) else _named(name, hint)
         if source is None and parameter.default is _EMPTY:
-            source = _content(name, hint, converters, first=first)
+            source = _content(name, hint, annotated.get(name), converters, first=first)
             first = False
         elif source is not None and source.part_of in ("message", "batch"):
             first = False
@@ -268,15 +269,23 @@ def _checked_kind(message: Message, kinds: tuple[type[Message], ...], name: str)
     )
 
 
-def _content(name: str, hint: Any, converters: Converters, *, first: bool) -> _ArgumentSource | None:
-    """Return the source of any other parameter: the bodies of a batch, the body, or the message; else None."""
-    element = _element(hint)
+def _content(name: str, hint: Any, annotated: Any, converters: Converters, *, first: bool) -> _ArgumentSource | None:
+    """Return the source of any other parameter: the bodies of a batch, the body, or the message; else None.
+
+    Args:
+        name: The parameter.
+        hint: Its annotation without the metadata of ``Annotated``.
+        annotated: Its annotation with it, by which bodies are validated.
+        converters: Converts the bodies.
+        first: True for the first parameter that nothing else matches.
+    """
     if hint is _UNRESOLVED:
         return None
-    if element is not _EMPTY:
+    if _element(hint) is not _EMPTY:
+        element = _element(without_metadata(annotated))
         return _ArgumentSource(partial(_bodies, converters.reader(element, name)), "batch")
     if hint not in _UNTYPED:
-        return _ArgumentSource(partial(_body, converters.reader(hint, name)), "content")
+        return _ArgumentSource(partial(_body, converters.reader(annotated, name)), "content")
     if name == "body":
         return _ArgumentSource(attrgetter("message.body"), "content")
     return _ArgumentSource(attrgetter("message"), "message") if first else None

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, Union, get_args, get_origin
 from jmsjca.arguments import check_instance, wrong_argument
 from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
 from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.json_text import CONTENT_TYPE, body_reader, is_model, json_text, kind_name
+from jmsjca.messages.json_text import CONTENT_TYPE, body_reader, is_model, json_text, kind_name, without_metadata
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import Message, TextMessage
 
@@ -170,7 +170,8 @@ class Converters:
         Args:
             kind: A registered class; `str` or `bytes` for a body of that type; or a type that pydantic or msgspec can
                 validate (a model, a dataclass, a Struct, ``dict[str, int]``) for JSON, a map or a stream message.
-                ``| None`` accepts a message without a body, too.
+                ``| None`` accepts a message without a body, too. Constraints of ``Annotated`` are checked, except
+                those of a registered class, whose converter decides.
             parameter: The name of the parameter for the object, for error messages; None without one.
 
         Raises:
@@ -183,7 +184,7 @@ class Converters:
         except TypeError as error:
             if not choices:
                 taker = f"{parameter!r} takes no body: none" if parameter else "No body"
-                raise ConfigurationError(f"{taker} can be converted to {kind_name(kind)}.") from error
+                raise ConfigurationError(f"{taker} can be converted to {kind_name(kind)}: {error}") from error
             read = partial(_refuse, target)
         return partial(_select, choices, read) if choices else read
 
@@ -194,12 +195,12 @@ class Converters:
             TypeError: No converter is known.
         """
         members = _members(kind)
-        one, optional = members[0] if len(members) == 1 else kind, NoneType in get_args(kind)
+        one, optional = members[0] if len(members) == 1 else kind, NoneType in get_args(without_metadata(kind))
         converter = self._find_exact(one)
         if converter is not None and converter.from_message is not None:
             read: Read = partial(_read_with, converter.from_message, target)
         elif one in (str, bytes):
-            read = partial(_plain_body, one)
+            read = partial(_plain_body, one) if kind in (one, one | None) else body_reader(kind, target, plain=one)
         else:
             return body_reader(kind, target)
         return partial(_optional, read) if optional else read
@@ -280,8 +281,10 @@ def _plain_message(body: object, *, map_messages: bool) -> Message:
 
 
 def _members(kind: Any) -> list[Any]:
-    """Return the members of a union without None; the type itself if it is no union."""
-    return [it for it in get_args(kind) if it is not NoneType] if get_origin(kind) in (Union, UnionType) else [kind]
+    """Return the members of a union without None, and without their metadata; the type itself if it is no union."""
+    kind = without_metadata(kind)
+    members = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return [without_metadata(it) for it in members if it is not NoneType]
 
 
 def _accepts(kind: Any, registered: type) -> bool:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.bytes_message import BytesMessage
@@ -15,7 +15,7 @@ from jmsjca.messages.message import Message, TextMessage
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["CONTENT_TYPE", "body_reader", "json_text", "kind_name"]
+__all__ = ["CONTENT_TYPE", "body_reader", "json_text", "kind_name", "without_metadata"]
 
 CONTENT_TYPE = "content_type"
 """The property that holds the content type, as in Spring (``JmsHeaderMapper.CONTENT_TYPE_PROPERTY``)."""
@@ -47,7 +47,7 @@ def json_text(value: object) -> str:
         ) from None
 
 
-def body_reader(kind: Any, target: str) -> Callable[[Message], object]:
+def body_reader(kind: Any, target: str, *, plain: type[object] | None = None) -> Callable[[Message], object]:
     """Return a function that reads the body of a message as a type.
 
     Text and bytes are read as JSON, the values of map and stream messages as they are.
@@ -55,6 +55,7 @@ def body_reader(kind: Any, target: str) -> Callable[[Message], object]:
     Args:
         kind: A type that pydantic or, if the program has imported it, msgspec can validate.
         target: The type in error messages.
+        plain: `str` or `bytes` for a body of that type that is validated as it is; None for JSON.
 
     Raises:
         TypeError: Neither can.
@@ -65,13 +66,22 @@ def body_reader(kind: Any, target: str) -> Callable[[Message], object]:
     from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # noqa: PLC0415
 
     try:
-        return partial(_read, partial(_parse_with_pydantic, TypeAdapter(kind)), target)
-    except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise TypeError(f"pydantic cannot validate {kind_name(kind)}") from error
+        adapter = TypeAdapter[Any](kind)
+    except PydanticSchemaGenerationError as error:
+        raise TypeError("pydantic cannot validate it.") from error
+    except PydanticUserError as error:  # tells what to change in the type
+        raise TypeError(error.message) from error
+    return partial(_read, partial(_parse_with_pydantic, adapter, plain), target)
+
+
+def without_metadata(kind: Any) -> Any:
+    """Return a type without the metadata of ``Annotated``."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def kind_name(kind: Any) -> str:
-    """Return the name of a type for error messages."""
+    """Return the name of a type for error messages, without its metadata."""
+    kind = without_metadata(kind)
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else f"{kind!r:.200}"
 
 
@@ -183,10 +193,12 @@ class _MisfitError(Exception):
     """The body does not fit; the text says where and why, without its values."""
 
 
-def _parse_with_pydantic(adapter: "TypeAdapter[Any]", message: Message) -> object:
+def _parse_with_pydantic(adapter: "TypeAdapter[Any]", plain: type[object] | None, message: Message) -> object:
     from pydantic import ValidationError  # noqa: PLC0415  # loaded with the adapter
 
     try:
+        if plain is not None:
+            return adapter.validate_python(message.get_body(plain))
         if isinstance(message, TextMessage | BytesMessage):
             return adapter.validate_json(_json_of(message))
         return adapter.validate_python(message.get_body(object))

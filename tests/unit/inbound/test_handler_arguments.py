@@ -4,10 +4,11 @@ import functools
 import queue
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 from unittest.mock import Mock
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Outcome, Queue, Session, StreamMessage, TextMessage
 from jmsjca.errors import ConfigurationError, IllegalStateError, MessageFormatError
@@ -236,6 +237,9 @@ class Point:
     y: int
 
 
+Positive, Brief = Annotated[int, Field(gt=0)], Annotated[str, Field(max_length=3)]
+
+
 def given(hint, message):
     def handler(content):
         return content
@@ -263,6 +267,15 @@ def given(hint, message):
         (str | None, TextMessage(), None),
         (None | bytes, BytesMessage(b"a"), b"a"),
         (bytes | None, BytesMessage(), None),
+        (Positive, TextMessage("5"), 5),
+        (Positive | None, TextMessage("null"), None),
+        (Sequence[Positive], TextMessage("5"), [5]),
+        (Annotated[Sequence[Positive], "a batch"], TextMessage("5"), [5]),
+        (Brief, TextMessage("5"), "5"),
+        (Brief | None, TextMessage("nul"), "nul"),
+        (Annotated[str | None, Field(max_length=3)], TextMessage(), None),
+        (Annotated[bytes, Field(max_length=3)], BytesMessage(b"\xff"), b"\xff"),
+        (Annotated[TextMessage, "text"], MESSAGE, MESSAGE),
     ],
 )
 def test_body_is_converted(hint, message, expected):
@@ -284,6 +297,16 @@ def test_body_is_converted(hint, message, expected):
         (Order, StreamMessage(["tea"])),
         (Point, TextMessage('{"x": "one", "y": 2}')),
         (int, TextMessage("5.5")),
+        (Positive, TextMessage("-5")),
+        (Positive | None, TextMessage("-5")),
+        (Sequence[Positive], TextMessage("-5")),
+        (Annotated[Sequence[Positive], "a batch"], TextMessage("-5")),
+        (list[Positive], TextMessage("[5, -5]")),
+        (Brief, TextMessage("four")),
+        (Brief | None, TextMessage("four")),
+        (Annotated[str | None, Field(max_length=3)], TextMessage("four")),
+        (Annotated[bytes, Field(max_length=3)], BytesMessage(b"four")),
+        (Brief, BytesMessage(b"a")),
     ],
 )
 def test_body_that_does_not_fit_is_refused(hint, message):
@@ -295,6 +318,13 @@ def test_error_tells_where_and_shows_no_value():
     with pytest.raises(MessageFormatError, match="'content': count: Input should be a valid integer") as caught:
         given(Order, TextMessage('{"item": "tea", "count": "secret"}'))
     assert "secret" not in str(caught.value)
+
+
+def test_error_names_the_type_without_its_constraints():
+    with pytest.raises(
+        MessageFormatError, match="does not fit int of the parameter 'content': it: Input should be gre"
+    ):
+        given(Positive, TextMessage("-5"))
 
 
 def test_many_errors_are_not_all_told():

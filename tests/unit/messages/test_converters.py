@@ -1,9 +1,10 @@
 """Bodies of any type become messages, and messages become bodies of a requested type."""
 
 import pickle
+import sys
 from collections import ChainMap
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pytest
@@ -52,6 +53,10 @@ class Plain:
 
 class Special(Plain):
     pass
+
+
+class Basket(TypedDict):
+    fruit: str
 
 
 @given(st.dictionaries(st.text("abc"), JSON) | st.lists(JSON))
@@ -182,6 +187,11 @@ def test_type_id_that_the_parameter_does_not_accept_is_ignored():
     assert own.reader(Point)(message) == Point(1)
 
 
+@pytest.mark.parametrize("kind", [Annotated[Plain, "noted"], Annotated[Plain, "noted"] | None])
+def test_own_converter_decides_for_an_annotated_type(kind):
+    assert registry().reader(kind)(TextMessage("a")).text == "a"
+
+
 def test_base_class_needs_a_type_id():
     own = registry()
     own.register(Special, from_message=lambda message: Special(message.body), type_id="special")
@@ -192,6 +202,12 @@ def test_base_class_needs_a_type_id():
     assert type(own.reader(Plain)(TextMessage("a", properties={"_type": "special"}))) is Special
     with pytest.raises(ConfigurationError, match="No body can be converted to Other"):
         own.reader(Other)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="pydantic accepts typing.TypedDict from Python 3.12 on")
+def test_refusal_says_what_to_change_in_the_type():
+    with pytest.raises(ConfigurationError, match=r"converted to Basket: .*typing_extensions\.TypedDict"):
+        Converters().reader(Basket)
 
 
 def test_wrong_registrations_are_refused():
