@@ -284,6 +284,7 @@ class _ReceiverPrefetch:
         self._group = others
         self._redelivery = RedeliveryProcessor(endpoint, connection, in_flight)
         self._ready: deque[spi.Delivery] = deque()
+        self._releasing = threading.Lock()  # messages must be back before later ones of their group are received
         self._stopping = False
         settings = endpoint.settings
         # A message that the broker has prefetched to one consumer is not available to the others.
@@ -342,13 +343,13 @@ class _ReceiverPrefetch:
         Raises:
             JMSError: They cannot be released, and stay with the consumer as long as the connection lives.
         """
-        ready: list[spi.Delivery] = []
-        while (delivery := self._pop()) is not None:
-            ready.append(delivery)
-        ready += self._redelivery.pop_due()
-        if ready:
-            with suppress(ConnectionLostError):  # the broker redelivers them anyway
-                self._redelivery.release(self._consumer, ready, waited=True)
+        with self._releasing:
+            ready = deque(self._redelivery.pop_due())
+            while (delivery := self._pop_last()) is not None:  # the receiver may take the first one meanwhile
+                ready.appendleft(delivery)
+            if ready:
+                with suppress(ConnectionLostError):  # the broker redelivers them anyway
+                    self._redelivery.release(self._consumer, ready, waited=True)
 
     def close(self) -> None:
         """Release all messages, including those that wait for the end of a delay."""
@@ -363,6 +364,8 @@ class _ReceiverPrefetch:
         self._consumer.close()
 
     def _receive(self, limit: int, timeout: float) -> None:
+        with self._releasing:
+            pass
         if (
             self._group.prefetch_limit
             and self._group.turns.may_prefetch()
@@ -396,5 +399,11 @@ class _ReceiverPrefetch:
     def _pop(self) -> spi.Delivery | None:
         try:
             return self._ready.popleft()
+        except IndexError:
+            return None
+
+    def _pop_last(self) -> spi.Delivery | None:
+        try:
+            return self._ready.pop()
         except IndexError:
             return None

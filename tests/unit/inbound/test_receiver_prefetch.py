@@ -62,6 +62,22 @@ class Condition:
     notify_all = notify
 
 
+class Prefetched(deque):
+    """Threads are switched before each message that is taken out."""
+
+    def __init__(self, schedule, *items):
+        super().__init__(*items)
+        self.schedule = schedule
+
+    def popleft(self):
+        self.schedule.pause()
+        return super().popleft()
+
+    def pop(self):
+        self.schedule.pause()
+        return super().pop()
+
+
 class Receivers:
     """Some on threads of their own. One message blocks its handler until all the others are handled."""
 
@@ -71,6 +87,7 @@ class Receivers:
         self.prefetch_group = PrefetchGroup(endpoint, self.broker, InFlightLimit(count))
         for number in range(count):
             own = self.prefetch_group.add()
+            own._releasing = schedule.lock()
             schedule.thread(f"receiver {number}", lambda own=own: self.run(own))
 
     def run(self, own):
@@ -114,6 +131,33 @@ def test_what_is_behind_a_blocked_handler_goes_to_others(capsys, monkeypatch, co
     assert max(ahead) >= MESSAGES - 2 or not (WHOLE or count == 2)  # behind the one that blocks
     with capsys.disabled():
         print(f"\norders of {count} receivers: {orders}{'' if WHOLE else ' thrown (sample)'}")
+
+
+def test_the_order_is_kept_while_another_receiver_releases():
+    """A message group is for one receiver, in the order of the queue."""
+
+    def scenario(schedule):
+        broker, handled = Broker(schedule), []
+        group = PrefetchGroup(endpoint_of(lambda message: None, terms("sync", pool_size=2)), broker, InFlightLimit(2))
+        own = group.add()
+        own._releasing = schedule.lock()
+        own._ready = Prefetched(schedule, broker.receive(MESSAGES - 1, 0))
+
+        def receive():
+            while len(handled) < MESSAGES:
+                schedule.until(lambda: own._ready or broker.waiting)
+                if (delivery := own.next(1, 0)) is not None:
+                    handled.append(delivery.message)
+
+        schedule.thread("receiver", receive)
+        schedule.thread("another", own.release)
+
+        def check():
+            assert handled == [*range(MESSAGES)]
+
+        return check
+
+    explore(scenario, 2)
 
 
 def test_a_delivery_ends_when_what_is_ahead_cannot_be_given_back(connected, monkeypatch):
