@@ -189,7 +189,7 @@ class _FaultyConnection:
         self._loss: JMSError | None = None
 
     def __getattr__(self, name: str) -> Any:
-        self.check()
+        self.raise_if_lost()
         return getattr(self._connection, name)
 
     @property
@@ -199,12 +199,12 @@ class _FaultyConnection:
 
     def unit(self, *, atomic: bool = True) -> Unit:
         """Create a unit with a commit that can be cut."""
-        self.check()
+        self.raise_if_lost()
         return cast("Unit", _FaultyUnit(self._connection.unit(atomic=atomic), self, self._faults))
 
     def consumer(self, *args: Any, **options: Any) -> Consumer:
         """Create a consumer that ends with the connection."""
-        self.check()
+        self.raise_if_lost()
         return cast("Consumer", _FaultyConsumer(self._connection.consumer(*args, **options), self))
 
     def close(self, timeout: float | None = None) -> None:
@@ -220,7 +220,7 @@ class _FaultyConnection:
         self._connection.close()
         Thread(target=self._on_lost, args=(error,), name="jmsjca lost connection", daemon=True).start()
 
-    def check(self) -> None:
+    def raise_if_lost(self) -> None:
         """Raise an error if the connection is lost."""
         if self._loss is not None:
             raise ConnectionLostError(str(self._loss)) from self._loss
@@ -236,10 +236,10 @@ class _FaultyConsumer:
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[Delivery]:
         """Receive; raise an error if the connection is lost."""
-        self._connection.check()
+        self._connection.raise_if_lost()
         chunk = self._consumer.receive(limit, timeout)
         if not chunk:
-            self._connection.check()  # it is empty because the connection was lost
+            self._connection.raise_if_lost()  # it is empty because the connection was lost
         return chunk
 
 

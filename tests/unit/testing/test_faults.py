@@ -6,6 +6,7 @@ from jmsjca import Queue
 from jmsjca.errors import ConnectionLostError, InvalidArgumentError, JMSError, TransactionInDoubtError
 from jmsjca.providers import find_provider
 from jmsjca.testing.idle import wait_until_idle
+from jmsjca.testing.recorder import MessageRecorder
 
 ORDERS = Queue("orders")
 
@@ -87,6 +88,15 @@ class TestRestart:
         jms_faults.restart_broker()
         jms_adapter.send("orders", "after")
         jms_clock.advance_until(lambda: len(jms_calls.of("orders")) == 2, step=1)
+
+    @pytest.mark.usefixtures("jms_faults")
+    def test_a_listener_checks_the_target_of_its_moves(self, jms_adapter, jms_recorder):
+        dead = MessageRecorder()
+        jms_adapter.listener("dead")(dead)
+        jms_adapter.listener("orders", redelivery_handling="1:move(queue:dead)")(jms_recorder)
+        jms_recorder.fail_next()
+        jms_adapter.send("orders", "a pear")
+        dead.assert_received("a pear")
 
     def test_a_broker_that_is_down_refuses_connections(self, jms_faults, jms_connection_factory):
         with jms_faults.broker_down(), pytest.raises(ConnectionLostError, match="stopped the broker"):
