@@ -69,7 +69,7 @@ def body_reader(kind: Any, target: str, *, plain: type[object] | None = None) ->
         adapter = TypeAdapter[Any](kind)
     except PydanticSchemaGenerationError as error:
         raise TypeError("pydantic cannot validate it.") from error
-    except PydanticUserError as error:  # tells what to change in the type
+    except PydanticUserError as error:  # its text has the remedy
         raise TypeError(error.message) from error
     return partial(_read, partial(_parse_with_pydantic, adapter, plain), target)
 
