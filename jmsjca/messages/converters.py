@@ -171,7 +171,7 @@ class Converters:
             kind: A registered class; `str` or `bytes` for a body of that type; or a type that pydantic or msgspec can
                 validate (a model, a dataclass, a Struct, ``dict[str, int]``) for JSON, a map or a stream message.
                 ``| None`` accepts a message without a body, too. Constraints of ``Annotated`` are checked, except
-                those of a registered class, whose converter decides.
+                those of a registered class: its converter decides.
             parameter: The name of the parameter for the object, for error messages; None without one.
 
         Raises:
