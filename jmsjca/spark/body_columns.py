@@ -6,6 +6,7 @@ are the columns; a body of CSV is one record, with a value for each column in or
 """
 
 import csv
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ PreparedRow: TypeAlias = Any
 """A body that is ready for its conversion together with others."""
 
 _MAX_REASON = 300  # characters
-_ZONE = r"(?:Z|[+-]\d{2}(?::?\d{2})?)$"
+_NO_ZONE = r"^\d{4}-\d{2}-\d{2}[T ][\d:.]+$"
 _DAY = r"^(\d{4}-\d{2}-\d{2})$"
 _BEYOND_MICROSECONDS = r"(:\d{2}\.\d{6})\d+"
 _BYTE_ORDER_MARK = "\ufeff"
@@ -34,8 +35,10 @@ _BYTE_ORDER_MARK = "\ufeff"
 # cannot merge with the next one, and as many rows as bodies mean that each body is one object.
 _BEGIN, _END = b'{"":', b"}\n"
 _COLUMN = re.compile(r"Column\(//?(.*?)\) ")
+_OTHER_TYPE = re.compile(r"changed from (\w+) to (\w+)")  # Arrow's words, as if an earlier body had the first type
+_TYPES = {"array": "an array", "object": "an object", "null": "null"}
 _ROW = re.compile(r"\.? in row 0")
-
+_ADVICE = ": expected a zone offset"  # Arrow goes on with its functions; a text without a zone is given one before
 
 _USUAL_LIMIT = 131_072  # characters of a value: the default of `csv`
 _NOTHING = nullcontext()
@@ -164,7 +167,7 @@ class JsonColumns(BodyColumns):
     def reason(self, row: bytes, error: Exception) -> str:
         """Return the reason in terms of the body and its columns."""
         text = str(error).partition("JSON parse error: ")
-        found = _ROW.sub("", text[2] or text[0])
+        found = _OTHER_TYPE.sub(_other_type, _ROW.sub("", text[2] or text[0]).partition(_ADVICE)[0])
         name = "" if isinstance(error, MisfitError) or "Column(" in found else self._culprit(row)
         return name + _COLUMN.sub(lambda match: f"column {match[1]} " if match[1] else "it ", found)
 
@@ -188,14 +191,23 @@ class JsonColumns(BodyColumns):
         return array
 
     def _culprit(self, row: bytes) -> str:
-        """Return the column with a value that cannot be converted, for the beginning of a message."""
-        for field in self._kind:
-            kind = pa.struct([field])
-            try:
-                _from_text(self._parsed([row], _text_type(kind)), kind)
-            except (ValueError, TypeError, NotImplementedError):
-                return f"column {field.name}: "
-        return ""
+        """Return the column with a value that cannot be converted, for the beginning of a message.
+
+        It is empty if the body cannot be read without any of the columns: then none of them is the reason.
+        """
+        misfits = self._misfits(row) if self._fits(row, []) else _infinite_members(row)
+        return next((f"column {name}: " for name in misfits if name in self.types), "")
+
+    def _misfits(self, row: bytes) -> Iterator[str]:
+        return (field.name for field in self._kind if not self._fits(row, [field]))
+
+    def _fits(self, row: bytes, fields: Sequence[Any]) -> bool:
+        kind = pa.struct(fields)
+        try:
+            _from_text(self._parsed([row], _text_type(kind)), kind)
+        except (ValueError, TypeError, NotImplementedError):
+            return False
+        return True
 
 
 class CsvColumns(BodyColumns):
@@ -248,7 +260,7 @@ class CsvColumns(BodyColumns):
             try:
                 _typed([text], kind)
             except (ValueError, TypeError, NotImplementedError) as found:
-                return f"column {name}: {found}"
+                return f"column {name}: {str(found).partition(_ADVICE)[0]}"
         return str(error)
 
 
@@ -306,6 +318,28 @@ def _text_of(body: Body) -> str:
         raise MisfitError(f"it is not in UTF-8, at byte {error.start}") from error
 
 
+def _infinite_members(body: bytes) -> list[str]:
+    """Return the members with a number that is too large for Arrow, which Python reads as infinity."""
+    try:
+        members: dict[str, object] | list[object] | None = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    return [name for name, value in members.items() if not _is_finite(value)] if isinstance(members, dict) else []
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _other_type(match: re.Match[str]) -> str:
+    wanted, found = (_TYPES.get(name, f"a {name}") for name in match.groups())
+    return f"is {found}, not {wanted}"
+
+
 def _shown(reason: str) -> str:
     return f"The body does not fit the columns: {reason}"[:_MAX_REASON]
 
@@ -326,5 +360,5 @@ def _times(array: Any, kind: Any) -> Any:
     if kind.tz is None:
         return array
     array = _compute.replace_substring_regex(array, _DAY, r"\1T00:00:00Z")
-    has_zone = _compute.match_substring_regex(array, _ZONE)
-    return _compute.if_else(has_zone, array, _compute.binary_join_element_wise(array, pa.scalar("Z"), ""))
+    lacks_zone = _compute.match_substring_regex(array, _NO_ZONE)
+    return _compute.if_else(lacks_zone, _compute.binary_join_element_wise(array, pa.scalar("Z"), ""), array)

@@ -13,7 +13,7 @@ from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
 from jmsjca.config.credentials import CredentialSource
 from jmsjca.destinations import Destination, Subscription, Topic, destination
-from jmsjca.errors import InvalidOptionError
+from jmsjca.errors import InvalidDestinationError, InvalidOptionError
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.spark.option_values import build_selector_option, convert_option
 from jmsjca.spark.schema import SCHEMA
@@ -26,6 +26,7 @@ _SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
 _OF_CATALOG = "provider"  # Spark passes it only when it creates a table in its catalog
 _OF_VIEW = {"columns"}  # a view is read, and may be written: its sink ignores what selects columns
 _VARIABLE = "selector."
+_KINDS = ("queue", "topic")
 _GUARANTEES = ("", "at-least-once", "exactly-once")
 _SINK_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
 _MAX_PARTITIONS = 99_999  # five digits in the names of staged files
@@ -63,6 +64,7 @@ class JmsOptions:
 
         Raises:
             InvalidOptionError: An option is unknown, missing, has an invalid value, or belongs to the other role.
+            InvalidDestinationError: The option ``destinationType`` is neither "queue" nor "topic".
         """
         values = _convert(given)
         wrong = sorted(values.keys() - _names(cls) - _OF_VIEW)
@@ -96,13 +98,17 @@ class JmsOptions:
 
         Raises:
             InvalidOptionError: The message names them.
+            InvalidDestinationError: The option ``destinationType`` is neither "queue" nor "topic".
         """
         url = ConnectionURL.parse(self.url)
         if url.protocol == "embedded" and not url.path.strip("/"):
             raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
         if self.credentials is not None and self.password is not None:
             raise InvalidOptionError("The options 'credentials' and 'password' are both given; use one.")
-        _ = destination(self.destination or "none", self.destinationType)
+        if self.destinationType not in _KINDS:
+            raise InvalidDestinationError(
+                f"The option 'destinationType' must be 'queue' or 'topic', not {self.destinationType!r}."
+            )
         for name, known in self._choices.items():
             if getattr(self, name) not in known:
                 raise InvalidOptionError(
@@ -378,6 +384,11 @@ def _names(role: type[JmsOptions]) -> list[str]:
 def _with_path(given: Mapping[str, str]) -> dict[str, str]:
     """Return the options with the path of ``.load("orders")`` as destination."""
     options = dict(given)
+    if "paths" in options:
+        raise InvalidOptionError(
+            f"The option 'destinations' names several queues: leave out the paths {options['paths']}, and set"
+            ' .option("destinations", "orders,returns").'
+        )
     path = options.pop("path", None)
     if path is not None and options.setdefault("destination", path) != path:
         raise InvalidOptionError(

@@ -44,6 +44,7 @@ _TYPES: dict[str, Callable[[Any], PropertyValue]] = {
     "float": Float,
     "double": Double,
 }
+_VOID = "void"  # the type of nulls, of an empty map for instance: such a property is left out
 _INTEGERS = {"tinyint", "smallint", "int", "bigint"}
 _NUMBERS = _INTEGERS | {"float", "double"}
 _COLUMN_TYPES = {
@@ -300,7 +301,7 @@ def _check_columns(types: Mapping[str, str]) -> None:
             f"put it into 'properties', or drop it. There are {', '.join(sorted(_KNOWN))}."
         )
     for name, kind in types.items():
-        if name in _COLUMN_TYPES and kind not in _COLUMN_TYPES[name] | {"void"}:
+        if name in _COLUMN_TYPES and kind not in _COLUMN_TYPES[name] | {_VOID}:
             raise InvalidOptionError(
                 f"The column {name!r} must be {' or '.join(sorted(_COLUMN_TYPES[name]))}, not {kind}; cast it."
             )
@@ -311,9 +312,11 @@ def _check_columns(types: Mapping[str, str]) -> None:
 def _property_types(kind: DataType) -> dict[str, Callable[[Any], PropertyValue]]:
     """Return the type of each property by name; the empty name has the type of all values of a map."""
     if isinstance(kind, MapType):
-        return {"": _property_type("properties", kind.valueType)}
+        return {"": _property_type("each value of 'properties'", kind.valueType)}
     if isinstance(kind, StructType):
-        return {field.name: _property_type(f"properties.{field.name}", field.dataType) for field in kind.fields}
+        return {field.name: _property_type(f"'properties.{field.name}'", field.dataType) for field in kind.fields}
+    if kind.simpleString() == _VOID:
+        return {}
     raise InvalidOptionError(f"The column 'properties' must be a map or a struct, not {kind.simpleString()}.")
 
 
@@ -327,7 +330,11 @@ def _is_plain_name(name: str) -> bool:
 
 
 def _property_type(name: str, kind: DataType) -> Callable[[Any], PropertyValue]:
-    try:
-        return _TYPES[kind.simpleString()]
-    except KeyError:
-        raise InvalidOptionError(f"{name} is {kind.simpleString()}, which cannot be a property; cast it.") from None
+    found = kind.simpleString()
+    if found not in _TYPES and found != _VOID:
+        *others, last = _TYPES
+        raise InvalidOptionError(
+            f"{name} is {found}, which no property has: cast it to {', '.join(others)} or {last}; or to_json(…) a value"
+            " with parts."
+        )
+    return _TYPES.get(found, str)

@@ -151,6 +151,42 @@ def test_a_body_that_is_no_json_object(body: Body, reason: str) -> None:
     assert reason in found
 
 
+@pytest.mark.parametrize("body", ["", "x", '{"a": 1', '{"a": 1} {"a": 2}', '{"c": 1e400}', '{"b": "\\ud800"}', "[]"])
+def test_a_body_that_is_no_json_object_is_the_fault_of_no_column(body: str) -> None:
+    (reason,) = read(columns({"a": "int", "b": "string"}), body)
+    assert "column a" not in str(reason)
+    assert "column b" not in str(reason)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("int", '"1"', "column a is a string, not a number"),
+        ("string", "{}", "column a is an object, not a string"),
+        ("array<int>", "true", "column a is a boolean, not an array"),
+        ("array<int>", '["x"]', "column a/[] is a string, not a number"),
+        ("struct<b:int>", "[]", "column a is an array, not an object"),
+        ("array<double>", "[1, 1e400]", "column a: Number too big to be stored in double"),
+        (
+            "timestamp",
+            '"yesterday"',
+            "column a: Failed to parse string: 'yesterday' as a scalar of type timestamp[us, tz=UTC]",
+        ),
+        (
+            "timestamp",
+            '"12-31 24:61"',
+            "column a: Failed to parse string: '12-31 24:61' as a scalar of type timestamp[us, tz=UTC]",
+        ),
+    ],
+)
+def test_the_reason_is_in_terms_of_the_body(kind: str, text: str, reason: str) -> None:
+    assert read_one(kind, text) == f"The body does not fit the columns: {reason}"
+
+
+def test_a_body_that_is_an_array_is_called_one() -> None:
+    assert read(columns({"a": "int"}), "[1]") == ["The body does not fit the columns: it is an array, not an object"]
+
+
 def test_unknown_members_and_line_breaks_are_no_matter() -> None:
     texts = ['{"b": [{"c": "[[{"}], "a":\n1}', b'\n{"a": 2}\r\n', '{"A": 3}']
     assert read(columns({"a": "int"}), *texts) == [{"a": 1}, {"a": 2}, {"a": None}]

@@ -118,6 +118,15 @@ def test_a_bad_url_and_a_bad_kind() -> None:
         SourceOptions.parse(GIVEN | {"url": "no url"})
     with pytest.raises(InvalidDestinationError):
         SourceOptions.parse(GIVEN | {"destinationType": "queues"})
+    with pytest.raises(InvalidDestinationError, match="'destinationType' must be 'queue' or 'topic', not 'queues'"):
+        SinkOptions.parse({"url": GIVEN["url"], "destinationType": "queues"})
+
+
+def test_several_paths_are_the_option_destinations() -> None:
+    """Spark hands over ``.load(["orders", "returns"])`` as the option ``paths``."""
+    remedy = "'destinations' names several queues: leave out the paths"
+    with pytest.raises(InvalidOptionError, match=remedy):
+        SourceOptions.parse({"url": GIVEN["url"], "paths": '["orders","returns"]'})
 
 
 @pytest.mark.parametrize("key", ["JMSMessageID", "JMSCorrelationID", "property:order", "none"])

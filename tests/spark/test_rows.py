@@ -11,6 +11,8 @@ from pyspark.sql.types import (
     BooleanType,
     ByteType,
     DataType,
+    DateType,
+    DecimalType,
     DoubleType,
     FloatType,
     IntegerType,
@@ -144,6 +146,33 @@ def test_types_that_a_column_cannot_have(name: str, kind: DataType) -> None:
     columns = {"body": TEXT} | {name: kind}
     with pytest.raises(InvalidOptionError, match=name):
         encoder(**columns)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (NullType(), None),
+        (MapType(TEXT, NullType()), [("p", None)]),
+        (MapType(NullType(), NullType()), []),
+        (StructType().add("p", NullType()), {"p": None}),
+    ],
+)
+def test_properties_that_are_all_null_have_no_type(encode: Encode, kind: DataType, value: object) -> None:
+    assert encode({"text": TEXT, "properties": kind}, text="t", properties=value).properties == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (StructType().add("price", DecimalType(10, 2)), r"'properties.price' is decimal\(10,2\)"),
+        (MapType(TEXT, DateType()), "each value of 'properties' is date"),
+        (StructType().add("parts", ArrayType(TEXT)), "'properties.parts' is array<string>"),
+    ],
+)
+def test_a_type_that_no_property_has_is_refused_with_those_that_it_may_have(kind: DataType, name: str) -> None:
+    remedy = "cast it to string, boolean, tinyint, smallint, int, bigint, float or double"
+    with pytest.raises(InvalidOptionError, match=f"{name}, which no property has: {remedy}"):
+        encoder(text=TEXT, properties=kind)
 
 
 @pytest.mark.parametrize("name", ["correlation_id", "reply_to", "type", "priority", "duplicate_id"])
