@@ -9,9 +9,10 @@ import csv
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from math import inf
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -143,7 +144,6 @@ class JsonColumns(BodyColumns):
     def __init__(self, types: Mapping[str, Any]) -> None:
         super().__init__(types)
         self._kind = pa.struct(list(types.items()))
-        self._text_kind = _text_type(self._kind)
 
     def prepare(self, body: str) -> bytes:
         """Return the JSON in UTF-8.
@@ -161,7 +161,7 @@ class JsonColumns(BodyColumns):
         Raises:
             ValueError: A body is no JSON object, or one of its members has another type than its column.
         """
-        columns: Sequence[Any] = _from_text(self._parsed(rows, self._text_kind), self._kind).flatten()
+        columns: Sequence[Any] = self._converted(rows, self._kind).flatten()
         return columns
 
     def reason(self, row: bytes, error: Exception) -> str:
@@ -170,6 +170,16 @@ class JsonColumns(BodyColumns):
         found = _OTHER_TYPE.sub(_other_type, _ROW.sub("", text[2] or text[0]).partition(_ADVICE)[0])
         name = "" if isinstance(error, MisfitError) or "Column(" in found else self._culprit(row)
         return name + _COLUMN.sub(lambda match: f"column {match[1]} " if match[1] else "it ", found)
+
+    def _converted(self, rows: Sequence[bytes], kind: Any) -> Any:
+        array = self._parsed(rows, _replaced(kind, pa.types.is_temporal, pa.string()))
+        infinite = _count_infinite(array)
+        # Arrow reads a number that is too large for a FLOAT as infinity.
+        if infinite and infinite != _count_infinite(
+            self._parsed(rows, _replaced(kind, pa.types.is_float32, pa.float64()))
+        ):
+            raise ValueError("a number is too large for a FLOAT")
+        return _from_text(array, kind)
 
     def _parsed(self, rows: Sequence[bytes], kind: Any) -> Any:
         data = b"".join([_BEGIN + row + _END for row in rows])
@@ -202,9 +212,8 @@ class JsonColumns(BodyColumns):
         return (field.name for field in self._kind if not self._fits(row, [field]))
 
     def _fits(self, row: bytes, fields: Sequence[Any]) -> bool:
-        kind = pa.struct(fields)
         try:
-            _from_text(self._parsed([row], _text_type(kind)), kind)
+            self._converted([row], pa.struct(fields))
         except (ValueError, TypeError, NotImplementedError):
             return False
         return True
@@ -276,22 +285,30 @@ def _values_of(length: int) -> Generator[None]:
             csv.field_size_limit(limit)
 
 
-def _text_type(kind: Any) -> Any:
-    """Return the type with texts in place of dates and times, also within lists and structs."""
-    if pa.types.is_temporal(kind):
-        return pa.string()
+def _replaced(kind: Any, is_old: Callable[[Any], bool], new: Any) -> Any:
+    """Return a type with another one in place of some, also within lists and structs."""
+    if is_old(kind):
+        return new
     if pa.types.is_list(kind):
-        return pa.list_(pa.field(kind.value_field.name, _text_type(kind.value_type)))
+        return pa.list_(pa.field(kind.value_field.name, _replaced(kind.value_type, is_old, new)))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _text_type(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, _replaced(field.type, is_old, new)) for field in kind])
     return kind
+
+
+def _count_infinite(array: Any) -> int:
+    """Return how many numbers are infinite, also within lists and structs."""
+    if pa.types.is_floating(array.type):
+        return _compute.sum(_compute.is_inf(array)).as_py() or 0
+    parts = array.flatten() if pa.types.is_struct(array.type) else ()
+    return sum(map(_count_infinite, [array.flatten()] if pa.types.is_list(array.type) else parts))
 
 
 def _from_text(array: Any, kind: Any) -> Any:
     """Return an array with its texts converted, also within lists and structs.
 
     Args:
-        array: An array of a type for which this is possible: see `_text_type`.
+        array: An array with texts in place of dates and times.
         kind: The type of the result.
 
     Raises:
@@ -348,7 +365,22 @@ def _typed(texts: Sequence[str], kind: Any) -> Any:
     array = pa.array(texts, pa.string())
     if kind == pa.string():
         return array
-    return _from_text(_compute.if_else(_compute.equal(array, ""), pa.scalar(None, pa.string()), array), kind)
+    values = _from_text(_compute.if_else(_compute.equal(array, ""), pa.scalar(None, pa.string()), array), kind)
+    if pa.types.is_floating(kind):
+        _check_range(texts, values)
+    return values
+
+
+def _check_range(texts: Sequence[str], numbers: Any) -> None:
+    """Raise an error for a number that Arrow has read as infinity, because it is too large for its type.
+
+    Raises:
+        ValueError: A number is infinite, and its text has digits.
+    """
+    if _count_infinite(numbers):
+        for text, number in zip(texts, numbers.to_pylist(), strict=True):
+            if number in (inf, -inf) and any(map(str.isdigit, text)):
+                raise ValueError(f"{text} is too large for its type, {numbers.type}")
 
 
 def _times(array: Any, kind: Any) -> Any:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -181,6 +182,37 @@ def test_a_body_that_is_no_json_object_is_the_fault_of_no_column(body: str) -> N
 )
 def test_the_reason_is_in_terms_of_the_body(kind: str, text: str, reason: str) -> None:
     assert read_one(kind, text) == f"The body does not fit the columns: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("float", "3.5e38"),
+        ("float", "-1e39"),
+        ("array<float>", "[Infinity, 1e39]"),
+        ("struct<b:array<float>>", '{"b": [null, 4e38]}'),
+    ],
+)
+def test_a_number_that_is_too_large_for_its_column_does_not_become_infinity(kind: str, text: str) -> None:
+    reason = "The body does not fit the columns: column a: a number is too large for a FLOAT"
+    body = columns({"b": "float", "a": kind})
+    assert read(body, '{"b": 1}', f'{{"a": {text}, "b": Infinity}}', '{"b": 2}') == [
+        {"b": 1.0, "a": None},
+        reason,
+        {"b": 2.0, "a": None},
+    ]
+
+
+@pytest.mark.parametrize(("kind", "text"), [("float", "3.5e38"), ("float", "-1e39"), ("double", "1e400")])
+def test_a_number_of_csv_that_is_too_large_does_not_become_infinity(kind: str, text: str) -> None:
+    (reason,) = read(columns({"b": kind, "a": kind}, bodyFormat="csv"), f"inf,{text}")
+    assert reason == f"The body does not fit the columns: column a: {text} is too large for its type, {kind}"
+
+
+@pytest.mark.parametrize(("kind", "value"), [("float", 3.4028234663852886e38), ("double", 1.7976931348623157e308)])
+def test_the_largest_numbers_and_infinity_are_read(kind: str, value: float) -> None:
+    assert read(columns({"a": kind}), f'{{"a": {value}}}', '{"a": Infinity}') == [{"a": value}, {"a": math.inf}]
+    assert read(columns({"a": kind}, bodyFormat="csv"), f"{-value}", "-Infinity") == [{"a": -value}, {"a": -math.inf}]
 
 
 def test_a_body_that_is_an_array_is_called_one() -> None:
