@@ -204,4 +204,7 @@ class Properties(TypedMapping[PropertyValue]):
         if not isinstance(name, str):
             raise MessageFormatError(f"A property is named by a text, not by {type(name).__name__}.")
         check_name(name)
-        return typed_property(value, _CLIENT_JMSX.get(name))
+        try:
+            return typed_property(value, _CLIENT_JMSX.get(name))
+        except MessageFormatError as error:
+            raise MessageFormatError(f"The property {name!r:.100} cannot be set: {error}") from error

@@ -226,6 +226,17 @@ def test_a_typed_group_sequence_that_is_no_int_is_left_out(encode: Encode, value
     assert encode(TYPED, text="", typed_properties=typed).properties == {"n": 1}
 
 
+def test_a_property_that_cannot_be_set_is_named(encode: Encode) -> None:
+    with pytest.raises(MessageFormatError, match="The property 'JMSXGroupSeq' cannot be set: A number of 34 bits"):
+        encode({"text": TEXT, "group_sequence": LongType()}, text="t", group_sequence=9_999_999_999)
+    with pytest.raises(MessageFormatError, match="The property 'JMSXGroupSeq' cannot be set: 'x' is not a number"):
+        encode(
+            {"text": TEXT, "properties": StructType().add("JMSXGroupSeq", TEXT)},
+            text="t",
+            properties={"JMSXGroupSeq": "x"},
+        )
+
+
 def test_a_struct_has_names_that_a_sender_may_set(encode: Encode) -> None:
     with pytest.raises(MessageFormatError, match="x-y"):
         encode({"text": TEXT, "properties": StructType().add("x-y", TEXT)}, text="", properties={"x-y": "1"})
