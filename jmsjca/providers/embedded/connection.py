@@ -3,7 +3,9 @@
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Literal
 
 from jmsjca.config import Limits
@@ -95,14 +97,11 @@ class EmbeddedConnection:
         condition_of(selector)  # refuse an invalid selector before anything is created
         source = Subscription(source) if isinstance(source, Topic) else source
         if isinstance(source, Subscription):
-            handle, selector = self._register_at_subscription(source, selector or None, no_local=no_local), None
-        elif no_local:
+            open_source = self._subscription_opener(source, selector or None, no_local=no_local)
+            return self._register(open_source, None, order)
+        if no_local:
             raise InvalidDestinationError(f"no_local is for topics; {source} is a queue. Use a selector instead.")
-        else:
-            handle = self._register_at_queue(source)
-        consumer = EmbeddedConsumer(self._store, handle, selector or None, order, self._limits.prefetch_bytes)
-        self._consumers = {c for c in self._consumers if c.unsettled or not c.closed} | {consumer}
-        return consumer
+        return self._register(partial(self._open_queue, source), selector or None, order)
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
@@ -211,25 +210,63 @@ class EmbeddedConnection:
         if self._client_id is not None and with_client_id:
             release_client_id(cursor, self._client_id, self._store.owner)
 
-    def _register_at_queue(self, queue: Destination) -> ConsumerHandle:
-        with self._store.write() as cursor:
-            self._store.check_owner(cursor)
-            check_owned(cursor, queue, self._id)
-            queue_id = open_queue(cursor, queue.name)
-            return ConsumerHandle(queue_id, register_consumer(cursor, queue_id, self._store.owner))
+    def _register(
+        self, open_source: Callable[[sqlite3.Cursor], int], selector: str | None, order: Order
+    ) -> EmbeddedConsumer:
+        """Register a consumer at the queue or subscription that a function opens; none remains on an exception."""
+        created: list[EmbeddedConsumer] = []
+        try:
+            with self._store.lock:  # a registration that was rolled back leaves its id to the next one
+                try:
+                    self._register_in_transaction(open_source, selector, order, created)
+                except BaseException:
+                    _abandon(created)
+                    raise
+            return created[0]
+        except BaseException:  # of a signal handler, as the lock was released
+            _abandon(created)
+            raise
 
-    def _register_at_subscription(
+    def _register_in_transaction(
+        self,
+        open_source: Callable[[sqlite3.Cursor], int],
+        selector: str | None,
+        order: Order,
+        created: list[EmbeddedConsumer],
+    ) -> None:
+        """Register a consumer. It is in ``created`` before the commit, which a signal handler may interrupt."""
+        store = self._store
+        with store.write() as cursor:
+            store.check_owner(cursor)
+            queue_id = open_source(cursor)
+            handle = ConsumerHandle(queue_id, register_consumer(cursor, queue_id, store.owner))
+            created.append(EmbeddedConsumer(store, handle, selector, order, self._limits.prefetch_bytes))
+        self._consumers = {c for c in self._consumers if c.unsettled or not c.closed} | set(created)
+
+    def _open_queue(self, queue: Destination, cursor: sqlite3.Cursor) -> int:
+        check_owned(cursor, queue, self._id)
+        return open_queue(cursor, queue.name)
+
+    def _subscription_opener(
         self, subscription: Subscription, selector: str | None, *, no_local: bool
-    ) -> ConsumerHandle:
+    ) -> Callable[[sqlite3.Cursor], int]:
         self._store.release_dead_owners(now=True)  # their consumers end here
         tag = no_local_tag(subscription, self._id) if no_local else None
-        owner = self._store.owner
-        with self._store.write() as cursor:
-            self._store.check_owner(cursor)
+
+        def _open(cursor: sqlite3.Cursor) -> int:
             check_owned(cursor, subscription.topic, self._id)
-            queue_id = open_subscription(cursor, subscription, owner=owner, selector=selector, no_local=tag)
-            return ConsumerHandle(queue_id, register_consumer(cursor, queue_id, owner))
+            return open_subscription(cursor, subscription, owner=self._store.owner, selector=selector, no_local=tag)
+
+        return _open
 
     def _check_open(self) -> None:
         if self._state.closed:
             raise IllegalStateError("This connection is closed.")
+
+
+def _abandon(created: list[EmbeddedConsumer]) -> None:
+    """Close consumers that no caller gets: their registration may be committed. Idempotent."""
+    with suppress(JMSError):
+        while created:
+            created[-1].close()
+            created.pop()

@@ -157,3 +157,26 @@ def test_interrupted_creation_of_a_consumer_leaves_none_behind(client):
             other.create_durable_consumer(TOPIC, "s").close()
 
     assert each_moment(play, TimeLimitError, f"{PACKAGE}/outbound/") > 20
+
+
+@pytest.mark.parametrize("source", ["queue", "topic", "durable subscription"])
+def test_interrupted_registration_of_a_consumer_leaves_none_at_the_embedded_broker(client, source):
+    """The commit of the registration included. A queue or subscription with a consumer could not be removed."""
+    store = client._provider_connection._store
+
+    def play(interruption: Interruption) -> None:
+        session = client.create_session()
+        create = {
+            "queue": lambda: session.create_consumer(QUEUE),
+            "topic": lambda: session.create_consumer(TOPIC),
+            "durable subscription": lambda: session.create_durable_consumer(TOPIC, "s"),
+        }[source]
+        with interruption.planted():
+            outcome(create)
+        in_background(session.close).result(PATIENCE)
+        with store.read() as cursor:
+            assert cursor.execute("SELECT count(*) FROM consumer").fetchone() == (0,)
+
+    client.create_session().create_durable_consumer(TOPIC, "s").close()  # each play has the same moments
+    client.create_session().create_consumer(QUEUE).close()
+    assert each_moment(play, TimeLimitError, PACKAGE) > 50
