@@ -225,8 +225,8 @@ class ActivationRun:
             self._end()
 
     def stop_intake(self) -> None:
-        """Stop taking messages; the thread ends when the active handlers have returned."""
-        self._stop_began = self._settings.clock.monotonic()
+        """Stop taking messages; the thread ends when the active handlers have returned. Idempotent."""
+        self._stop_began = self._stop_began or self._settings.clock.monotonic()
         self._stopping.set()
         if self._attempt is not None:
             self._attempt.stop()
@@ -246,6 +246,7 @@ class ActivationRun:
             True if all handlers ended in time.
         """
         deadline = Deadline(timeout, self._settings.clock)
+        self.stop_intake()  # again, if a signal handler interrupted it
         while not self._ended.is_set():
             remaining = deadline.remaining()
             if remaining == 0:

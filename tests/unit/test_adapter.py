@@ -7,12 +7,17 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+import jmsjca
 from jmsjca import Hooks, Message, Queue, ResourceAdapter, Topic
 from jmsjca.errors import ArgumentTypeError, InvalidActivationSpecError, InvalidURLError
+from tests.support.interruptions import Interruption, TimeLimitError, each_moment
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
+from tests.unit.providers.embedded.test_group_commit import in_background
 
 HIDDEN = "s3cr3t"
 
@@ -194,3 +199,20 @@ def test_the_end_of_a_stop_by_a_handler_closes_the_connections_that_it_sends_ove
     while adapter.activations[0].status != "Down" or adapter.pool_stats():
         assert time.monotonic() < deadline, (adapter.activations[0].status, adapter.pool_stats())
         threading.Event().wait(0.01)
+
+
+def test_interrupted_stop_can_be_repeated(jms_broker_url):
+    """The second call ends the listener, although the first one has marked it as stopping."""
+
+    def play(interruption: Interruption) -> None:
+        adapter = ResourceAdapter(jms_broker_url)
+        adapter.listener(Queue("q"))(Inbox())
+        adapter.start()
+        with suppress(TimeLimitError), interruption.planted():
+            adapter.stop()
+        assert in_background(adapter.stop).result(PATIENCE)
+        assert [a.status for a in adapter.activations] == ["Down"]
+
+    package = Path(jmsjca.__file__).parent
+    places = ["adapter.py", "inbound/shutdown.py", "inbound/activation.py", "inbound/lifecycle.py"]
+    assert each_moment(play, TimeLimitError, *(str(package / place) for place in places)) > 20
