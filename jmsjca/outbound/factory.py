@@ -223,10 +223,16 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
 
     def close(self) -> None:
         """Close the pool of `sender`. The factory can be used again afterwards."""
-        with _creating:
-            pool, self._pool, self._sender = self._pool, None, None
-        if pool is not None:
-            pool.close()
+        pool: ConnectionPool | None = None
+        try:
+            with _creating:
+                pool, self._pool, self._sender = self._pool, None, None
+            if pool is not None:
+                pool.close()
+        except BaseException:  # of a signal handler: the factory may not have the pool any more
+            if pool is not None:
+                pool.close(0.0)
+            raise
 
     def create_context(
         self,

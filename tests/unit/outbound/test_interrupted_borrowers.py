@@ -153,3 +153,17 @@ def test_interrupted_close_of_a_session_leaves_no_consumer_with_the_pool(jms_bro
             assert [consumer.receive_body(str, timeout=PATIENCE) for _ in range(3)] == ["a", "b", "c"]
 
     assert each_moment(play, TimeLimitError, OUTBOUND) > 30
+
+
+def test_interrupted_close_of_a_factory_closes_its_pool(tmp_path):
+    """The process has a lock file while a connection to a file is open; a second call closes what the first left."""
+
+    def play(interruption: Interruption) -> None:
+        factory = ConnectionFactory(f"embedded://{tmp_path}/broker.db")
+        factory.send(QUEUE, "a message")
+        with interruption.planted():
+            outcome(factory.close)
+        in_background(factory.close).result(PATIENCE)
+        assert not list(tmp_path.glob("broker.db-owners/*"))
+
+    assert each_moment(play, TimeLimitError, OUTBOUND) > 30
