@@ -30,16 +30,17 @@ def resolve_locator(locator: TransactionLocator | str) -> TransactionLocator:
     return find_locator(locator) if isinstance(locator, str) else locator
 
 
-def kept_in_transaction(locator: TransactionLocator, key: object) -> object | None:
+def kept_in_transaction(locator: TransactionLocator, key: object, record: Callable[[object], object]) -> object | None:
     """Return the connection that was closed in the caller's transaction and is kept for it, or None.
 
     Args:
         locator: Finds the transaction.
         key: The key under which the connection is kept.
+        record: As for `ConnectionEnlistment.take_kept`.
     """
     transaction = current_transaction(locator)
     found = None if transaction is None else joined_data_manager(transaction)
-    return found.enlistment.take_kept(key) if isinstance(found, _JoinedUnit) else None
+    return found.enlistment.take_kept(key, record) if isinstance(found, _JoinedUnit) else None
 
 
 class _Kept(NamedTuple):
@@ -108,12 +109,19 @@ class ConnectionEnlistment:
                 return
         release()
 
-    def take_kept(self, key: object) -> object | None:
-        """Return what is kept under a key, for further use; None if nothing is."""
+    def take_kept(self, key: object, record: Callable[[object], object]) -> object | None:
+        """Return what is kept under a key, for further use; None if nothing is.
+
+        Args:
+            key: The key.
+            record: Called with it before it is taken, so that no exception of a signal handler can lose it.
+        """
         with self._lock:
-            if self._kept is None or self._kept.key != key:
+            kept = self._kept
+            if kept is None or kept.key != key:
                 return None
-            kept, self._kept = self._kept, None
+            record(kept.thing)
+            self._kept = None
         return kept.thing
 
     def end(self, unit: "_JoinedUnit") -> None:

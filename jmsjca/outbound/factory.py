@@ -263,13 +263,18 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             connection.close()
             raise
 
-    def take_kept(self, key: object) -> object | None:
-        """Return the connection that the caller's transaction keeps under a key, or None; for a pool."""
+    def take_kept(self, key: object, record: Callable[[object], object] = lambda _: None) -> object | None:
+        """Return the connection that the caller's transaction keeps under a key, or None; for a pool.
+
+        Args:
+            key: The key.
+            record: Called with the connection before it is taken.
+        """
         if self._locator is None:
             return None
         from jmsjca.outbound.enlistment import kept_in_transaction  # noqa: PLC0415  # an optional package
 
-        return kept_in_transaction(self._locator, key)
+        return kept_in_transaction(self._locator, key, record)
 
     def _connect(self, kind: type[C], settings: ConnectionSettings) -> C:
         """Open a connection, under the transaction manager if there is one."""

@@ -164,7 +164,7 @@ class ConnectionPool(PoolPlaces):
         began = self._clock.monotonic()
         self._count("requests_num")
         try:
-            if (kept := kept_connection(self._factory, (self._return, key))) is not None:
+            if (kept := kept_connection(self._factory, (self._return, key), claim.record)) is not None:
                 return kept.borrow(self._clock.monotonic())
             while (taken := self._take(key, deadline, claim)) is not None:
                 if taken.key != key:  # the pool is full: an idle connection of other credentials makes room

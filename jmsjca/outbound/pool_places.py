@@ -26,6 +26,11 @@ class Claim:
     def __init__(self) -> None:
         self.connection: PooledConnection | None = None
 
+    def record(self, connection: object) -> None:
+        """Record the connection that is about to be taken."""
+        if isinstance(connection, PooledConnection):
+            self.connection = connection
+
 
 class PoolPlaces:
     """Base of `ConnectionPool`: hands out its places, in the order in which threads ask for them."""

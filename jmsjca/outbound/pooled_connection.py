@@ -41,15 +41,18 @@ class PoolableFactory(Protocol):
         ...
 
 
-def kept_connection(factory: PoolableFactory, key: object) -> "PooledConnection | None":
+def kept_connection(
+    factory: PoolableFactory, key: object, record: Callable[[object], object]
+) -> "PooledConnection | None":
     """Return the connection that the caller's transaction keeps under a key, or None.
 
     Args:
         factory: The factory of a pool. One that knows no transaction manager has no method ``take_kept``.
         key: The key under which the connection is kept.
+        record: Called with the connection before it is taken.
     """
-    take_kept: Callable[[object], object] | None = getattr(factory, "take_kept", None)
-    kept = None if take_kept is None else take_kept(key)
+    take_kept: Callable[[object, Callable[[object], object]], object] | None = getattr(factory, "take_kept", None)
+    kept = None if take_kept is None else take_kept(key, record)
     return kept if isinstance(kept, PooledConnection) else None
 
 

@@ -365,6 +365,6 @@ class Enlistment(Protocol):
         """
         ...
 
-    def take_kept(self, key: object) -> object | None:
+    def take_kept(self, key: object, record: Callable[[object], object]) -> object | None:
         """Return what is kept under a key, for further use; None if nothing is."""
         ...

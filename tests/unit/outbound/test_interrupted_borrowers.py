@@ -167,3 +167,19 @@ def test_interrupted_close_of_a_factory_closes_its_pool(tmp_path):
         assert not list(tmp_path.glob("broker.db-owners/*"))
 
     assert each_moment(play, TimeLimitError, OUTBOUND) > 30
+
+
+def test_interrupted_second_borrower_in_a_transaction_leaves_the_pool_its_place(managed, manager):
+    """It goes on with the connection that the transaction keeps; the place is free once the transaction is over."""
+
+    def play(interruption: Interruption) -> None:
+        with ConnectionPool(managed(), max_size=1) as pool:
+            manager.begin()
+            use(pool)
+            with interruption.planted():
+                outcome(use, pool)
+            manager.abort()
+            for _ in range(2):
+                in_background(use, pool).result(PATIENCE)
+
+    assert each_moment(play, TimeLimitError, OUTBOUND) > 100
