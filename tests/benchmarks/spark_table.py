@@ -2,6 +2,8 @@
 
 ``python -m tests.benchmarks.spark_table [URL] --rows 50000 --rounds 3 --json figures.json``
 
+``--only producer df.write`` runs some of the contenders.
+
 The contenders take turns in each round. Messages have 1 KiB; plain consumers commit units of 100, plain producers
 units of 1,000. A stream has the trigger AvailableNow and batches of 10,000; its time is that of its batches, without
 the start of the query. "Of plain" is the ratio to the consumer of bodies, for writers to the producer.
@@ -13,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -163,13 +165,21 @@ class Bench:
         return str(self._folder / f"run-{self._runs}")
 
 
-def measure(rows: int, rounds: int, url: str | None) -> dict[str, float]:
-    """Return the median rows per second of each contender; a first round that warms up is not counted."""
+def measure(rows: int, rounds: int, url: str | None, only: Collection[str] = ()) -> dict[str, float]:
+    """Return the median rows per second of each contender; a first round that warms up is not counted.
+
+    Args:
+        rows: How many rows each contender reads or writes.
+        rounds: How many rounds are counted.
+        url: The broker; None for an embedded one in a file.
+        only: The contenders that run, by the beginning of their names; empty for all.
+    """
     with tempfile.TemporaryDirectory(prefix="jmsjca-bench-") as name:
         spark = session(Path(name))
         try:
             bench = Bench(spark, Path(name), url, rows)
-            seconds: dict[str, list[float]] = {name: [] for name in bench.contenders}
+            chosen = [name for name in bench.contenders if not only or name.startswith(tuple(only))]
+            seconds: dict[str, list[float]] = {name: [] for name in chosen}
             for number in range(rounds + 1):
                 for contender, taken in seconds.items():
                     one = bench.seconds(contender)
@@ -184,8 +194,10 @@ def report(figures: Mapping[str, float]) -> Iterator[str]:
     """Yield the lines of the table, each with its goal if it has one."""
     for name, rate in figures.items():
         plain = PRODUCER if name in WRITERS else BODY_ONLY
-        line = f"{name:<40}{rate:>10,.0f} rows/s {rate / figures[plain]:6.2f} of plain"
-        if name in TARGETS:
+        line = f"{name:<40}{rate:>10,.0f} rows/s"
+        if plain in figures:
+            line += f" {rate / figures[plain]:6.2f} of plain"
+        if name in TARGETS and TARGETS[name].reference in figures:
             reference, goal = TARGETS[name]
             ratio = rate / figures[reference]
             line += f"  {ratio:.2f} of '{reference}', {goal.told(ratio)}"
@@ -197,9 +209,10 @@ def main() -> int:
     parser.add_argument("url", nargs="?", help="a broker on a network; default: an embedded broker in a file")
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", default=(), help="contenders, by the beginning of their names")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    figures = measure(arguments.rows, arguments.rounds, arguments.url)
+    figures = measure(arguments.rows, arguments.rounds, arguments.url, arguments.only)
     print(f"{arguments.rows} messages of 1 KiB, batches of {PER_BATCH}, medians of {arguments.rounds} rounds")
     print("\n".join(report(figures)))
     if arguments.json:
