@@ -26,7 +26,7 @@ from jmsjca.connector.activity_arguments import (
     is_rollback,
     queue_of,
 )
-from jmsjca.connector.held_polls import HeldPolls, close_settled
+from jmsjca.connector.held_polls import HeldPolls, close_settled, polled_messages
 from jmsjca.connector.responses import ListenResponse, MessageType, PollResponse, response_of
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError
@@ -249,7 +249,9 @@ class Activities:
             queue: The queue.
             message_type: As for `listen`.
             selector: As for `listen`.
-            messages_to_receive: The maximum number of messages; 0 for all that are waiting.
+            messages_to_receive: The maximum number of messages; 0 for all that are waiting. Others that are sent
+                meanwhile are received as well, but the poll ends after 1,000 of them in a row, by their JMSTimestamp,
+                or after 10,000 messages without one.
             receive_timeout: Seconds to wait for the first message; None waits forever, 0 does not wait. Nothing waits
                 for further messages.
             transacted: False removes the messages from the queue; True holds them until `acknowledge` is called with
@@ -269,14 +271,7 @@ class Activities:
             session = connection.create_session(transacted=True)
             consumer = session.create_consumer(source, selector=selector or None)
             connection.start()
-            messages: list[Message] = []
-            timeout = receive_timeout
-            while not messages_to_receive or len(messages) < messages_to_receive:
-                message = consumer.receive(timeout=timeout)
-                if message is None:
-                    break
-                messages.append(message)
-                timeout = 0
+            messages = list(polled_messages(consumer, messages_to_receive, receive_timeout))
             unit = f"ID:acknowledge-{uuid.uuid4().hex}" if transacted and messages else None
             responses = [response_of(message, message_type, unit) for message in messages]
             if unit is not None:

@@ -1,18 +1,26 @@
-"""Polled messages that wait for their acknowledgement: open sessions by acknowledge id, with their timeouts."""
+"""Polled messages, and those that wait for their acknowledgement: open sessions by acknowledge id, with timeouts."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
 from threading import Event, Lock, Thread
 
 from jmsjca.config.settings import SYSTEM_CLOCK
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.log_records import get_logger
+from jmsjca.messages.message import Message
 from jmsjca.messages.settlement import Outcome, Settlement, complete_settlement
 from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.session import Session
 
-__all__ = ["HeldPoll", "HeldPolls", "close_settled"]
+__all__ = ["HeldPoll", "HeldPolls", "close_settled", "polled_messages"]
 
 logger = get_logger("jmsjca.connector")
+
+_MAX_LATE = 1000  # consecutive messages; one alone may have a higher priority than others that waited
+_MAX_UNDATED = 10_000  # messages without JMSTimestamp, of which nothing shows whether they waited
 
 
 class HeldPoll:
@@ -68,6 +76,38 @@ def close_settled(connection: Connection) -> None:
         connection.close()
     except JMSError as error:
         logger.warning("The connection of a poll could not be closed: %s", error)
+
+
+def polled_messages(consumer: MessageConsumer, limit: int, timeout: float | None) -> Iterator[Message]:
+    """Yield the messages of one poll.
+
+    Args:
+        consumer: The consumer.
+        limit: The maximum number; 0 for all that were waiting when the first one was received.
+        timeout: Seconds to wait for the first message; None waits forever. Nothing waits for further messages.
+    """
+    messages = _received(consumer, timeout)
+    return islice(messages, limit) if limit else _waiting(messages)
+
+
+def _received(consumer: MessageConsumer, timeout: float | None) -> Iterator[Message]:
+    message = consumer.receive(timeout=timeout)
+    while message is not None:
+        yield message
+        message = consumer.receive(timeout=0)
+
+
+def _waiting(messages: Iterator[Message]) -> Iterator[Message]:
+    """Yield messages until enough show that all those were received that were waiting: a queue may never be empty."""
+    began: datetime | None = None
+    late = undated = 0
+    for message in messages:
+        yield message
+        began = began or datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
+        undated += message.timestamp is None
+        late = late + 1 if message.timestamp is not None and message.timestamp > began else 0
+        if late >= _MAX_LATE or undated >= _MAX_UNDATED:
+            return
 
 
 class HeldPolls:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from jmsjca import DeliveryMode, DestinationSettings, Outcome, Queue, ResourceAdapter, Topic
+from jmsjca import DeliveryMode, DestinationSettings, Hooks, Outcome, Queue, ResourceAdapter, Topic
 from jmsjca.connector import Activities
 from jmsjca.errors import (
     ArgumentTypeError,
@@ -259,6 +259,29 @@ class TestPollBrowseAndSend:
             activities.poll("orders", messages_to_receive=2)
         [first] = activities.poll("orders").responses
         assert first.payload == "text"
+
+    @pytest.mark.parametrize(("is_dated", "priority", "sent"), [(True, 4, 9999), (False, 4, 15_000), (True, 9, 200)])
+    def test_a_poll_of_all_ends_although_messages_are_sent_meanwhile(self, is_dated, priority, sent):
+        class Filling(Hooks):
+            """Sends messages faster than they are received."""
+
+            def received(self, *_):
+                for _ in range(min(10, self.left)):
+                    self.left -= 1
+                    self.producer.send("later", priority=priority)
+
+        filling = Filling()
+        filling.left = sent
+        url = f"embedded://activities-{next(_numbers)}"
+        with ResourceAdapter(url, hooks=[filling]) as adapter, adapter.connection_factory().create_connection() as it:
+            filling.producer = it.create_session().create_producer(Queue("orders"))
+            filling.producer.disable_timestamp = not is_dated
+            for _ in range(300):
+                filling.producer.send("waiting")
+            polled = Activities(adapter).poll("orders", messages_to_receive=0)
+        received = [response.payload for response in polled.responses]
+        assert received.count("waiting") == 300
+        assert (len(received) < 300 + sent) is (priority == 4)
 
     def test_browsing_shows_one_message_by_default_and_removes_none(self, activities):
         for text in ("a", "b"):
