@@ -26,6 +26,7 @@ logger = get_logger("jmsjca.transactions")
 
 _PREFIX = "jmsjca-"
 _OURS = re.compile(rf"{_PREFIX}[0-9a-f]{{32}}")
+_NOT_PERMITTED, _IS_BUSY = "42501", "55000"  # codes of PostgreSQL's errors
 
 
 @overload
@@ -87,7 +88,8 @@ def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float = 60.
             belong to a process that is alive. 0 takes all.
 
     Returns:
-        The number of transactions, without those that another process has committed meanwhile.
+        The number of transactions, without those that another process has committed or is committing, and without those
+        of other roles, which only these or a superuser may commit: the log has a warning for each.
 
     Raises:
         sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
@@ -218,25 +220,40 @@ async def _recover_asynchronously(engine: AsyncEngine, older_than: float) -> int
 
 def _recover(connection: sa.Connection, older_than: float) -> int:
     prepared = sa.text(
-        "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, :prefix) "
+        "SELECT gid, owner FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, :prefix) "
         "AND prepared <= now() - make_interval(secs => :seconds)"
     )
     recovered = 0
-    for gid in connection.scalars(prepared, {"prefix": _PREFIX, "seconds": older_than}).all():
+    for gid, owner in connection.execute(prepared, {"prefix": _PREFIX, "seconds": older_than}).all():
         if _OURS.fullmatch(gid):
-            recovered += _commit_prepared(connection, gid)
+            recovered += _commit_prepared(connection, gid, owner)
     if recovered:
         logger.warning("%d prepared transactions of dead processes were committed.", recovered)
     return recovered
 
 
-def _commit_prepared(connection: sa.Connection, gid: str) -> bool:
-    """Commit a prepared transaction; False if another process has committed it meanwhile."""
+def _commit_prepared(connection: sa.Connection, gid: str, owner: str) -> bool:
+    """Commit a prepared transaction; False if another process commits it, or only its owner may."""
     try:
         connection.exec_driver_sql(f"COMMIT PREPARED '{gid}'")
     except DBAPIError as error:
+        if error.connection_invalidated:
+            raise
+        code = _code_of(error)
         waiting = sa.text("SELECT 1 FROM pg_prepared_xacts WHERE gid = :gid")
-        if error.connection_invalidated or connection.scalar(waiting, {"gid": gid}):
+        if code == _NOT_PERMITTED:
+            logger.warning(
+                "The prepared transaction %s was left: it belongs to the role %r, and keeps its locks. Call "
+                "recover_prepared(…) with an engine of that role, or of a superuser.",
+                gid,
+                owner,
+            )
+        elif code != _IS_BUSY and connection.scalar(waiting, {"gid": gid}):
             raise
         return False
     return True
+
+
+def _code_of(error: DBAPIError) -> str | None:
+    """Return the SQLSTATE of an error; psycopg2 has another name for it."""
+    return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)

@@ -151,6 +151,18 @@ def test_a_relay_that_cannot_listen_any_more_polls(engine, outbox, factory, brok
     assert not running.is_alive()
 
 
+def prepare_and_die(engine, body):
+    """Insert a row as a process that dies after the first phase, and return the name of its transaction."""
+    manager = transaction.TransactionManager()
+    insert(two_phase_session(engine, manager), body)
+    (dying,) = manager.get()._resources
+    dying.commit(manager.get())
+    dying.tpc_vote(manager.get())
+    dying.session._connection.invalidate()  # as its process dies
+    dying.session._connection.close()
+    return dying.session.xid
+
+
 class TestTwoPhases:
     """The database prepares, the broker commits, the database commits."""
 
@@ -287,13 +299,7 @@ class TestTwoPhases:
 
     def test_two_processes_recover_at_once(self, engine):
         for body in BODIES:
-            manager = transaction.TransactionManager()
-            insert(two_phase_session(engine, manager), body)
-            (dying,) = manager.get()._resources
-            dying.commit(manager.get())
-            dying.tpc_vote(manager.get())
-            dying.session._connection.invalidate()  # as its process dies
-            dying.session._connection.close()
+            prepare_and_die(engine, body)
         other = []
 
         @sa.event.listens_for(engine, "before_cursor_execute")
@@ -305,6 +311,52 @@ class TestTwoPhases:
 
         assert recover_prepared(engine, older_than=0) == 1
         assert rows(engine) == [*BODIES]
+
+    def test_a_transaction_that_belongs_to_another_role_is_left_to_it_and_reported(self, engine, caplog):
+        role = f"worker{next(_numbers)}"
+        with engine.begin() as connection:
+            schema = connection.scalar(sa.text("SHOW search_path"))
+            connection.exec_driver_sql(f"CREATE ROLE {role} LOGIN")
+            connection.exec_driver_sql(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+            connection.exec_driver_sql(f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role}")
+            connection.exec_driver_sql(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA {schema} TO {role}")
+        options = {"options": f"-csearch_path={schema}"}
+        other = sa.create_engine(engine.url.set(username=role), connect_args=options, poolclass=sa.NullPool)
+        ids = [prepare_and_die(each, body) for each, body in ((engine, "a"), (other, "b"), (engine, "c"))]
+        assert recover_prepared(other, older_than=0) == 1
+        assert rows(engine) == ["b"]
+        for gid in (ids[0], ids[2]):
+            assert f"{gid} was left: it belongs to the role 'jmsjca'" in caplog.text
+        assert caplog.text.count("was left") == 2
+        assert recover_prepared(engine, older_than=0) == 2
+        assert sorted(rows(engine)) == ["a", "b", "c"]
+
+    def test_a_transaction_that_another_process_is_committing_is_left_to_it(self, engine):
+        gids = [prepare_and_die(engine, body) for body in BODIES]
+        directly = engine.execution_options(isolation_level="AUTOCOMMIT")
+        waits = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+
+        def replicate_to(standby):
+            with directly.connect() as connection:
+                connection.exec_driver_sql(f"ALTER SYSTEM SET synchronous_standby_names = '{standby}'")
+                connection.exec_driver_sql("SELECT pg_reload_conf()")
+
+        def commit():
+            with directly.connect() as connection:
+                connection.exec_driver_sql("SET synchronous_commit = on")
+                connection.exec_driver_sql(f"COMMIT PREPARED '{gids[0]}'")
+
+        committing = threading.Thread(target=commit, daemon=True)
+        replicate_to("missing")  # so that its commit takes until the end of this test
+        try:
+            committing.start()
+            with directly.connect() as connection:
+                assert any(connection.scalar(waits) or threading.Event().wait(0.01) for _ in range(100 * PATIENCE))
+            assert recover_prepared(engine, older_than=0) == 1
+        finally:
+            replicate_to("")
+        committing.join(PATIENCE)
+        assert sorted(rows(engine)) == [*BODIES]
 
 
 def killed_listeners():
