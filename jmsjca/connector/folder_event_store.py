@@ -38,6 +38,8 @@ class FolderEventStore:
         self._folders = {status: Path(folder) / status.name.lower() for status in RecordStatus}
         for each in self._folders.values():
             each.mkdir(parents=True, exist_ok=True)
+        self._recovered: list[Path] = []
+        self._conflicting: set[str] = set()
 
     def in_progress(self) -> int:
         """Return the number of files in progress."""
@@ -46,10 +48,16 @@ class FolderEventStore:
     def recover(self) -> int:
         """Move the files in progress back to ``ready_for_poll``, and return their number.
 
-        Raises:
-            StoreError: A file with the name of one of them is there; nothing is moved.
+        If a name is used there again, the file stays in progress, so that neither replaces the other. It is claimed
+        first.
         """
-        return self._move_all(RecordStatus.IN_PROGRESS)
+        files = self._files(RecordStatus.IN_PROGRESS)
+        ready = self._folders[RecordStatus.READY_FOR_POLL]
+        self._recovered = [file for file in files if (ready / file.name).exists()]
+        for file in files:
+            if file not in self._recovered:
+                file.rename(ready / file.name)
+        return len(files)
 
     def claim(self, limit: int) -> Sequence[EventRecord]:
         """Move the next files to ``in_progress``, and return their records. A file stays while its name is in progress.
@@ -57,12 +65,11 @@ class FolderEventStore:
         Args:
             limit: The maximum number.
         """
-        records: list[EventRecord] = []
-        for file in islice(self._claimable(), limit):
-            changed = file.stat().st_mtime_ns
+        recovered, self._recovered = self._recovered[:limit], self._recovered[limit:]
+        records = [_record(file) for file in recovered if file.is_file()]
+        for file in islice(self._claimable(), limit - len(records)):
+            records.append(_record(file))
             file.rename(self._folders[RecordStatus.IN_PROGRESS] / file.name)
-            time = datetime.fromtimestamp(changed / 1e9, UTC)
-            records.append(EventRecord(f"{file.name}@{changed}", "", "", file.name, event_time=time))
         return records
 
     def business_object(self, record: EventRecord) -> BusinessObject | None:
@@ -109,10 +116,12 @@ class FolderEventStore:
     def _claimable(self) -> Iterator[Path]:
         in_progress = self._folders[RecordStatus.IN_PROGRESS]
         for file in self._files(RecordStatus.READY_FOR_POLL):
-            if (in_progress / file.name).exists():
-                logger.warning("The event %r has the name of a file in progress, which it would replace.", file.name)
-            else:
+            if not (in_progress / file.name).exists():
+                self._conflicting.discard(file.name)
                 yield file
+            elif file.name not in self._conflicting:  # each poll finds it again
+                self._conflicting.add(file.name)
+                logger.warning("The event %r has the name of a file in progress, which it would replace.", file.name)
 
     def _move_all(self, *statuses: RecordStatus) -> int:
         files = [file for status in dict.fromkeys(statuses) for file in self._files(status)]
@@ -126,6 +135,12 @@ class FolderEventStore:
         for file in files:
             file.rename(self._folders[RecordStatus.READY_FOR_POLL] / file.name)
         return len(files)
+
+
+def _record(file: Path) -> EventRecord:
+    changed = file.stat().st_mtime_ns
+    time = datetime.fromtimestamp(changed / 1e9, UTC)
+    return EventRecord(f"{file.name}@{changed}", "", "", file.name, event_time=time)
 
 
 def _comment_name(name: str) -> str:

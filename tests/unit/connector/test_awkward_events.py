@@ -160,15 +160,34 @@ def test_an_archived_file_whose_name_waits_again_is_not_resubmitted(folder, poll
 
 def test_a_file_in_progress_is_not_replaced_by_one_with_its_name(folder, caplog):
     (folder.path / "ready_for_poll" / "a").write_text("another event")
-    assert len(folder.store.claim(1)) == 1
+    (record,) = folder.store.claim(1)
     folder.add("a")
-    with pytest.raises(StoreError, match="'a' waits already"):
-        folder.store.recover()
     (folder.path / "ready_for_poll" / "b").touch()
     assert [each.object_key for each in folder.store.claim(9)] == ["b"]
-    assert "'a' has the name of a file in progress" in caplog.text
+    assert folder.store.claim(9) == []
+    assert caplog.text.count("'a' has the name of a file in progress") == 1
     assert "Order" in (folder.path / "ready_for_poll" / "a").read_text()
     assert "another" in (folder.path / "in_progress" / "a").read_text()
+    folder.store.finish(record, RecordStatus.SUCCESS)
+    assert [each.object_key for each in folder.store.claim(1)] == ["a"]
+    folder.add("a")
+    assert folder.store.claim(9) == []
+    assert caplog.text.count("'a' has the name of a file in progress") == 2
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_file_in_progress_whose_name_waits_again_is_recovered_as_the_others_are(folder, polling, is_folder):
+    folder.add("a", "b")
+    first = folder.store.claim(2)
+    if is_folder:
+        (folder.path / "ready_for_poll" / "a").mkdir()
+    else:
+        (folder.path / "ready_for_poll" / "a").write_text(ORDER % 3)
+    assert folder.store.recover() == 2
+    assert folder.store.claim(2) == first
+    seen = []
+    assert polling(folder.store, lambda order: seen.append(order.get("id"))).poll_for_events() is ReturnCode.SUCCEED
+    assert (seen, folder.statuses()) == ([1, 2] if is_folder else [1, 3, 2], {"a": "success", "b": "success"})
 
 
 def test_a_folder_among_the_files_blocks_none_of_them(folder, polling):
