@@ -130,12 +130,15 @@ class SqlEventStore:
             raise self._waits_already(chosen) from error
 
     def _move_back(self, connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> int:
-        rows = [dict(row) for row in connection.execute(sa.select(self._archive).where(chosen)).mappings()]
+        query = sa.select(self._archive).where(chosen).with_for_update()
+        rows = [dict(row) for row in connection.execute(query).mappings()]
         for row in rows:
             row.pop("archive_time")
             row["event_status"] = int(RecordStatus.READY_FOR_POLL)
         if rows:
-            connection.execute(self._archive.delete().where(chosen))
+            # By their ids: a connector may have archived further events with these statuses since the query.
+            moved = self._archive.delete().where(self._archive.c.event_id == sa.bindparam("moved"))
+            connection.execute(moved, [{"moved": row["event_id"]} for row in rows])
             connection.execute(self._events.insert(), rows)
         return len(rows)
 

@@ -147,6 +147,28 @@ def test_an_archived_event_whose_id_waits_again_is_not_resubmitted(polling, tabl
     assert store.resubmit(RecordStatus.SUCCESS) == 2
 
 
+def test_an_event_that_is_archived_during_a_resubmission_is_kept(tmp_path):
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'db'}", poolclass=sa.NullPool)
+    store = SqlEventStore(engine, retrieve)
+    store.metadata.create_all(engine)
+    for each in ("customer-7", "customer-8"):
+        with engine.begin() as connection:
+            store.add(connection, EventRecord(each, "Customer", "Create", "ID=7"))
+    first, second = store.claim(2)
+    store.finish(first, RecordStatus.ERROR_POSTING_EVENT)
+    waiting = [second]
+
+    @sa.event.listens_for(engine, "before_cursor_execute")
+    def archive_meanwhile(_connection, _cursor, statement, *_):
+        if statement.startswith("DELETE FROM jmsjca_events_archive") and waiting:
+            store.finish(waiting.pop(), RecordStatus.ERROR_POSTING_EVENT)  # by the connector, in its process
+
+    assert store.resubmit(RecordStatus.ERROR_POSTING_EVENT) == 1
+    assert [record.event_id for record in store.claim(9)] == ["customer-7"]
+    assert store.resubmit(RecordStatus.ERROR_POSTING_EVENT) == 1
+    assert [record.event_id for record in store.claim(9)] == ["customer-8"]
+
+
 def test_an_archived_file_whose_name_waits_again_is_not_resubmitted(folder, polling):
     folder.add("a", "b")
     polling(folder.store, lambda _: None).poll_for_events()
