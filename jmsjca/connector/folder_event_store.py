@@ -19,6 +19,7 @@ __all__ = ["FolderEventStore"]
 logger = get_logger("jmsjca.connector")
 
 _LONGEST_NAME = 255  # bytes; most file systems allow no more
+_LATEST = 253_402_300_799  # the last second of the year 9999; some file systems have later times
 
 
 class FolderEventStore:
@@ -87,7 +88,8 @@ class FolderEventStore:
     def finish(self, record: EventRecord, status: RecordStatus, comment: str = "") -> None:
         """Move a file to the folder of its final status. A comment is written beside it, as ``.<name>.comment``.
 
-        For a name that is too long for that, it is ``.<SHA-256 of the name>.comment``.
+        For a name that is too long for that, it is ``.<SHA-256 of the name>.comment``. If there is a folder with the
+        name, the file gets the id of the event as its name.
 
         Args:
             record: The record.
@@ -96,6 +98,8 @@ class FolderEventStore:
         """
         file = self._folders[RecordStatus.IN_PROGRESS] / record.object_key
         target = self._folders[status] / record.object_key
+        if target.is_dir():
+            target = target.with_name(record.event_id)
         if comment:
             target.with_name(_comment_name(target.name)).write_text(comment, "utf-8")
         if file.exists():
@@ -139,7 +143,7 @@ class FolderEventStore:
 
 def _record(file: Path) -> EventRecord:
     changed = file.stat().st_mtime_ns
-    time = datetime.fromtimestamp(changed / 1e9, UTC)
+    time = datetime.fromtimestamp(min(max(changed / 1e9, 0), _LATEST), UTC)
     return EventRecord(f"{file.name}@{changed}", "", "", file.name, event_time=time)
 
 

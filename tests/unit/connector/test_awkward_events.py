@@ -1,6 +1,8 @@
 """Events with awkward names, ids and errors: each has its outcome once, and none blocks the others."""
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -20,6 +22,7 @@ from jmsjca.connector.data_handlers import data_handler
 from jmsjca.connector.sql_event_store import SqlEventStore
 from jmsjca.errors import StoreError
 
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # a file system with times of any year
 ORDER = '{"_type": "Order", "id": %d}'
 
 
@@ -220,6 +223,27 @@ def test_a_folder_among_the_files_blocks_none_of_them(folder, polling):
     assert polling(folder.store, lambda _: None).poll_for_events() is ReturnCode.SUCCEED
     assert (folder.path / "success" / "b").exists()
     assert (folder.path / "ready_for_poll" / "a" / "x").exists()
+
+
+def test_a_folder_with_the_name_of_an_event_blocks_none(folder, polling):
+    folder.add("a", "b")
+    (folder.path / "success" / "a").mkdir()
+    orders = []
+    connector = polling(folder.store, lambda order: orders.append(order.get("id")))
+    assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert (orders, folder.statuses()) == ([1, 2], {"a": "success", "b": "success"})
+    assert folder.store.resubmit(RecordStatus.SUCCESS) == 2
+
+
+@pytest.mark.skipif(not SHARED_MEMORY.is_dir(), reason="The other file systems may have no such times.")
+@pytest.mark.parametrize("time", [-(10**11), 10**12])
+def test_a_file_of_a_time_that_is_no_date_blocks_none(polling, time):
+    with tempfile.TemporaryDirectory(dir=SHARED_MEMORY) as path:
+        folder = Folder(Path(path))
+        folder.add("a", "b")
+        os.utime(folder.path / "ready_for_poll" / "a", (time, time))
+        assert polling(folder.store, lambda _: None).poll_for_events() is ReturnCode.SUCCEED
+        assert folder.statuses() == {"a": "success", "b": "success"}
 
 
 @pytest.mark.parametrize("error", [UnspeakableError(), ValueError("a\0\ud800")])
