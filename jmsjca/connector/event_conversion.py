@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.config import ConnectorConfig
@@ -35,6 +36,17 @@ class Event:
     event_id: str | None = None
     damage: str | None = None
     raw: Callable[[], bytes] | None = None
+
+    @classmethod
+    def undecodable(cls, raw: bytes, origin: Destination, error: Exception) -> Self:
+        """Return the event of a message that cannot be decoded: its copy has the body as it was received.
+
+        Args:
+            raw: The body.
+            origin: The destination that the message was polled from.
+            error: The reason.
+        """
+        return cls(BytesMessage(raw), origin, {}, damage=str(error))
 
 
 class EventConversion:

@@ -1,14 +1,17 @@
 """The in-progress destination: it holds each message from before its delivery until its collaboration has taken it."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
+from jmsjca import spi
 from jmsjca.connector.event_conversion import Event
 from jmsjca.destinations import Destination, Queue, destination
-from jmsjca.errors import JMSError
+from jmsjca.errors import JMSError, MessageFormatError
 from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.vendor_properties import PREFIX, vendor_names
+from jmsjca.outbound.consumer import receive_delivery
 from jmsjca.outbound.session import Session
 from jmsjca.redelivery import MoveFacts, moved_copy
 
@@ -82,13 +85,10 @@ class InProgress:
             receive_timeout: Seconds to wait for each message.
         """
         while self._earlier is not None:
-            message = self._earlier.receive(receive_timeout)
-            if message is None:
+            received = receive_delivery(self._earlier, receive_timeout)
+            if received is None:
                 return
-            logger.info(
-                "Message %s of %s is processed again: its delivery is in doubt.", message.message_id, self._queue
-            )
-            yield self._event(message)
+            yield self._earlier_event(*received)
 
     def is_empty(self) -> bool:
         """Return True if the in-progress destination has no message.
@@ -96,10 +96,22 @@ class InProgress:
         Raises:
             NotSupportedError: The broker cannot browse.
         """
-        with self._session.create_browser(Queue(self._queue.name)) as browser:
+        with self._session.create_browser(Queue(self._queue.name)) as browser, suppress(MessageFormatError):
             return next(iter(browser), None) is None
+        return False  # there is one, which cannot be decoded
 
-    def _event(self, message: Message) -> Event:
+    def _earlier_event(self, message: Message | MessageFormatError, delivery: spi.Delivery) -> Event:
+        """Return the event of an earlier run. One that cannot be decoded is of another program."""
+        try:
+            if isinstance(message, MessageFormatError):
+                raise message
+            event = self._event(message, lambda: delivery.raw)
+        except MessageFormatError as error:
+            return Event.undecodable(delivery.raw, self._queue, error)
+        logger.info("Message %s of %s is processed again: its delivery is in doubt.", message.message_id, self._queue)
+        return event
+
+    def _event(self, message: Message, raw: Callable[[], bytes] | None = None) -> Event:
         """Return the event of a held message: its copies have the origin of the message, not of the held copy."""
         names = [spelling for name in _ORIGINAL for spelling in vendor_names(name)]
         original = {name: message.properties[name] for name in names if name in message.properties}
@@ -109,10 +121,13 @@ class InProgress:
             self._origin(message),
             {**original, _RUN: None},
             event_id if isinstance(event_id, str) else message.message_id,
+            raw=raw,
         )
 
     def _origin(self, message: Message) -> Destination:
         name, kind = message.properties.get(_NAME), str(message.properties.get(_TYPE, ""))
         return (
-            destination(name, "topic" if kind.endswith("Topic") else "queue") if isinstance(name, str) else self._queue
+            destination(name, "topic" if kind.endswith("Topic") else "queue")
+            if isinstance(name, str) and name
+            else self._queue
         )

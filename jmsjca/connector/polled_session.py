@@ -17,7 +17,6 @@ from jmsjca.connector.stored_events import StoredEvents
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import JMSError, MessageFormatError
 from jmsjca.log_records import get_logger
-from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch, receive_delivery
@@ -146,12 +145,12 @@ class PolledSession:
     def _event(self, message: Message | MessageFormatError, delivery: spi.Delivery, source: Destination) -> Event:
         """Return the event of a message. One that cannot be decoded is never in doubt: it is not delivered."""
         if isinstance(message, MessageFormatError):
-            return Event(BytesMessage(delivery.raw), source, {}, damage=str(message))
+            return Event.undecodable(delivery.raw, source, message)
         if self._in_progress is not None:
             try:
                 return self._in_progress.hold(message, source)
             except MessageFormatError as error:  # a header, which the copy needs
-                return Event(BytesMessage(delivery.raw), source, {}, damage=str(error))
+                return Event.undecodable(delivery.raw, source, error)
         return Event(message, source, {}, raw=lambda: delivery.raw)
 
     def _process(self, event: Event) -> DeliveryOutcome:

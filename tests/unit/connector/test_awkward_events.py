@@ -263,6 +263,16 @@ def test_a_stored_event_that_cannot_be_read_and_whose_error_has_no_text(polling,
     assert store.resubmit(RecordStatus.ERROR_PROCESSING_EVENT) == 1
 
 
+def test_a_held_message_whose_origin_has_no_name(url, session, messages):
+    message = session.create_text_message(ORDER % 1, properties={"_JMSJCA_OriginalDestinationName": ""})
+    session.create_producer(Queue("held")).send(message)
+    orders = []
+    config = ConnectorConfig(connection_url=url, input_destination="in", in_progress_destination="held")
+    with Connector(config, orders.append) as connector:
+        assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert (len(orders), messages("held")) == (1, [])
+
+
 @pytest.mark.parametrize("target", ["errors", None])
 def test_an_error_of_a_message_without_a_text(url, session, messages, target):
     for number in (1, 2):

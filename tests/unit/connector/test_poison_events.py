@@ -3,7 +3,7 @@
 import pytest
 from amqp_peer import Broker, Peer
 
-from jmsjca.connector import Connector, ConnectorConfig, ReturnCode
+from jmsjca.connector import Connector, ConnectorConfig, ConnectorTerminatedError, ReturnCode
 from tests.unit.inbound.poison_forms import amqp_messages, drawn
 from tests.unit.inbound.test_poison import DEFECTS
 
@@ -37,10 +37,51 @@ def polled(payloads):
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defect_in_the_in_progress_destination_is_an_event_too(defect):
+    broker = Broker()
+    for _ in range(2):
+        broker.store.put("held", DEFECTS[defect])
+    peer = Peer(broker)
+    config = ConnectorConfig(
+        connection_url=f"amqp://{peer.address}",
+        input_destination="in",
+        in_progress_destination="held",
+        receive_timeout=0.1,
+        **TARGETS,
+    )
+    try:
+        with Connector(config, lambda _: None) as connector:
+            while broker.store.queues["held"]:
+                assert connector.poll_for_events() is ReturnCode.SUCCEED
+    finally:
+        peer.close()
+    left = {name: len(kept) for name, kept in broker.store.queues.items() if kept}
+    assert sum(left.values()) == 2
+    assert left.keys() <= set(TARGETS.values())
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
 def test_a_defect_is_copied_to_one_destination(defect):
     left = polled([DEFECTS[defect]] * 2)
     assert sum(left.values()) == 2
     assert left.keys() <= set(TARGETS.values())
+
+
+def test_a_message_that_cannot_be_decoded_is_in_doubt():
+    broker = Broker()
+    broker.store.put("held", DEFECTS["no message at all"])
+    peer = Peer(broker)
+    config = ConnectorConfig(
+        connection_url=f"amqp://{peer.address}",
+        input_destination="in",
+        in_progress_destination="held",
+        in_doubt_events="FailOnStartup",
+    )
+    try:
+        with Connector(config, print) as connector, pytest.raises(ConnectorTerminatedError):
+            connector.poll_for_events()
+    finally:
+        peer.close()
 
 
 def test_any_form_is_copied_to_one_destination():
