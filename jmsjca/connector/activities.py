@@ -26,7 +26,7 @@ from jmsjca.connector.activity_arguments import (
     is_rollback,
     queue_of,
 )
-from jmsjca.connector.held_polls import HeldPolls, close_settled, polled_messages
+from jmsjca.connector.held_polls import HeldPolls, close_settled, commit_poll, create_poll_session, polled_messages
 from jmsjca.connector.responses import ListenResponse, MessageType, PollResponse, response_of
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError
@@ -268,7 +268,7 @@ class Activities:
         source = queue_of(queue)
         connection = self._adapter.connection_factory().create_connection()
         try:
-            session = connection.create_session(transacted=True)
+            session = create_poll_session(connection)
             consumer = session.create_consumer(source, selector=selector or None)
             connection.start()
             messages = list(polled_messages(consumer, messages_to_receive, receive_timeout))
@@ -277,7 +277,7 @@ class Activities:
             if unit is not None:
                 self._polls.hold(unit, connection, session, acknowledgement_timeout)
                 return PollResponse(responses, unit)
-            session.commit()
+            commit_poll(session)
         except BaseException:
             connection.close()  # releases the messages
             raise

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from threading import Event, Lock, Thread
 
-from jmsjca.config.settings import SYSTEM_CLOCK
+from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.log_records import get_logger
@@ -15,7 +15,7 @@ from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.session import Session
 
-__all__ = ["HeldPoll", "HeldPolls", "close_settled", "polled_messages"]
+__all__ = ["HeldPoll", "HeldPolls", "close_settled", "commit_poll", "create_poll_session", "polled_messages"]
 
 logger = get_logger("jmsjca.connector")
 
@@ -28,7 +28,7 @@ class HeldPoll:
 
     Args:
         connection: The connection of the poll, which is closed with it.
-        session: The transacted session.
+        session: The session, of `create_poll_session`.
 
     Attributes:
         settled: Set when the poll is settled.
@@ -56,9 +56,10 @@ class HeldPoll:
     def _finish(self, *, roll_back: bool) -> Outcome:
         try:
             if roll_back:
-                self._session.rollback()
-                return Outcome.ROLLED_BACK
-            self._session.commit()
+                if self._session.transacted:
+                    self._session.rollback()
+                return Outcome.ROLLED_BACK  # at the latest the end of the connection releases the messages
+            commit_poll(self._session)
         except TransactionInDoubtError:
             return Outcome.IN_DOUBT
         except ConnectionLostError:
@@ -68,6 +69,26 @@ class HeldPoll:
         finally:
             close_settled(self._connection)
         return Outcome.COMMITTED
+
+
+def create_poll_session(connection: Connection) -> Session:
+    """Return a session whose messages stay locked until `commit_poll`, also on a broker without transactions."""
+    if connection.capabilities.atomic:
+        return connection.create_session(transacted=True)
+    return connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
+
+
+def commit_poll(session: Session) -> None:
+    """Remove the received messages from their queue.
+
+    Raises:
+        TransactionInDoubtError: They may have been removed.
+        JMSError: The broker refuses, or cannot be reached.
+    """
+    if session.transacted:
+        session.commit()
+    else:
+        session.acknowledge()
 
 
 def close_settled(connection: Connection) -> None:

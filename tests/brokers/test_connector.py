@@ -4,8 +4,9 @@ import uuid
 
 import pytest
 
-from jmsjca import ConnectionFactory, Queue, TextMessage
-from jmsjca.connector import BusinessObject, Connector, ConnectorConfig, DeliveryOutcome, ReturnCode
+from jmsjca import ConnectionFactory, Outcome, Queue, ResourceAdapter, TextMessage
+from jmsjca.connector import Activities, BusinessObject, Connector, ConnectorConfig, DeliveryOutcome, ReturnCode
+from jmsjca.errors import MessageFormatError
 
 PATIENCE = 60
 EVENTS = 5
@@ -77,3 +78,23 @@ def test_a_reply_destination_that_is_gone_fails_the_event_once(pair, eliminating
     with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
         failed = session.create_consumer(Queue(f"{prefix}.errors")).receive(PATIENCE)
     assert "The report cannot be sent" in failed.properties["JMS_Sun_JMSJCA_ExceptionMessage"]
+
+
+@pytest.mark.parametrize("pair", ["artemis-amqp", "artemis-stomp", "rabbitmq-amqp", "rabbitmq-stomp"])
+def test_a_poll_removes_holds_and_releases_messages(pair, broker_url):
+    queue = f"polled.{uuid.uuid4().hex}"
+    with ResourceAdapter(broker_url(pair)) as adapter, Activities(adapter) as activities:
+        for text in ("a", "b"):
+            activities.send(queue, text)
+        with pytest.raises(MessageFormatError):
+            activities.poll(queue, message_type="BYTE", receive_timeout=PATIENCE)
+        for transacted, text in ((False, "a"), (True, "b")):
+            polled = activities.poll(queue, transacted=transacted, receive_timeout=PATIENCE)
+            assert [response.payload for response in polled.responses] == [text]
+        for action, outcome in (("JBXRollback", Outcome.ROLLED_BACK), ("JBXCommit", Outcome.COMMITTED)):
+            assert activities.poll(queue, receive_timeout=0.1).responses == []
+            assert activities.acknowledge(acknowledge_id=polled.acknowledge_id, action=action).outcome is outcome
+            if outcome is Outcome.ROLLED_BACK:
+                polled = activities.poll(queue, transacted=True, receive_timeout=PATIENCE)
+                assert [response.payload for response in polled.responses] == ["b"]
+        assert activities.poll(queue, receive_timeout=0.1).responses == []
