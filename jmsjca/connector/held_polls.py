@@ -72,7 +72,7 @@ class HeldPoll:
 
 
 def create_poll_session(connection: Connection) -> Session:
-    """Return a session whose messages stay locked until `commit_poll`, also on a broker without transactions."""
+    """Return a session that keeps messages locked until `commit_poll`, also on a broker without transactions."""
     if connection.capabilities.atomic:
         return connection.create_session(transacted=True)
     return connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
