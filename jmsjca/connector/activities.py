@@ -26,7 +26,7 @@ from jmsjca.connector.activity_arguments import (
     is_rollback,
     queue_of,
 )
-from jmsjca.connector.held_polls import HeldPolls, close_settled, commit_poll, create_poll_session, polled_messages
+from jmsjca.connector.polls import HeldPolls, close_settled, commit_poll, create_poll_session, polled_messages
 from jmsjca.connector.responses import ListenResponse, MessageType, PollResponse, response_of
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError

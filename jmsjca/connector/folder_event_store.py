@@ -53,11 +53,13 @@ class FolderEventStore:
         first.
         """
         files = self._files(RecordStatus.IN_PROGRESS)
-        ready = self._folders[RecordStatus.READY_FOR_POLL]
-        self._recovered = [file for file in files if (ready / file.name).exists()]
+        self._recovered = []
         for file in files:
-            if file not in self._recovered:
-                file.rename(ready / file.name)
+            ready = self._folders[RecordStatus.READY_FOR_POLL] / file.name
+            if ready.exists():
+                self._recovered.append(file)
+            else:
+                file.rename(ready)
         return len(files)
 
     def claim(self, limit: int) -> Sequence[EventRecord]:

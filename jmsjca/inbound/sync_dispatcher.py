@@ -365,7 +365,7 @@ class _ReceiverPrefetch:
 
     def _receive(self, limit: int, timeout: float) -> None:
         with self._releasing:
-            pass
+            pass  # another receiver has put back what it was releasing
         if (
             self._group.prefetch_limit
             and self._group.turns.may_prefetch()

@@ -7,7 +7,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isfinite, isnan
 from typing import Annotated, Any, TypeVar, cast
 
 import typer
@@ -20,6 +19,7 @@ from jmsjca.errors import (
     MessageFormatError,
     excerpt,
 )
+from jmsjca.messages.json_text import with_finite_numbers
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import Properties
 
@@ -173,20 +173,8 @@ def print_json(value: object, *, lines: bool = False) -> None:
         lines: True for a single line; False for indented text.
     """
     indent, has_all = None if lines else 2, (getattr(sys.stdout, "encoding", "") or "").lower().startswith("utf")
-    finite = _with_finite_numbers(value)
+    finite = with_finite_numbers(value)
     print_output(json.dumps(finite, indent=indent, ensure_ascii=not has_all, default=str, allow_nan=False))
-
-
-def _with_finite_numbers(value: Any) -> Any:
-    """Return a value with a text in the place of each number that JSON does not have."""
-    if isinstance(value, Mapping):
-        named = cast("Mapping[str, Any]", value)
-        return {name: _with_finite_numbers(each) for name, each in named.items()}
-    if isinstance(value, list | tuple):
-        return list(map(_with_finite_numbers, cast("Sequence[Any]", value)))
-    if isinstance(value, float) and not isfinite(value):
-        return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def print_field(name: str, value: object) -> None:

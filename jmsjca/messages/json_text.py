@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from jmsjca.errors import MessageFormatError
@@ -15,7 +16,7 @@ from jmsjca.messages.message import Message, TextMessage
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["CONTENT_TYPE", "body_reader", "json_text", "kind_name", "without_metadata"]
+__all__ = ["CONTENT_TYPE", "body_reader", "json_text", "kind_name", "with_finite_numbers", "without_metadata"]
 
 CONTENT_TYPE = "content_type"
 """The property that holds the content type, as in Spring (``JmsHeaderMapper.CONTENT_TYPE_PROPERTY``)."""
@@ -72,6 +73,17 @@ def body_reader(kind: Any, target: str, *, plain: type[object] | None = None) ->
     except PydanticUserError as error:  # its text has the remedy
         raise TypeError(error.message) from error
     return partial(_read, partial(_parse_with_pydantic, adapter, plain), target)
+
+
+def with_finite_numbers(value: Any) -> Any:
+    """Return a value of mappings and lists with texts for numbers that JSON lacks: "NaN", "Infinity", "-Infinity"."""
+    if issubclass(type(value), Mapping):
+        return {name: with_finite_numbers(each) for name, each in value.items()}
+    if issubclass(type(value), list | tuple):
+        return [with_finite_numbers(each) for each in value]
+    if isinstance(value, float) and not isfinite(value):
+        return str(value).replace("inf", "Infinity").replace("nan", "NaN")
+    return value
 
 
 def without_metadata(kind: Any) -> Any:

@@ -5,12 +5,12 @@ from base64 import b64encode
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from math import isfinite
 from typing import Any
 from uuid import UUID
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import MapMessage, ObjectMessage, StreamMessage
+from jmsjca.messages.json_text import with_finite_numbers
 from jmsjca.messages.object_message import plain_data_of
 
 __all__ = ["json_of_body"]
@@ -38,19 +38,9 @@ def _encode(value: Any) -> str:
         try:
             return _ENCODER.encode(value)
         except ValueError:  # NaN or infinity
-            return _ENCODER.encode(_with_finite_numbers(value))
+            return _ENCODER.encode(with_finite_numbers(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise MessageFormatError(f"The body has no JSON form: {error}.") from error
-
-
-def _with_finite_numbers(value: Any) -> Any:
-    if issubclass(type(value), Mapping):
-        return {name: _with_finite_numbers(each) for name, each in value.items()}
-    if issubclass(type(value), list | tuple):
-        return [_with_finite_numbers(each) for each in value]
-    if isinstance(value, float) and not isfinite(value):
-        return str(value).replace("inf", "Infinity").replace("nan", "NaN")
-    return value
 
 
 def _jsonable(value: Any) -> object:
