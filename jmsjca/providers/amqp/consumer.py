@@ -125,7 +125,9 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         chunk: list[AMQPDelivery] = []
         try:
             with self._changed:
-                chunk = [] if woken else self._buffer.take(limit)
+                if not woken:
+                    self.check_link()  # lost since the wait: the messages that it found are gone
+                    chunk = self._buffer.take(limit)
                 granted = self._prefetch.window > 0 and self._grant_credit()
             if granted and len(chunk) > 1:
                 self._yield_to_engine()
@@ -272,8 +274,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         return selected
 
     def _check_usable(self) -> None:
-        if self._error is not None:
-            raise self._error
+        self.check_link()
         if self.closed:
             raise IllegalStateError("This consumer is closed.")
 
@@ -284,8 +285,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             self._changed.wait_for(lambda: self._buffer.ready or self._woken or self.closed or self._error, timeout)
         finally:
             self._waiting -= 1
-        if self._error is not None:
-            self._check_usable()
+        self.check_link()
         woken, self._woken = self._woken or self.closed, False  # the close wakes all waiting threads
         return woken
 

@@ -5,11 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from amqp_peer import SECONDS, Broker
-from amqp_peer.performatives import SENDER, Attach, Flow, Source
+from amqp_peer.performatives import SENDER, Attach, Flow, Source, Transfer
+from amqp_peer.script import OPEN, drop, expect, reply, script, send
 
 from jmsjca import ConnectionFactory, Limits, Outcome, ResourceAdapter
 from jmsjca.destinations import Queue, TemporaryQueue, Topic
-from jmsjca.errors import InvalidDestinationError, NotSupportedError
+from jmsjca.errors import ConnectionLostError, InvalidDestinationError, NotSupportedError
 from jmsjca.spi import Order
 from tests.unit.inbound.listeners import Recorder
 from tests.unit.providers.amqp.wire.cut_account import encoded
@@ -197,3 +198,26 @@ def test_what_waits_is_found_all_the_same(stage):
         found += chunk
     assert hasty.done
     assert [delivery.message.body for delivery in found] == ["a", "b", "c"]
+
+
+RECEIVING = (OPEN, expect(Attach), reply(), expect(Flow))
+LOST_WHILE_DRAINING = (expect(Flow(drain=True)), drop)
+
+
+def message(number):
+    transfer = Transfer(handle=0, delivery_id=number, delivery_tag=str(number).encode(), message_format=0)
+    return send(transfer, payload=encoded("x"))
+
+
+def test_a_message_that_is_lost_with_the_connection_before_its_return_is_no_empty_queue(stage):
+    here = stage(script(RECEIVING, message(0), expect(Flow), message(1), LOST_WHILE_DRAINING))
+    consumer = here.connect().consumer(QUEUE, window=0)
+    consumer.receive(2, SECONDS)
+    with pytest.raises(ConnectionLostError):
+        consumer.receive(2, None)
+
+
+def test_a_connection_that_is_lost_while_a_receive_does_not_wait_is_no_empty_queue(stage):
+    consumer = stage(script(RECEIVING, LOST_WHILE_DRAINING)).connect().consumer(QUEUE, window=0)
+    with pytest.raises(ConnectionLostError):
+        consumer.receive(1, 0)
