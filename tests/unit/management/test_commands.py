@@ -233,6 +233,15 @@ def test_an_output_that_cannot_be_written_is_one_line():
     assert "No space left on device" in done.stderr
 
 
+@pytest.fixture
+def heeded():
+    """Let the processes of a test heed SIGINT, which a shell's background jobs ignore, and so do their children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded")
 def test_an_interrupted_command_has_a_status_of_its_own(url):
     command = [sys.executable, "-m", "jmsjca", "top", "--url", url, "--interval", "0.1", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
