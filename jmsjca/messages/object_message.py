@@ -2,12 +2,14 @@
 
 import copy
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.message import Message
 
-__all__ = ["ObjectMessage", "PlainData", "plain_data_of"]
+__all__ = ["ObjectMessage", "PlainData", "body_of", "plain_data_of"]
+
+T = TypeVar("T")
 
 
 class PlainData(NamedTuple):
@@ -121,6 +123,28 @@ class ObjectMessage(Message):
 
 # For providers; a method of this name would be offered to every user of a message.
 plain_data_of = ObjectMessage._plain_data  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def body_of(message: Message, kind: type[T], allowed: AbstractSet[tuple[str, str]] | None) -> T:
+    """Return the body of a message, which must have one of this type.
+
+    Args:
+        message: The message.
+        kind: The type.
+        allowed: To unpickle an object: the classes and functions that it may name; None to refuse a pickle.
+
+    Raises:
+        MessageFormatError: The body has another type, is missing, or names something that is not allowed.
+    """
+    if allowed is None or not isinstance(message, ObjectMessage):
+        body: object = message.get_body(kind)
+    else:
+        body = message.get_object(allowed)
+    if body is None or not isinstance(body, kind):
+        raise MessageFormatError(
+            f"The body of this {type(message).__name__} is not a {kind.__name__}: it is a {type(body).__name__}."
+        )
+    return body
 
 
 def _copy_data(data: Any) -> Any:

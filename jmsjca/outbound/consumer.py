@@ -16,7 +16,7 @@ from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError
 from jmsjca.hooks import HookChain
 from jmsjca.messages.message import Message
-from jmsjca.messages.object_message import ObjectMessage
+from jmsjca.messages.object_message import body_of
 from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.message_listeners import ListenerDispatcher
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
@@ -49,7 +49,8 @@ class PrefetchingReceiver:
         self._prefetched: deque[spi.Delivery] = deque()
         self._receiving = RLock()  # held while waiting for messages: `close` waits for it
         self._handing_over = RLock()  # held while a message is handed over: `close` and `pause` wait for it
-        self._woken = False
+        self._waking = RLock()  # held while the provider's consumer is woken
+        self._wakeups = self._seen_wakeups = 0  # all of them; those before the latest receive
         self.closed = self.released = False
         state.add(self)
 
@@ -116,7 +117,7 @@ class PrefetchingReceiver:
         """
         with self._receiving:
             if self._state.wait(None, lambda: ended() or self._ended()) and not (ended() or self._ended()):
-                self._prefetched.extend(self._consumer.receive(self._prefetch, None))
+                self._receive_chunk(None)
 
     def hand_over(self, deliver: Callable[[spi.Delivery], None]) -> None:
         """Pass the first prefetched message, if any, to a message listener. `pause` and `close` wait for its return."""
@@ -160,8 +161,8 @@ class PrefetchingReceiver:
         """
         first = _decoded(self._prefetched[0]) if self._mode.automatic else None
         if not isinstance(first, Message):
-            return _body_of(self.take(), kind, allowed)
-        body = _body_of(first, kind, allowed)  # raises before the message is received: it stays the next one
+            return body_of(self.take(), kind, allowed)
+        body = body_of(first, kind, allowed)  # raises before the message is received: it stays the next one
         self.take()
         return body
 
@@ -182,8 +183,9 @@ class PrefetchingReceiver:
 
     def interrupt(self) -> None:
         """Wake a waiting `receive`, so that it checks whether to continue."""
-        self._woken = True
-        self._consumer.wake()
+        with self._waking:
+            self._wakeups += 1
+            self._consumer.wake()
         self._state.notify()
 
     def pause(self) -> None:
@@ -213,11 +215,19 @@ class PrefetchingReceiver:
             if not ended():
                 self._state.warn_if_never_started()
             return False
-        if not self._prefetched:
-            self._mode.on_prefetch_empty()
-            self._prefetched.extend(self._consumer.receive(self._prefetch, deadline.remaining()))
-        woken, self._woken = self._woken, False
+        if self._prefetched:
+            return True
+        self._mode.on_prefetch_empty()
+        woken = self._receive_chunk(deadline.remaining())
         return bool(self._prefetched) or woken or deadline.remaining() != 0
+
+    def _receive_chunk(self, timeout: float | None) -> bool:
+        """Prefetch messages; return True if a wakeup, perhaps an earlier one, may have ended the wait for them."""
+        with self._waking:  # the provider's consumer keeps a wakeup until a receive, and this count is as old
+            wakeups = self._wakeups
+        self._prefetched.extend(self._consumer.receive(self._prefetch, timeout))
+        seen, self._seen_wakeups = self._seen_wakeups, wakeups
+        return self._wakeups != seen
 
     def _take_if(self, accept: Callable[[Message | MessageFormatError], bool]) -> None:
         if accept(_decoded(self._prefetched[0])):
@@ -428,19 +438,6 @@ class MessageConsumer(Closeable):
 # For connectors; methods of these names would be offered to every user of a consumer.
 receive_delivery = MessageConsumer._receive_delivery  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 limit_prefetch = MessageConsumer._limit_prefetch  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-
-
-def _body_of(message: Message, kind: type[T], allowed: AbstractSet[tuple[str, str]] | None) -> T:
-    """Return the body of a message, which must have one of this type."""
-    if allowed is None or not isinstance(message, ObjectMessage):
-        body: object = message.get_body(kind)
-    else:
-        body = message.get_object(allowed)
-    if body is None or not isinstance(body, kind):
-        raise MessageFormatError(
-            f"The body of this {type(message).__name__} is not a {kind.__name__}: it is a {type(body).__name__}."
-        )
-    return body
 
 
 def _decoded(delivery: spi.Delivery) -> Message | MessageFormatError:

@@ -55,6 +55,19 @@ def test_receive_goes_on_waiting(connection, session, monkeypatch):
     assert PATIENCE >= calls[0] >= calls[1] >= calls[2] > 0
 
 
+def test_a_stop_during_a_receive_makes_no_later_queue_seem_empty(connection, session, receiving):
+    """The broker's consumer was woken, and keeps that for its next receive."""
+    numbers = [str(number) for number in range(40)]
+    put(connection, *numbers)
+    consumer = session.create_consumer(QUEUE)
+    found = take(consumer, 1)  # and some are prefetched
+    connection.stop()
+    call = receiving(consumer, PATIENCE, stopped=True)
+    connection.start()
+    found.append(call.result().body)
+    assert [*found, *(body for body, _ in left(consumer))] == numbers
+
+
 def test_iteration_takes_one_after_the_other(connection, session):
     put(connection, *"abc")
     consumer = session.create_consumer(QUEUE)
