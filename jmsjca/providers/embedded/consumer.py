@@ -230,7 +230,8 @@ class EmbeddedConsumer:
             timeout: Seconds to wait; None waits forever, 0 does not wait.
 
         Raises:
-            ConnectionLostError: The connection is closed, or the file was removed.
+            ConnectionLostError: The connection is closed, the file was removed, or another process took this one for
+                dead.
         """
         try:
             return self._wait_and_claim(limit, timeout)
@@ -250,6 +251,7 @@ class EmbeddedConsumer:
             chunk = self._claimer.claim(limit)
             if chunk:
                 return chunk
+            self._store.check_registered()  # otherwise its subscription may be gone, and nothing ever arrives
             remaining = _SAFETY_POLL if deadline is None else deadline - clock.monotonic()
             if remaining <= 0:
                 break

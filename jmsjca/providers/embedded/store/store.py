@@ -273,6 +273,16 @@ class Store:
         if self._membership:
             self._membership.check_registered(cursor)
 
+    def check_registered(self) -> None:
+        """Check that this process is registered, outside of a transaction.
+
+        Raises:
+            ConnectionLostError: Another process took this one for dead.
+        """
+        if self._membership:
+            with self.read() as cursor:
+                self._membership.check_registered(cursor)
+
     def listen_for_wakeups(self) -> None:
         """Start to listen for wakeups of other processes."""
         if self._membership:

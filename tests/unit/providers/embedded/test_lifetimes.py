@@ -165,6 +165,19 @@ def test_process_that_was_taken_for_dead_begins_nothing_new(broker_file, connect
     begin(connected_file())
 
 
+@pytest.mark.parametrize("source", [TOPIC, QUEUE])
+@pytest.mark.parametrize("timeout", [0, None])
+def test_process_that_was_taken_for_dead_receives_an_error_and_not_nothing(
+    broker_file, connected_file, source, timeout
+):
+    """Its subscription is gone, and what is published now is for others."""
+    connection = connected_file()
+    consumer = connection.consumer(source)
+    take_for_dead(broker_file, connection)
+    with pytest.raises(ConnectionLostError, match="taken for dead"):
+        consumer.receive(1, timeout)
+
+
 def take_for_dead(broker_file, connection):
     """Let another process find this one's lock file gone."""
     (broker_file.parent / f"{broker_file.name}-owners" / f"{connection._store.owner}.lock").unlink()
