@@ -33,19 +33,30 @@ ExceptionListener = Callable[[JMSError], object]
 class ExceptionNotifier:
     """Calls the exception listener of a connection (JMS 3.1, section 6.1.7).
 
+    Args:
+        state: The state of the connection, which records its loss.
+
     Attributes:
         listener: The exception listener; None without one.
         failure: The error with which the connection was lost; None before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, state: ConnectionState) -> None:
         self._lock = threading.Lock()
+        self._state = state
         self.listener: ExceptionListener | None = None
         self.failure: JMSError | None = None
 
+    def use(self, state: ConnectionState) -> None:
+        """Notify another connection, which goes on with the connection to the broker, and has no listener yet."""
+        self.listener, self._state = None, state
+        if self.failure is not None:
+            state.fail(self.failure)
+
     def notify_loss(self, error: JMSError) -> None:
-        """Record the loss of the connection, and call the listener."""
+        """Record the loss of the connection, end the waits of its receives, and call the listener."""
         self.failure = error
+        self._state.fail(error)
         self.notify(error)
 
     def notify(self, error: JMSError) -> None:
@@ -138,12 +149,12 @@ class Connection(Closeable):
         self._sessions: list[BaseSession] = []
         self._closed = False
         if kept is None:
-            self._notifier = ExceptionNotifier()
+            self._notifier = ExceptionNotifier(self._state)
             self._provider_connection = connect(settings, self._notifier.notify_loss)
             enlistment: Enlistment | None = None if enlist is None else enlist(self._provider_connection)
         else:
             self._notifier, self._provider_connection = kept._notifier, kept._provider_connection  # noqa: SLF001
-            self._notifier.listener = None
+            self._notifier.use(self._state)
             enlistment = kept._context.enlistment  # noqa: SLF001
         try:
             self._context: ConnectionContext = ConnectionContext(

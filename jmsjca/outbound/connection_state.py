@@ -11,7 +11,7 @@ from jmsjca.arguments import GuardedAttributes
 from jmsjca.config.naming import NamingContext, is_reference
 from jmsjca.config.settings import Limits
 from jmsjca.destinations import Destination, DestinationKind
-from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.hooks import HookChain
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.unit_of_work import Enlistment
@@ -36,6 +36,7 @@ class ConnectionState:
 
     Attributes:
         started: True while the connection is started.
+        failure: The error with which the connection was lost; None before.
     """
 
     def __init__(self, *, started: bool = False) -> None:
@@ -43,6 +44,7 @@ class ConnectionState:
         self._consumers: set[Pausable] = set()
         self._warns = not started
         self.started = started
+        self.failure: JMSError | None = None
 
     def add(self, consumer: Pausable) -> None:
         """Register an open consumer, which `stop` pauses."""
@@ -82,6 +84,23 @@ class ConnectionState:
             with self._changed:
                 self._changed.wait_for(lambda: self.started or ended(), timeout)
         return self.started
+
+    def wait_while_connected(self, timeout: float | None, ended: Callable[[], bool]) -> bool:
+        """Wait as `wait` does, but not beyond the loss of the connection.
+
+        Raises:
+            ConnectionLostError: The connection was lost while it was not started.
+        """
+        if self.wait(timeout, lambda: ended() or self.failure is not None):
+            return True
+        if self.failure is not None and not ended():
+            raise ConnectionLostError(str(self.failure)) from self.failure
+        return False
+
+    def fail(self, error: JMSError) -> None:
+        """Record the loss of the connection, which ends the waits of receives."""
+        self.failure = error
+        self.notify()
 
     def warn_if_never_started(self) -> None:
         """Log once that a receive ended without a message because the connection was never started."""

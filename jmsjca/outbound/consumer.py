@@ -70,6 +70,7 @@ class PrefetchingReceiver:
         Raises:
             IllegalStateError: The consumer is closed, or another thread uses its session.
             InvalidArgumentError: The timeout is no number of seconds, or negative.
+            ConnectionLostError: The connection is lost, perhaps while it was stopped.
         """
         if timeout is not None and not (
             isinstance(timeout, (float, int))  # type: ignore[redundant-expr]  # a check; a call of it would take longer
@@ -211,7 +212,7 @@ class PrefetchingReceiver:
         """Prefetch messages once the connection is started; return False if the wait is over."""
         if ended():
             return False
-        if not self._state.wait(deadline.remaining(), ended):
+        if not self._state.wait_while_connected(deadline.remaining(), ended):
             if not ended():
                 self._state.warn_if_never_started()
             return False

@@ -64,6 +64,20 @@ def test_nobody_listens(connection):
     assert connection.failure is LOST
 
 
+@pytest.mark.parametrize("timeout", [0, None])
+def test_a_receive_of_a_stopped_connection_reports_its_loss(connection, receiving, timeout):
+    """Neither as the end of its timeout, nor by no end at all; also while it waits for the start."""
+    with connection.create_session() as session:
+        consumer = session.create_consumer(QUEUE)
+        connection.stop()
+        waiting = receiving(consumer, None, stopped=True)
+        connection._notifier.notify_loss(LOST)
+        with pytest.raises(ConnectionLostError, match="gone"):
+            waiting.result()
+        with pytest.raises(ConnectionLostError, match="gone"):
+            consumer.receive(timeout)
+
+
 def test_listener_that_fails(connection, caplog):
     """It is logged; nothing else changes."""
     told = queue.Queue()
