@@ -232,6 +232,7 @@ class EchoCredit:
         self._call_soon = call_soon
         self._pending_reply: Future[bool] | None = None
         self._queued: deque[_CreditChange] = deque()
+        self._arriving: list[Future[bool]] = []  # requests that changed nothing while a message was arriving
 
     def grant(self, more: int) -> None:
         """Grant credit for more messages."""
@@ -258,7 +259,12 @@ class EchoCredit:
         return False
 
     def on_messages(self, count: int = 1) -> None:
-        """Do nothing: proton counts the credit."""
+        """Complete the requests that waited for the rest of a message. Proton counts the credit."""
+        del count
+        if self._arriving and not self._link.queued:
+            arrived, self._arriving = self._arriving, []
+            for reply in arrived:
+                reply.set_result(True)
 
     def on_flow(self) -> None:
         """The broker answered the pending change; apply the next one."""
@@ -270,12 +276,13 @@ class EchoCredit:
     def on_link_ended(self, error: JMSError | None) -> None:
         """Complete all pending changes, which will not be answered."""
         pending = [self._pending_reply] if self._pending_reply is not None else []
-        for future in [*pending, *(change.reply for change in self._queued)]:
+        for future in [*pending, *self._arriving, *(change.reply for change in self._queued)]:
             if error is None:
                 future.set_result(False)
             else:
                 future.set_exception(error)
         self._pending_reply = None
+        self._arriving.clear()
         self._queued.clear()
 
     def _probe(self, credit: int) -> int:
@@ -308,6 +315,8 @@ class EchoCredit:
             if by:
                 self._pending_reply = change.reply
                 self._link.flow(by)
+            elif self._link.queued:  # a part of a message that uses the last credit: its queue is not empty
+                self._arriving.append(change.reply)
             else:
                 change.reply.set_result(True)
 

@@ -507,6 +507,24 @@ def test_confirmations_that_wait_for_their_turn_share_it(answering):
     assert answering.link.asked == [5, -1, -1]
 
 
+def test_a_message_of_which_a_part_has_arrived_is_awaited(answering):
+    """It uses the last credit, so there is nothing to revoke, and no answer to wait for."""
+    answering.grant(1)
+    answering.link.queued = 1
+    answering.credit.on_flow()
+    answers = [answering.credit.drain() for _ in range(2)]
+    answering.credit.on_messages(0)  # another part
+    assert not any(answer.done() for answer in answers)
+    answering.link.credit = answering.link.queued = 0
+    answering.credit.on_messages(1)
+    assert [answer.result(0) for answer in answers] == [True, True]
+    assert answering.link.asked == [1]
+    answering.link.credit = answering.link.queued = 1
+    answer, error = answering.credit.drain(), ConnectionLostError("gone")
+    answering.credit.on_link_ended(error)
+    assert answer.exception(0) is error
+
+
 def test_confirmation_is_not_asked_before_what_it_proves_is_written(socket):
     line = Line(EchoCredit, socket.ensure_encoded, socket.later.append)
     line.grant(5)
