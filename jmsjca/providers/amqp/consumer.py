@@ -152,6 +152,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         self._fork_guard.check()
         self._drain_link()
         with self._changed:
+            self.check_link()  # lost meanwhile: the messages in flight are, too
             return self._buffer.take(len(self._buffer.ready))
 
     def revoke_credit(self) -> None:

@@ -74,6 +74,7 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         self._fork_guard.check()
         self._subscriptions.barrier()
         with self._changed:
+            self._check_connected()
             return self._buffer.take(len(self._buffer.ready))
 
     def close(self) -> None:

@@ -73,6 +73,21 @@ def test_chunk_is_bounded_in_bytes(line):
     assert 1 < max(got) < 9
 
 
+def test_a_connection_that_is_lost_during_a_drain_has_not_nothing_in_flight(line):
+    """Its last word was the receipt that ends the drain."""
+    line = line()
+    consumer = line.connection.consumer(QUEUE)
+    line.message(_subscriptions(line)[0]["id"], 1)
+
+    def lose(headers):
+        line.channel.incoming.put(b"")
+        line.lost.wait(30)
+
+    line.channel.reactions["ABORT"] = lose
+    with pytest.raises(ConnectionLostError):
+        consumer.drain()
+
+
 def test_redelivered_header_is_a_lower_bound(line):
     line = line()
     consumer = line.connection.consumer(QUEUE)

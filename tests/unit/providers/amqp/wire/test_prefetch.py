@@ -221,3 +221,9 @@ def test_a_connection_that_is_lost_while_a_receive_does_not_wait_is_no_empty_que
     consumer = stage(script(RECEIVING, LOST_WHILE_DRAINING)).connect().consumer(QUEUE, window=0)
     with pytest.raises(ConnectionLostError):
         consumer.receive(1, 0)
+
+
+def test_a_connection_that_is_lost_during_a_drain_has_not_nothing_in_flight(stage):
+    consumer = stage(script(RECEIVING, LOST_WHILE_DRAINING)).connect().consumer(QUEUE)
+    with pytest.raises(ConnectionLostError):
+        consumer.drain()
