@@ -118,6 +118,14 @@ class _Link:
     given: int = 0
     credit: int = 0
     partial: bytes = b""
+    shown: int = 0  # messages that a browser has seen
+
+    def next_of(self, queue):
+        """Take the next message of a queue, or show it to a browser; None if there is none."""
+        if self.attach.source.distribution_mode != "copy":
+            return queue.popleft() if queue else None
+        self.shown += 1
+        return queue[self.shown - 1] if self.shown <= len(queue) else None
 
 
 class Service:
@@ -224,10 +232,11 @@ class Service:
         """Send what credit allows."""
         for link in list(self.links.values()):
             queue = self.store.queues[link.attach.source.address] if link.attach.role == RECEIVER else ()
-            while link.credit > 0 and queue:
+            while link.credit > 0 and link.shown <= len(queue) and (kept := link.next_of(queue)):
                 link.given, link.credit = link.given + 1, link.credit - 1
                 number = next(self._numbers[link.channel])
-                kept = self._unsettled[link.channel, number] = queue.popleft()
+                if not link.shown:
+                    self._unsettled[link.channel, number] = kept
                 self._give(link, number, kept)
 
     def _give(self, link, number, kept):

@@ -26,6 +26,8 @@ class Account:
     in_doubt: list = field(default_factory=list)
     lost: list = field(default_factory=list)  # the errors of other calls
     received: Counter = field(default_factory=Counter)
+    begun: int = 0  # runs of the job, each on a connection of its own
+    finished: bool = False  # the first run, without an error
 
     def commit(self, unit, what):
         try:
@@ -41,9 +43,11 @@ class Account:
     def run(self, job, connect, patience=None):
         """Do a job on a new connection, as far as that goes; its close may take so many seconds."""
         connection = None
+        self.begun += 1
         try:
             connection = connect()
             job(connection, self)
+            self.finished = self.finished or self.begun == 1
         except (TransactionInDoubtError, TransactionRolledBackError):
             pass
         except JMSError as error:
@@ -96,6 +100,29 @@ def receive(connection, account):
     consumer.close()
 
 
+def wait(connection, account):
+    """Wait for each message, for ever; then take what is left."""
+    consumer = connection.consumer(_SOURCE)
+    while account.begun == 1 and sum(account.received.values()) < MESSAGES:
+        deliveries = consumer.receive(1, None)
+        assert deliveries, "nobody woke the receive, and it found nothing"
+        account.received[deliveries[0].message.body] += 1
+        unit = connection.unit(atomic=False)
+        unit.take(deliveries)
+        account.commit(unit, deliveries[0].message.body)
+    consumer.close()
+    receive(connection, account)
+
+
+def browse(connection, account):
+    """Look at all that there is before it is taken."""
+    chunks = connection.browse(_SOURCE)
+    shown = [delivery.message.body for chunk in chunks for delivery in chunk]
+    if account.begun == 1:
+        assert len(shown) == MESSAGES, "a browser ended without an error, before the end of the queue"
+    receive(connection, account)
+
+
 def send(connection, account):
     """Send each message alone, confirmed."""
     for number in range(MESSAGES):
@@ -104,7 +131,7 @@ def send(connection, account):
         account.commit(unit, str(number))
 
 
-JOBS = {job.__name__: job for job in (move, batch, receive, send)}
+JOBS = {job.__name__: job for job in (move, batch, receive, wait, browse, send)}
 
 
 def encoded(body):
