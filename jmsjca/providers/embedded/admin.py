@@ -59,7 +59,12 @@ class EmbeddedAdmin:
         return self._store.clock.now()
 
     def depth(self, source: Destination | Subscription) -> Depth:
-        """Count the messages of a queue or a durable subscription; messages that dead processes held count as ready."""
+        """Count the messages of a queue or a durable subscription; messages that dead processes held count as ready.
+
+        Raises:
+            ConnectionLostError: The file was removed or replaced.
+        """
+        self._store.check_file()
         self._store.release_dead_owners()
         with self._store.read() as cursor:
             queue_id = find_queue(cursor, source)

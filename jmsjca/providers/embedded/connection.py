@@ -111,8 +111,10 @@ class EmbeddedConnection:
         Raises:
             InvalidSelectorError: The selector is invalid.
             InvalidDestinationError: The destination is not a queue.
+            ConnectionLostError: The file was removed or replaced.
         """
         self._check_open()
+        self._store.check_file()
         condition_of(selector)
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")

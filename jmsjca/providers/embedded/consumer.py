@@ -251,7 +251,7 @@ class EmbeddedConsumer:
             chunk = self._claimer.claim(limit)
             if chunk:
                 return chunk
-            self._store.check_registered()  # otherwise its subscription may be gone, and nothing ever arrives
+            self._store.check_connected()  # otherwise nothing ever arrives, and that is no empty queue
             remaining = _SAFETY_POLL if deadline is None else deadline - clock.monotonic()
             if remaining <= 0:
                 break

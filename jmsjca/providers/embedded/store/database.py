@@ -102,7 +102,12 @@ class Database:
         """Close the file."""
         self.connection.close()
 
-    def _check_file_identity(self) -> None:
+    def check_file_identity(self) -> None:
+        """Check that the file is there.
+
+        Raises:
+            ConnectionLostError: It was removed or replaced.
+        """
         if _file_identity(self._path) != self._identity:
             self.lost = True
             raise ConnectionLostError(
@@ -110,7 +115,7 @@ class Database:
             )
 
     def _begin_in_file(self, *, durable: bool, lock_timeout: float) -> None:
-        self._check_file_identity()
+        self.check_file_identity()
         self._set_synchronous(relaxed=not durable)
         self.cursor.execute("PRAGMA busy_timeout = 0")
         try:

@@ -273,12 +273,21 @@ class Store:
         if self._membership:
             self._membership.check_registered(cursor)
 
-    def check_registered(self) -> None:
-        """Check that this process is registered, outside of a transaction.
+    def check_file(self) -> None:
+        """Check that the file is there: what is read from a removed one seems empty.
 
         Raises:
-            ConnectionLostError: Another process took this one for dead.
+            ConnectionLostError: It was removed or replaced.
         """
+        self.database.check_file_identity()
+
+    def check_connected(self) -> None:
+        """Check that messages still arrive here: the file is there, and this process is registered.
+
+        Raises:
+            ConnectionLostError: The file was removed or replaced, or another process took this one for dead.
+        """
+        self.check_file()
         if self._membership:
             with self.read() as cursor:
                 self._membership.check_registered(cursor)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from jmsjca.destinations import Queue
 from jmsjca.errors import InvalidURLError, StoreError
 from jmsjca.providers.embedded.store import files
 from jmsjca.reconnection import ConnectionSettings, connect
@@ -117,6 +118,23 @@ def test_file_that_is_removed_in_use(connected_file, broker_file):
         put(connection, "b")
     with pytest.raises(ConnectionError, match="was removed or replaced"):
         connection.consumer(connection.admin().destinations()[0])
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda connection, consumer: consumer.receive(1, 0),
+        lambda connection, consumer: consumer.receive(1, None),
+        lambda connection, consumer: list(connection.browse(Queue("q"))),
+        lambda connection, consumer: connection.admin().depth(Queue("q")),
+    ],
+)
+def test_file_that_is_removed_in_use_is_not_empty(connected_file, broker_file, look):
+    connection = connected_file()
+    consumer = connection.consumer(Queue("q"))
+    broker_file.unlink()
+    with pytest.raises(ConnectionError, match="was removed or replaced"):
+        look(connection, consumer)
 
 
 def test_file_that_is_replaced_in_use(connected_file, broker_file, tmp_path):
