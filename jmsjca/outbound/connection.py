@@ -12,7 +12,7 @@ from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
 from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import DestinationKind
-from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
 from jmsjca.log_records import get_logger
@@ -43,6 +43,7 @@ class ExceptionNotifier:
 
     def __init__(self, state: ConnectionState) -> None:
         self._lock = threading.Lock()
+        self._losing = threading.RLock()
         self._state = state
         self.listener: ExceptionListener | None = None
         self.failure: JMSError | None = None
@@ -54,10 +55,16 @@ class ExceptionNotifier:
             state.fail(self.failure)
 
     def notify_loss(self, error: JMSError) -> None:
-        """Record the loss of the connection, end the waits of its receives, and call the listener."""
-        self.failure = error
-        self._state.fail(error)
-        self.notify(error)
+        """Record the loss of the connection, end the waits of its receives, and call the listener; only once."""
+        with self._losing:
+            is_known, self.failure = self.failure is not None, self.failure or error
+        if not is_known:
+            self._state.fail(error)
+            self.notify(error)
+
+    def report(self, error: JMSError) -> None:
+        """Call the listener with an error that no call raises. A loss may be known: most providers report it, too."""
+        (self.notify_loss if isinstance(error, ConnectionLostError) else self.notify)(error)
 
     def notify(self, error: JMSError) -> None:
         """Call the listener on a new thread: it may close the connection, which waits for the calling I/O thread."""
@@ -163,7 +170,7 @@ class Connection(Closeable):
                 self._state,
                 settings.client_id,
                 hooks,
-                report=self._notifier.notify,
+                report=self._notifier.report,
                 domain=domain,
                 naming=naming or NamingContext.default(),
                 ignore_transacted=ignore_transacted,

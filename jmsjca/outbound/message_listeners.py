@@ -8,7 +8,7 @@ from threading import Condition, Thread, current_thread
 from typing import Protocol
 
 from jmsjca import spi
-from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import ConnectionState
@@ -213,8 +213,7 @@ class ListenerDispatcher:
             del self._fetchers[fetcher.receiver]
             if fetcher.error is not None:
                 logger.error("%s gets no more messages: %s", fetcher, fetcher.error)
-                if not isinstance(fetcher.error, ConnectionLostError):  # which the connection reports
-                    self._report(fetcher.error)
+                self._report(fetcher.error)
         self._mode.listening = bool(self._fetchers)
 
     def _deliver(self, fetcher: "_Fetcher") -> None:

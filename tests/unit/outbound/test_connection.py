@@ -3,6 +3,7 @@
 import logging
 import queue
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ import jmsjca
 from jmsjca import TextMessage
 from jmsjca.errors import ConnectionLostError, IllegalStateError
 from jmsjca.outbound.connection import ExceptionNotifier
+from tests.unit.inbound.deliveries import until
 from tests.unit.outbound.queues import PATIENCE, QUEUE, left, put, shown, take
 
 LOST = ConnectionLostError("gone")
@@ -41,6 +43,23 @@ def test_exception_listener_hears_of_the_loss(connection):
     connection.exception_listener = listener
     connection._notifier.notify(LOST)  # what the provider was given to call
     assert told.get(timeout=PATIENCE) == (LOST, False)
+
+
+@pytest.mark.parametrize("jms_broker_url", ["file"], indirect=True)
+def test_loss_that_message_listeners_find_is_reported_once(connection, jms_broker_url):
+    """No provider reports it where there is no network, as when the file of a broker is removed (6.1.7)."""
+    told = queue.Queue()
+    connection.exception_listener = told.put
+    session = connection.create_session()
+    consumers = [session.create_consumer(jmsjca.Queue(name)) for name in "ab"]
+    for consumer in consumers:
+        consumer.set_message_listener(print)
+    Path(jms_broker_url.removeprefix("embedded://")).unlink()
+    error = told.get(timeout=PATIENCE)
+    assert isinstance(error, ConnectionLostError)
+    assert connection.failure is error
+    until(lambda: [consumer.message_listener for consumer in consumers] == [None, None])
+    assert told.empty()
 
 
 def test_provider_is_given_the_exception_notifier(monkeypatch):
