@@ -70,8 +70,9 @@ def _send(link, bodies, to, taken=(), named=None):
 def _move(link, consumer, patience):
     deliveries = []
     while len(deliveries) < len(SENT):
-        chunk = consumer.receive(10, patience)
+        chunk = consumer.receive(10, patience if patience < PATIENCE else None)
         if not chunk:
+            assert patience < PATIENCE, "nobody woke the receive, and it found nothing"
             raise JMSError("Nothing came.")
         deliveries += chunk
     _send(link, MOVED, Queue("out"), deliveries)
