@@ -251,7 +251,9 @@ class ReceiverLink(Link):
     def round_trip(self) -> "Future[bool]":
         """Return a future that is done when the broker has processed all earlier output of this link's session."""
         credit = self._active_credit()
-        return credit.round_trip() if credit else _resolved(self.error)
+        if credit is None:
+            return _resolved(self.error or ConnectionLostError(f"The receiver from {self._name} was closed."))
+        return credit.round_trip()
 
     def revoke_credit(self) -> None:
         """Take back unused credit without waiting. Used while the connection closes."""

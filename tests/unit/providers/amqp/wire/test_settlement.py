@@ -12,6 +12,7 @@ from amqp_peer.performatives import Accepted, Disposition, Flow, Released
 from jmsjca.config import Limits
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, TransactionInDoubtError
+from jmsjca.providers.amqp.commit import acknowledge_confirmed
 from jmsjca.spi import Order
 from tests.unit.providers.amqp.wire.cut_account import body_of, encoded
 
@@ -180,3 +181,17 @@ def test_what_was_confirmed_at_one_time_does_not_come_again(stage, frame):
     left = {body_of(kept.payload) for kept in broker.store.queues["/queue/q"]}
     assert left.isdisjoint(known)
     assert left or frame > 1
+
+
+@pytest.mark.parametrize("product", QUEUES)
+def test_a_commit_that_the_close_of_its_connection_overtakes_is_in_doubt(stage, product):
+    """That ends the links of subscriptions, so that the acknowledgement is not written."""
+    broker = Broker(product)
+    broker.store.put(QUEUES[product], encoded("a"))
+    connection = stage(broker).connect()
+    consumer = connection.consumer(Queue("q"))
+    taken = {consumer: consumer.receive(1, SECONDS)}
+    consumer.detach()
+    with pytest.raises(TransactionInDoubtError, match="was closed"):
+        acknowledge_confirmed(connection._links, taken, SECONDS)
+    assert Disposition not in broker.seen
