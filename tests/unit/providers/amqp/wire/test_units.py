@@ -25,7 +25,13 @@ from amqp_peer.script import command_of
 
 from jmsjca import ConnectionFactory
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    JMSError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.engine import proton_ffi
 from tests.unit.inbound.deliveries import until
@@ -65,7 +71,8 @@ class Held:
     def end(self, name, how):
         """End this link now."""
         self.end_at_flow(name, how)
-        self.consumers[name].drain()
+        with pytest.raises(JMSError, match="gone"):
+            self.consumers[name].drain()
         del self.broker.instead[Flow]
 
     def left(self):
