@@ -86,7 +86,7 @@ class ActivationState(Generic[R]):
         self._status: Status = "Down"
         self.current_run: R | None = None
         self._pending: deque[Status] = deque()
-        self._notifying = threading.Lock()
+        self._reporter: object | None = None  # the call that reports
 
     @property
     def status(self) -> Status:
@@ -104,21 +104,35 @@ class ActivationState(Generic[R]):
         Returns:
             True if the event changed the status.
         """
-        with self._lock:
-            following = _NEXT.get((event, self._status))
-            if following is None or (event != "start" and run is not self.current_run) or not guard():
-                return False
-            self._status, self.current_run = following, run
-            self.changed_at = self._clock.monotonic()
-            self._pending.append(following)
-        self._notify_all()
+        try:
+            with self._lock:
+                following = _NEXT.get((event, self._status))
+                if following is None or (event != "start" and run is not self.current_run) or not guard():
+                    return False
+                self._change(following, run)
+        finally:  # also if a signal handler interrupts this call, or has interrupted an earlier one
+            self._notify_all()
         return True
 
+    def _change(self, status: Status, run: R) -> None:
+        changed_at = self._clock.monotonic()  # first: a signal handler can interrupt no line between here and the last
+        self._status, self.current_run, self.changed_at = status, run, changed_at
+        self._pending.append(status)
+
     def _notify_all(self) -> None:
-        """Report all pending status changes, unless another thread does: it continues until none is left."""
-        while self._pending and self._notifying.acquire(blocking=False):
-            try:
-                while self._pending:
-                    self._on_change(self._pending.popleft())
-            finally:
-                self._notifying.release()
+        """Report all pending status changes, unless another thread does: it continues until none is left.
+
+        A signal handler may interrupt a report. Then the later ones, which other threads left to this one, follow.
+        """
+        if not self._pending:
+            return
+        reporter = object()
+        try:
+            with self._lock:
+                self._reporter = self._reporter or reporter
+            while self._reporter is reporter and self._pending:
+                self._on_change(self._pending.popleft())
+        finally:
+            if self._reporter is reporter:
+                self._reporter = None
+                self._notify_all()  # a change may have come since

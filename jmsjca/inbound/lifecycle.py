@@ -193,7 +193,7 @@ class ActivationRun:
         self._log = _ReconnectLog(endpoint)
         self._check = CapabilityCheck(endpoint.log_source)
         self._stopping = threading.Event()
-        self._ending = threading.Lock()
+        self._ending = threading.RLock()  # a hook on this thread may stop the run again
         self._ended = threading.Event()
         self._finished = False
         self._handlers_abandoned = self._aborted = False
@@ -286,12 +286,13 @@ class ActivationRun:
                 self._endpoint.handler.open()
 
     def _end(self) -> None:
-        """End the run, once: the handler is shared with the next run."""
+        """End the run, once: the handler is shared with the next run. A call that was interrupted can be repeated."""
         with self._ending:
-            over, self._finished = self._finished, True
-            if not over:
+            if self._ended.is_set():
+                return
+            if not self._finished:
                 self._endpoint.handler.close()
-        if not over:
+                self._finished = True
             self._log_suppressed()
             self._state.fire("ended", self)
             self._ended.set()

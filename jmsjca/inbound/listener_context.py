@@ -54,11 +54,12 @@ def as_listener(work: Callable[[], None]) -> Callable[[], None]:
     """Mark ``work`` as listener code, including the coroutines and threads that inherit its context."""
 
     def _marked() -> None:
-        before = _in_listener.set(True)
+        before = _in_listener.get()
         try:
+            _in_listener.set(True)  # here, as a signal handler may raise an exception once this has returned
             work()
         finally:
-            _in_listener.reset(before)
+            _in_listener.set(before)
 
     return _marked
 

@@ -298,16 +298,18 @@ class Store:
             self._membership.wakeup_socket.listen()
 
     def release_dead_owners(self, *, now: bool = False) -> bool:
-        """Release the messages of dead processes; return True if there were any.
+        """Release the messages of dead processes, and what `postpone` got; return True if there were dead processes.
 
         Args:
             now: True to check now; otherwise it checks at most four times a second.
         """
         moment = self.clock.monotonic()
-        if self._membership is None or (moment < self._next_release and not now):
+        if moment < self._next_release and not now:
             return False
         self._next_release = moment + _RELEASE_INTERVAL
         self._release_postponed()
+        if self._membership is None:
+            return False
         with self.read() as cursor:
             dead = self._membership.dead_owners(cursor)
         if dead:
