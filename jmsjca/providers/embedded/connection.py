@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -49,20 +48,24 @@ class EmbeddedConnection:
         limits: The limits of this connection.
         capabilities: The capabilities of the broker.
         client_id: The client id, which no other connection may have; None for none.
+        connection_id: The id under which the store is open for this connection.
 
     Raises:
         InvalidClientIDError: Another connection has the client id.
     """
 
-    def __init__(self, store: Store, limits: Limits, capabilities: Capabilities, client_id: str | None) -> None:
+    def __init__(
+        self, store: Store, limits: Limits, capabilities: Capabilities, client_id: str | None, connection_id: str
+    ) -> None:
         self._store = store
         self._limits = limits
         self._client_id = client_id
-        self._id = uuid.uuid4().hex
+        self._id = connection_id
         self._sender = SenderInfo(sender_tags(client_id, self._id), limits.duplicate_history)
         self._consumers: set[EmbeddedConsumer] = set()
         self._state = ConnectionState()
-        self._close_lock = threading.Lock()  # several threads may close the connection
+        self._close_lock = threading.RLock()  # several threads may close the connection
+        self._is_closing = self._is_released = False
         self.capabilities = capabilities
         if client_id is not None:
             store.release_dead_owners(now=True)  # client ids of dead processes are free
@@ -168,37 +171,40 @@ class EmbeddedConnection:
         return EmbeddedAdmin(self._store)
 
     def close(self, timeout: float | None = None) -> None:
-        """Close all consumers, release the deliveries of open units (counted), and delete temporary destinations."""
-        del timeout
-        if not self._mark_closed():
-            return
-        try:
-            self._release_all()
-        finally:
-            close_store(self._store)
+        """Close all consumers, release the deliveries of open units (counted), and delete temporary destinations.
 
-    def _mark_closed(self) -> bool:
-        """Mark the connection and its units as closed; return False if they were closed before."""
+        A call that was interrupted can be repeated.
+        """
+        del timeout
         if not self._state.closed:
             self._store.check_usable()  # a forked child must not close the connection of its parent
         with self._close_lock:
-            if self._state.closed:
-                return False
-            self._state.closed = True
-            return True
+            if self._is_closing:  # a signal handler has interrupted this thread, and calls it
+                return
+            self._state.closed = self._is_closing = True
+            try:
+                if not self._is_released:
+                    self._release_all()
+            finally:
+                self._is_closing = False
+                close_store(self._id)
 
     def _release_all(self) -> None:
+        has_begun = False
         try:
             for consumer in self._consumers:
                 consumer.close()
+            has_begun = True
             with self._store.write() as cursor:
                 self._release_in_transaction(cursor, with_client_id=True)
                 wakeup_paths = self._store.other_wakeup_paths(cursor)
+            self._is_released = True
         except ConnectionLostError:  # the file was removed with all messages
             return
         except BaseException as error:
-            # If the commit is in doubt, the client id may have another connection already.
-            is_ours = isinstance(error, JMSError) and not isinstance(error, TransactionInDoubtError)
+            self._is_released = isinstance(error, JMSError)  # otherwise a signal handler's: a further call repeats this
+            # If this commit is in doubt, the client id may have another connection already.
+            is_ours = self._is_released and not (has_begun and isinstance(error, TransactionInDoubtError))
             self._store.postpone(lambda cursor: self._release_in_transaction(cursor, with_client_id=is_ours))
             raise
         for consumer in self._consumers:

@@ -1,5 +1,6 @@
 """The provider of ``embedded://``, a broker inside the process on SQLite, and its capabilities."""
 
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -48,11 +49,12 @@ class EmbeddedProvider:
         capabilities = (
             CAPABILITIES if isinstance(place, Path) else replace(CAPABILITIES, shared_between_processes=False)
         )
-        store = open_store(place, limits, clock)
+        connection_id = uuid.uuid4().hex
         try:
-            return EmbeddedConnection(store, limits, capabilities, client_id)
+            store = open_store(place, limits, clock, connection_id)
+            return EmbeddedConnection(store, limits, capabilities, client_id, connection_id)
         except BaseException:
-            close_store(store)
+            close_store(connection_id)
             raise
 
 

@@ -103,7 +103,7 @@ class ProcessMembership:
         return [path for (path,) in cursor.execute("SELECT bell FROM owner WHERE id <> ?", (self.id,))]
 
     def close(self) -> None:
-        """Release the liveness lock, and remove the wakeup socket."""
+        """Release the liveness lock, and remove the wakeup socket. Idempotent."""
         self._close_lock_file()
         self.wakeup_socket.close()
 
@@ -113,8 +113,9 @@ class ProcessMembership:
         self.wakeup_socket.abandon_after_fork()
 
     def _close_lock_file(self) -> None:
-        if self._lock_fd is not None:
-            os.close(self._lock_fd)  # the lock ends with its last descriptor
+        fd, self._lock_fd = self._lock_fd, None  # a second close might close a file of others
+        if fd is not None:
+            os.close(fd)  # the lock ends with its last descriptor
 
 
 def lock_folder(path: Path) -> Path:

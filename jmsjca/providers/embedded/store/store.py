@@ -120,7 +120,6 @@ class Store:
         lock: Held during each read and write; hold it to combine several steps.
         database: The SQLite connection.
         wakeups: Counts the wakeups of consumers of this process.
-        users: Number of open connections.
         added: The messages that came to the queues of a memory broker, by their ids. A file has them in its tables,
             which other processes see; in memory that would take a tenth of the time of a send.
     """
@@ -135,7 +134,6 @@ class Store:
         self._groups = GroupCommit(self.write)
         self.database = Database(path, limits.lock_timeout)
         self.wakeups = WakeupCounter()
-        self.users = 0
         self.added: dict[int, int] = {}
         self._tokens = itertools.count(1)
         self._next_release = 0.0
@@ -331,14 +329,12 @@ class Store:
                 self.wake_consumers(wakeup_paths)
 
     def close(self) -> None:
-        """Release the messages of this process and close the file. Further calls do nothing."""
+        """Release the messages of this process and close the file. A call that was interrupted can be repeated."""
         if self._membership and not self._closed:
             self._membership.wakeup_socket.stop()
         with self.lock:
-            if self._closed:  # also when another thread was faster: a second close might close files of others
-                return
             try:
-                if self._membership and not self.lost:
+                if self._membership and not self._closed and not self.lost:
                     self._unregister(self._membership)
             finally:
                 self._close_files()
@@ -365,40 +361,48 @@ class Store:
 
     def _close_files(self) -> None:
         self._closed = True
-        self.database.close()
-        if self._membership:
-            self._membership.close()
+        try:
+            self.database.close()
+        finally:  # the lock file would keep this process alive for others
+            if self._membership:
+                self._membership.close()
 
 
 _lock = threading.Lock()
 _stores: dict[Path | str, Store] = {}
+_used: dict[str, Store] = {}  # by the ids of the open connections
 _abandoned: list[Store] = []  # stores of the parent process: a reference keeps the child from closing them
 
 
-def open_store(place: Path | str, limits: Limits, clock: Clock) -> Store:
+def open_store(place: Path | str, limits: Limits, clock: Clock, user: str) -> Store:
     """Return the store of a broker, opened if this process has not opened it yet; `close_store` ends its use.
 
     Args:
         place: The resolved path of a file, or the name of a memory broker.
         limits: Its limits, if it is opened now.
         clock: Its source of time, if it is opened now.
+        user: The id of the connection.
     """
     with _lock:
         store = _stores.get(place)
         if store is None or store.lost:
             store = _stores[place] = Store(place if isinstance(place, Path) else None, limits, clock)
-        store.users += 1
+        _used[user] = store
         return store
 
 
-def close_store(store: Store) -> None:
-    """End a connection's use of a store. A file is closed with its last connection; a memory broker stays."""
+def close_store(user: str) -> None:
+    """End a connection's use of its store. A file is closed with its last connection; a memory broker stays.
+
+    A call that was interrupted can be repeated. It does nothing if the connection uses no store any more.
+    """
     with _lock:
-        store.users -= 1
-        if store.users == 0 and store.path is not None:
+        store = _used.get(user)
+        if store is not None and store.path is not None and list(_used.values()).count(store) == 1:
             if _stores.get(store.path) is store:  # otherwise it was lost, and another store has replaced it
                 del _stores[store.path]
             store.close()
+        _used.pop(user, None)
 
 
 def drop_memory_store(name: str) -> None:
@@ -421,8 +425,9 @@ def _abandon_all_after_fork() -> None:
     _lock = threading.Lock()
     for store in _stores.values():
         store.abandon_after_fork()
-    _abandoned.extend(_stores.values())
+    _abandoned.extend([*_stores.values(), *_used.values()])
     _stores.clear()
+    _used.clear()
 
 
 os.register_at_fork(after_in_child=_abandon_all_after_fork)

@@ -226,7 +226,7 @@ def test_no_client_is_taken_for_one_without_a_name(connection_subscriptions, jms
 
 def test_a_store_that_two_threads_close_closes_its_files_once(broker_file, monkeypatch):
     """At the exit of a program, while a handler that outlived the stop closes its connection."""
-    store, closed, close = open_store(broker_file, Limits(), SYSTEM_CLOCK), [], os.close
+    store, closed, close = open_store(broker_file, Limits(), SYSTEM_CLOCK, "a user"), [], os.close
     monkeypatch.setattr(os, "close", lambda fd: (closed.append(fd), close(fd)))
     with store.lock, ThreadPoolExecutor(2) as threads:
         ends = [threads.submit(store.close) for _ in range(2)]
@@ -237,7 +237,7 @@ def test_a_store_that_two_threads_close_closes_its_files_once(broker_file, monke
                 each.result(60)
         finally:
             store.lock.acquire()
-    close_store(store)
+    close_store("a user")
     assert len(closed) == len(set(closed))
 
 

@@ -71,7 +71,7 @@ def settle(connection, consumer, count):
 def two_processes(tmp_path):
     """Connections that share a file as those of two processes do: each has a store of its own."""
     stores = [Store(tmp_path / "broker.db", Limits(), SYSTEM_CLOCK) for _ in range(2)]
-    connections = [EmbeddedConnection(store, Limits(), CAPABILITIES, None) for store in stores]
+    connections = [EmbeddedConnection(store, Limits(), CAPABILITIES, None, str(id(store))) for store in stores]
     yield connections
     for connection in connections:
         connection.close()
