@@ -89,7 +89,8 @@ class ConnectionEnlistment:
         found = joined_data_manager(transaction)
         if isinstance(found, _JoinedUnit) and found.enlistment is self:
             return found
-        unit = _EmulatedUnit(self) if self._emulates else _JoinedUnit(self)
+        self._abort_forgotten()
+        unit = _EmulatedUnit(self, transaction) if self._emulates else _JoinedUnit(self, transaction)
         join_data_manager(unit, self.connection, transaction)
         with self._lock:
             self._open.add(unit)
@@ -103,6 +104,7 @@ class ConnectionEnlistment:
             kept: The connection for them, which `take_kept` returns; then ``release`` is not called.
             release: The function.
         """
+        self._abort_forgotten()
         with self._lock:
             if self._open:
                 self._kept = _Kept(key, kept, release)
@@ -124,6 +126,13 @@ class ConnectionEnlistment:
             self._kept = None
         return kept.thing
 
+    def _abort_forgotten(self) -> None:
+        """Abort the units whose transactions are over, as a signal handler kept these from aborting them."""
+        with self._lock:
+            forgotten = [unit for unit in self._open if unit.is_forgotten]
+        for unit in forgotten:
+            unit.abort(unit.transaction)
+
     def end(self, unit: "_JoinedUnit") -> None:
         """Forget a unit after its transaction, and release what was kept for it. Idempotent."""
         with self._lock:
@@ -139,11 +148,17 @@ class ConnectionEnlistment:
 class _JoinedUnit(BrokerDataManager):
     """The unit of a connection in one transaction: its vote commits it, as the last one."""
 
-    def __init__(self, enlistment: ConnectionEnlistment) -> None:
+    def __init__(self, enlistment: ConnectionEnlistment, transaction: JoinedTransaction) -> None:
         self.current = CurrentUnit(partial(UnitOfWork.begin, enlistment.connection))
         self.enlistment = enlistment
+        self.transaction = transaction
         self.is_over = False
         super().__init__(self.current)
+
+    @property
+    def is_forgotten(self) -> bool:
+        """True if the transaction is over, and has neither committed nor aborted the unit."""
+        return not self.is_over and joined_data_manager(self.transaction) is not self
 
     def commit(self, _transaction: JoinedTransaction) -> None:
         """Prepare to commit: nothing reaches the broker before the vote.

@@ -18,8 +18,8 @@ def weaker(monkeypatch):
     """The embedded broker as RabbitMQ is: it opens no atomic unit."""
     make, opened = EmbeddedConnection.__init__, EmbeddedConnection.unit
 
-    def weaken(self, store, limits, capabilities, client_id):
-        make(self, store, limits, replace(capabilities, atomic=False), client_id)
+    def weaken(self, store, limits, capabilities, *ids):
+        make(self, store, limits, replace(capabilities, atomic=False), *ids)
 
     def refuse(self, *, atomic=True):
         if atomic:

@@ -105,8 +105,8 @@ def test_top_shows_the_busiest_queue_first(url, call, monkeypatch):  # noqa: F81
 def test_rates_need_a_broker_that_counts(url, monkeypatch):  # noqa: F811
     make = EmbeddedConnection.__init__
 
-    def weaken(self, store, limits, capabilities, client_id):
-        make(self, store, limits, replace(capabilities, counts_traffic=False), client_id)
+    def weaken(self, store, limits, capabilities, *ids):
+        make(self, store, limits, replace(capabilities, counts_traffic=False), *ids)
 
     monkeypatch.setattr(EmbeddedConnection, "__init__", weaken)
     with pytest.raises(NotSupportedError, match="counts_traffic"):

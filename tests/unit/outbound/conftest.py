@@ -57,8 +57,8 @@ def lacking(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     make = EmbeddedConnection.__init__
 
     def weaken(capability: str) -> None:
-        def weaker(self: EmbeddedConnection, store: Any, limits: Any, capabilities: Any, client_id: Any) -> None:
-            make(self, store, limits, replace(capabilities, **{capability: False}), client_id)
+        def weaker(self: EmbeddedConnection, store: Any, limits: Any, capabilities: Any, *ids: Any) -> None:
+            make(self, store, limits, replace(capabilities, **{capability: False}), *ids)
 
         monkeypatch.setattr(EmbeddedConnection, "__init__", weaker)
 
