@@ -1,13 +1,15 @@
 """Exceptions of signal handlers in the calls of an application: its session works on, also in another thread."""
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
 
 import jmsjca
-from jmsjca import AcknowledgeMode, Topic
+from jmsjca import AcknowledgeMode, Session, Topic
+from jmsjca.errors import InvalidDestinationError
 from tests.support.interruptions import Interruption, TimeLimitError, each_moment
 from tests.unit.inbound.deliveries import until
 from tests.unit.outbound.queues import QUEUE
@@ -180,3 +182,35 @@ def test_interrupted_registration_of_a_consumer_leaves_none_at_the_embedded_brok
     client.create_session().create_durable_consumer(TOPIC, "s").close()  # each play has the same moments
     client.create_session().create_consumer(QUEUE).close()
     assert each_moment(play, TimeLimitError, PACKAGE) > 50
+
+
+def test_interrupted_browser_holds_up_no_other_one(connection):
+    with connection.create_session() as session:
+        for body in "abc":
+            session.create_producer(QUEUE).send(body)
+
+    def browse(session: Session) -> list[object]:
+        return [message.body for message in session.create_browser(QUEUE)]
+
+    def play(interruption: Interruption) -> None:
+        session = connection.create_session()
+        with interruption.planted():
+            outcome(browse, session)
+        assert in_background(browse, session).result(PATIENCE) == ["a", "b", "c"]
+        in_background(session.close).result(PATIENCE)
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 50
+
+
+def test_interrupted_unsubscribe_can_be_repeated(client):
+    def play(interruption: Interruption) -> None:
+        session = client.create_session()
+        session.create_durable_consumer(TOPIC, "s").close()
+        with interruption.planted():
+            outcome(session.unsubscribe, TOPIC, "s")
+        with suppress(InvalidDestinationError):  # it is deleted
+            in_background(session.unsubscribe, TOPIC, "s").result(PATIENCE)
+        session.create_durable_consumer(TOPIC, "s").close()
+        in_background(session.close).result(PATIENCE)
+
+    assert each_moment(play, TimeLimitError, PACKAGE) > 30
