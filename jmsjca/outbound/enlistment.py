@@ -4,6 +4,7 @@ The module needs the `transaction` package; only factories under a transaction m
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from threading import Lock
 from typing import NamedTuple
@@ -131,7 +132,8 @@ class ConnectionEnlistment:
         with self._lock:
             forgotten = [unit for unit in self._open if unit.is_forgotten]
         for unit in forgotten:
-            unit.abort(unit.transaction)
+            with suppress(JMSError):  # the connection has lost the unit, and therefore its messages
+                unit.abort(unit.transaction)
 
     def end(self, unit: "_JoinedUnit") -> None:
         """Forget a unit after its transaction, and release what was kept for it. Idempotent."""
