@@ -128,7 +128,7 @@ class ConnectionEnlistment:
         return kept.thing
 
     def _abort_forgotten(self) -> None:
-        """Abort the units whose transactions are over, as a signal handler kept these from aborting them."""
+        """Abort the units that a signal handler kept from the end of their transactions, which are over."""
         with self._lock:
             forgotten = [unit for unit in self._open if unit.is_forgotten]
         for unit in forgotten:
