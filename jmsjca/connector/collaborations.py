@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from jmsjca.arguments import wrong_argument
+from jmsjca.config import Limits
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.return_codes import DeliveryOutcome
@@ -20,6 +21,7 @@ from jmsjca.errors import (
 )
 from jmsjca.messages.bytes_message import BytesMessage
 from jmsjca.messages.message import DeliveryMode, Message, TextMessage
+from jmsjca.providers.common.unit import size_limit_error
 
 __all__ = [
     "EVENT_ID_PROPERTY",
@@ -47,6 +49,7 @@ A function returns the outcome; None means SUCCEED. An exception means that the 
 
 _OF_THE_MESSAGE = (InvalidArgumentError, MessageFormatError, MessageNotWriteableError, ResourceAllocationError)
 """The errors of a send that another attempt with the same event repeats: no message can hold it."""
+_MAX_BYTES = Limits().message_bytes
 
 
 class SendFailedError(JMSError):
@@ -151,6 +154,7 @@ def _send(
     target: Destination, data_handler: DataHandler, session: EventSession, business_object: BusinessObject
 ) -> DeliveryOutcome:
     message = message_of(business_object, data_handler)
+    _check_size(message, target)
     try:
         session.create_producer(target).send(message)
     except _OF_THE_MESSAGE:
@@ -158,6 +162,14 @@ def _send(
     except JMSError as error:
         raise SendFailedError(f"{target} is not reached, so the event is kept: {error}") from error
     return DeliveryOutcome.SUCCEED
+
+
+def _check_size(message: Message, target: Destination) -> None:
+    """Raise an error for a message that other programs could not send: the limit of the session is that of copies."""
+    body: str | bytes = message.body or b""
+    size = len(body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass"))
+    if size > _MAX_BYTES:
+        raise size_limit_error("body", size, _MAX_BYTES, target)
 
 
 def _call(function: Callable[[BusinessObject], object], _: EventSession, business_object: BusinessObject) -> object:

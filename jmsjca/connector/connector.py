@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from jmsjca.arguments import check_instance, wrong_argument
-from jmsjca.config import Limits
 from jmsjca.config.configuration_file import Configuration, load_handler, read_configuration
 from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.connector.business_objects import BusinessObject
@@ -30,7 +29,7 @@ from jmsjca.connector.event_conversion import EventConversion, default_data_hand
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventStore
 from jmsjca.connector.poll_schedule import Keys, key_polls, timed_polls, wait_for_window
-from jmsjca.connector.polled_session import PolledSession
+from jmsjca.connector.polled_session import POLL_LIMITS, PolledSession
 from jmsjca.connector.queue_uris import destination_of
 from jmsjca.connector.request_processing import RequestProcessing
 from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
@@ -102,10 +101,7 @@ class Connector:
             _checked_collaboration(config, each, needed=True, name=f"collaboration {excerpt(name)}")
         named = {name: receiver_of(each, sending) for name, each in (collaborations or {}).items()}
         self._flow = EventFlow(config, conversion, receiver_of(receiver, sending), named, resolver)
-        # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it;
-        # within a poll, `PolledSession` prefetches what the poll takes.
-        limits = Limits(prefetch_messages=0)
-        self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=limits)
+        self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=POLL_LIMITS)
         self._store = None if event_store is None else StoredEvents(event_store, config, self._flow)
         self._session: PolledSession | None = None
         self._polling = Lock()

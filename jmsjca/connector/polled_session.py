@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from jmsjca import spi
+from jmsjca.config import Limits
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.config_fields import InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination
@@ -23,10 +24,15 @@ from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch, receive_de
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
 
-__all__ = ["PolledSession"]
+__all__ = ["POLL_LIMITS", "PolledSession"]
 
 logger = get_logger("jmsjca.connector")
 
+# A prefetched message would be locked for the pause between two polls, and competing consumers would miss it; within a
+# poll, `PolledSession` prefetches what the poll takes. A refused copy would keep its message, and all that wait behind
+# it: SQLite, so the embedded broker too, stores no larger one.
+POLL_LIMITS = Limits(prefetch_messages=0, message_bytes=1_000_000_000)
+"""The bounds of the connections that receive events and send their copies."""
 _LONGEST_PREFETCH = 10  # messages of a destination
 _KEPT_PRODUCERS = 16  # destinations
 
@@ -121,7 +127,7 @@ class PolledSession:
         url = self._config.archival_connection_url
         if url is None or self._config.archive_destination is None:
             return None
-        self._archival = ConnectionFactory(url).create_connection()
+        self._archival = ConnectionFactory(url, limits=POLL_LIMITS).create_connection()
         return _EventSession(self._archival.create_session())
 
     def _reprocess(self) -> ReturnCode:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from jmsjca import Queue
+from jmsjca import ConnectionFactory, Limits, Queue
 from jmsjca.connector import (
     BusinessObject,
     Connector,
@@ -337,3 +337,24 @@ def test_a_request_whose_error_has_no_text(url, caplog, error, text):
         assert connector.do_verb_for(BusinessObject("Order", "Create"), status) is ReturnCode.FAIL
     assert text in status.text
     assert text in caplog.text
+
+
+def test_a_message_that_only_its_sender_may_send_is_copied_and_blocks_no_other(url, connector):
+    size = Limits().message_bytes + 1
+    factory = ConnectionFactory(url, limits=Limits(message_bytes=2 * size))
+    orders = []
+    with factory.create_connection() as connection, ConnectionFactory(f"{url}-vault").create_connection() as vault:
+        session = connection.create_session()
+        producer = session.create_producer(Queue("in"))
+        producer.send(session.create_text_message((ORDER % 1).ljust(size)))
+        producer.send(session.create_text_message(ORDER % 2))
+        fields = {
+            "poll_quantity": 2,
+            "in_progress_destination": "held",
+            "archive_destination": "archive",
+            "archival_connection_url": f"{url}-vault",
+        }
+        assert connector(lambda order: orders.append(order.get("id")), **fields).poll_for_events() is ReturnCode.SUCCEED
+        with vault.create_session().create_browser(Queue("archive")) as archived:
+            assert [len(message.body) for message in archived] == [size, len(ORDER % 2)]
+    assert orders == [1, 2]
