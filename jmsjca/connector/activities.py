@@ -26,7 +26,14 @@ from jmsjca.connector.activity_arguments import (
     is_rollback,
     queue_of,
 )
-from jmsjca.connector.polls import HeldPolls, close_settled, commit_poll, create_poll_session, polled_messages
+from jmsjca.connector.polls import (
+    HeldPolls,
+    close_settled,
+    commit_poll,
+    create_poll_session,
+    polled_messages,
+    waiting_messages,
+)
 from jmsjca.connector.responses import ListenResponse, MessageType, PollResponse, response_of
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError
@@ -298,7 +305,7 @@ class Activities:
             queue: The queue.
             message_type: As for `listen`.
             selector: As for `listen`.
-            messages_to_browse: The maximum number of messages; 0 for all.
+            messages_to_browse: The maximum number of messages; 0 for all that are waiting, bounded as for `poll`.
 
         Raises:
             MessageFormatError: A message is of another kind.
@@ -309,7 +316,8 @@ class Activities:
         source = queue_of(queue)
         seen: list[ListenResponse] = []
         with self._adapter.connection_factory().create_connection() as connection:
-            for message in connection.create_session().create_browser(source, selector=selector or None):
+            browser = connection.create_session().create_browser(source, selector=selector or None)
+            for message in browser if messages_to_browse else waiting_messages(browser):
                 seen.append(response_of(message, message_type, None))
                 if len(seen) == messages_to_browse:
                     break

@@ -1,6 +1,6 @@
 """Polled messages, and those that wait for their acknowledgement: open sessions by acknowledge id, with timeouts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from threading import Event, Lock, Thread
@@ -15,7 +15,15 @@ from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.session import Session
 
-__all__ = ["HeldPoll", "HeldPolls", "close_settled", "commit_poll", "create_poll_session", "polled_messages"]
+__all__ = [
+    "HeldPoll",
+    "HeldPolls",
+    "close_settled",
+    "commit_poll",
+    "create_poll_session",
+    "polled_messages",
+    "waiting_messages",
+]
 
 logger = get_logger("jmsjca.connector")
 
@@ -108,7 +116,7 @@ def polled_messages(consumer: MessageConsumer, limit: int, timeout: float | None
         timeout: Seconds to wait for the first message; None waits forever. Nothing waits for further messages.
     """
     messages = _received(consumer, timeout)
-    return islice(messages, limit) if limit else _waiting(messages)
+    return islice(messages, limit) if limit else waiting_messages(messages)
 
 
 def _received(consumer: MessageConsumer, timeout: float | None) -> Iterator[Message]:
@@ -118,8 +126,12 @@ def _received(consumer: MessageConsumer, timeout: float | None) -> Iterator[Mess
         message = consumer.receive(timeout=0)
 
 
-def _waiting(messages: Iterator[Message]) -> Iterator[Message]:
-    """Yield messages until enough show that all those were received that were waiting: a queue may never be empty."""
+def waiting_messages(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield messages until enough show that all those were read that were waiting: a queue may never be empty.
+
+    Args:
+        messages: The messages of a queue, as they are received or browsed.
+    """
     began: datetime | None = None
     late = undated = 0
     for message in messages:

@@ -9,6 +9,7 @@ import pytest
 
 from jmsjca import DeliveryMode, DestinationSettings, Hooks, Outcome, Queue, ResourceAdapter, Topic
 from jmsjca.connector import Activities
+from jmsjca.connector.responses import response_of
 from jmsjca.errors import (
     ArgumentTypeError,
     ConfigurationError,
@@ -288,6 +289,26 @@ class TestPollBrowseAndSend:
             activities.send("orders", text)
         assert [response.payload for response in activities.browse("orders")] == ["a"]
         assert bodies(activities) == ["a", "b"]
+
+    @pytest.mark.parametrize(("is_dated", "sent"), [(True, 9999), (False, 15_000)])
+    def test_browsing_all_ends_although_messages_are_sent_meanwhile(self, adapter, monkeypatch, is_dated, sent):
+        left = iter(range(sent))
+
+        def filling(*arguments):
+            """Sends messages faster than they are browsed."""
+            for _ in itertools.islice(left, 10):
+                producer.send("later")
+            return response_of(*arguments)
+
+        monkeypatch.setattr("jmsjca.connector.activities.response_of", filling)
+        with adapter.connection_factory().create_connection() as connection:
+            producer = connection.create_session().create_producer(Queue("orders"))
+            producer.disable_timestamp = not is_dated
+            for _ in range(300):
+                producer.send("waiting")
+            browsed = [each.payload for each in Activities(adapter).browse("orders", messages_to_browse=0)]
+        assert browsed.count("waiting") == 300
+        assert len(browsed) < 300 + sent
 
     def test_sends_are_persistent_with_priority_four(self, activities):
         sent = activities.send("orders", "a pear")
