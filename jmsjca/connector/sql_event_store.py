@@ -1,12 +1,14 @@
 """An event store in two tables of a database: the records that wait, and the archive."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.event_store import EventRecord, RecordStatus
 from jmsjca.errors import ProviderNotInstalledError, StoreError, excerpt
+from jmsjca.log_records import get_logger
 
 try:
     import sqlalchemy as sa
@@ -17,6 +19,8 @@ except ImportError as error:
     ) from error
 
 __all__ = ["SqlEventStore"]
+
+logger = get_logger("jmsjca.connector")
 
 
 class SqlEventStore:
@@ -76,12 +80,14 @@ class SqlEventStore:
     def claim(self, limit: int) -> Sequence[EventRecord]:
         """Change the next records to IN_PROGRESS and return them, by priority and time.
 
+        A row of SQLite whose ``event_time`` is no time gets that of its claim, with a warning.
+
         Args:
             limit: The maximum number.
         """
         columns = self._events.c
         query = (
-            sa.select(self._events)
+            sa.select(*_raw(columns))
             .where(self._mine(RecordStatus.READY_FOR_POLL))
             .order_by(columns.event_priority, columns.event_time, columns.event_id)
             .limit(limit)
@@ -182,7 +188,23 @@ def _values(record: EventRecord) -> dict[str, object]:
     return {**vars(record), "event_time": _naive(record.event_time), "event_status": int(record.event_status)}
 
 
+def _raw(columns: "Iterable[sa.Column[Any]]") -> "list[sa.ColumnElement[Any]]":
+    """Return columns to select, with ``event_time`` as it is stored: SQLite has values of any type in any column."""
+    return [sa.type_coerce(each, sa.types.NULLTYPE) if each.name == "event_time" else each for each in columns]
+
+
 def _record(row: dict[str, Any]) -> EventRecord:
-    time: datetime = row["event_time"]
+    time = _time(row["event_time"])
+    if time is None:
+        given = row["event_id"], row["event_time"]
+        logger.warning("The event %.100r has the event_time %.100r, which is no time: it gets the current one.", *given)
+        time = datetime.now(UTC)
     fields: dict[str, Any] = {"event_time": time.replace(tzinfo=UTC), "event_status": RecordStatus.IN_PROGRESS}
     return EventRecord(**(row | fields))
+
+
+def _time(value: Any) -> datetime | None:
+    """Return the time of a row; None if it is none."""
+    with suppress(TypeError, ValueError):
+        return value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return None

@@ -1,5 +1,6 @@
 """Events with awkward names, ids and errors: each has its outcome once, and none blocks the others."""
 
+import math
 import os
 import tempfile
 from pathlib import Path
@@ -133,6 +134,24 @@ def test_an_id_that_is_used_again_replaces_the_first_event_in_the_archive(pollin
     assert [customer.verb for customer in seen] == ["Create", "Update"]
     assert store.resubmit(RecordStatus.SUCCESS) == 1
     assert store.claim(9)[0].object_verb == "Update"
+
+
+@pytest.mark.parametrize("time", ["yesterday", "", "2026-13-45 00:00:00", 17, 1.5, math.inf, b"\0"])
+def test_a_row_whose_time_is_none_is_delivered_with_a_warning_and_blocks_no_other(polling, table, caplog, time):
+    engine, store = table
+    with engine.begin() as connection:
+        for each in ("customer-7", "customer-8"):
+            store.add(connection, EventRecord(each, "Customer", "Create", "ID=7"))
+        change = sa.text("UPDATE jmsjca_events SET event_time = :time WHERE event_id = 'customer-7'")
+        connection.execute(change, {"time": time})
+    seen = []
+    connector = polling(store, seen.append)
+    assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert {customer.object_event_id for customer in seen} == {"customer-7", "customer-8"}
+    assert [record.getMessage()[:22] for record in caplog.records] == ["The event 'customer-7'"]
+    assert store.resubmit(RecordStatus.SUCCESS) == 2
+    assert connector.poll_for_events() is ReturnCode.SUCCEED
+    assert (len(seen), len(caplog.records)) == (4, 1)  # the archive has a time
 
 
 def test_an_archived_event_whose_id_waits_again_is_not_resubmitted(polling, table):
