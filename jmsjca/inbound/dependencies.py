@@ -11,6 +11,7 @@ from contextlib import (
 )
 from functools import partial
 from threading import Lock
+from types import TracebackType
 from typing import Any, cast
 
 from jmsjca.errors import ConfigurationError
@@ -141,9 +142,86 @@ class CallScope:
         created = create(*positional, **keyword)
         if not _is_generator(function):
             return await cast("Awaitable[object]", created) if inspect.isawaitable(created) else created
+        names = f"The dependency {callable_name(function)} of the handler {callable_name(self._resolver.function)}"
         if is_async(function):
-            return await self._stack.enter_async_context(cast("AbstractAsyncContextManager[object]", created))
-        return self._stack.enter_context(cast("AbstractContextManager[object]", created))
+            return await self._stack.enter_async_context(_AsyncYield(names, created))
+        return self._stack.enter_context(_Yield(names, created))
+
+
+class _Yield(AbstractContextManager[object]):
+    """The context manager of a generator, with errors that name the dependency if it does not yield exactly once.
+
+    Args:
+        names: The dependency and the handler, for errors.
+        manager: The context manager.
+    """
+
+    def __init__(self, names: str, manager: AbstractContextManager[object]) -> None:
+        self._names = names
+        self._manager = manager
+
+    def __enter__(self) -> object:
+        try:
+            return self._manager.__enter__()
+        except RuntimeError as error:
+            _explain(error, f"{self._names} {_NEVER}")
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        try:
+            return self._manager.__exit__(kind, error, trace)
+        except RuntimeError as failure:
+            _explain(failure, f"{self._names} {_AGAIN}")
+            raise
+
+
+class _AsyncYield(AbstractAsyncContextManager[object]):
+    """As `_Yield`, for an asynchronous generator.
+
+    Args:
+        names: The dependency and the handler, for errors.
+        manager: The context manager.
+    """
+
+    def __init__(self, names: str, manager: AbstractAsyncContextManager[object]) -> None:
+        self._names = names
+        self._manager = manager
+
+    async def __aenter__(self) -> object:
+        try:
+            return await self._manager.__aenter__()
+        except RuntimeError as error:
+            _explain(error, f"{self._names} {_NEVER}")
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        try:
+            return await self._manager.__aexit__(kind, error, trace)
+        except RuntimeError as failure:
+            _explain(failure, f"{self._names} {_AGAIN}")
+            raise
+
+
+_NEVER = (
+    "yields no value, so that its parameter has none. Let it yield exactly once on each path, or return its value "
+    "without a yield."
+)
+_AGAIN = "yields again after the handler. Let it yield exactly once; what follows the yield runs after the handler."
+
+
+def _explain(error: RuntimeError, text: str) -> None:
+    """Raise an error with this text if contextlib itself has raised the given one, and not the code of the dependency.
+
+    Raises:
+        ConfigurationError: contextlib has raised it.
+    """
+    trace = error.__traceback__
+    if trace is not None and trace.tb_next is not None and trace.tb_next.tb_next is None:
+        raise ConfigurationError(text) from None
 
 
 def is_async(function: Callable[..., object]) -> bool:

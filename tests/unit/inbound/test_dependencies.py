@@ -1,8 +1,9 @@
 """Dependencies of handlers: functions and context managers whose values are parameters, for one call."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Annotated
 
 import pytest
@@ -119,6 +120,69 @@ def test_an_error_on_closing_rolls_the_delivery_back(answers):
 
     assert answers(handler) == "delivery 2"
     assert closed == [1, 2]
+
+
+def never(delivery_count: int) -> Iterator[int]:
+    if delivery_count > 1:
+        yield delivery_count
+
+
+def twice(delivery_count: int) -> Iterator[int]:
+    with suppress(OSError):
+        yield delivery_count
+    if delivery_count == 1:
+        yield delivery_count
+
+
+async def never_async(delivery_count: int) -> AsyncIterator[int]:
+    for each in never(delivery_count):
+        yield each
+
+
+async def twice_async(delivery_count: int) -> AsyncIterator[int]:
+    with suppress(OSError):
+        yield delivery_count
+    if delivery_count == 1:
+        yield delivery_count
+
+
+@pytest.mark.parametrize("failure", [None, OSError("the disk is full")], ids=["handled", "failed"])
+@pytest.mark.parametrize(
+    ("dependency", "complaint"),
+    [
+        (never, "The dependency never of the handler .*handler yields no value.*on each path"),
+        (contextmanager(never), "The dependency never of the handler .*handler yields no value"),
+        (never_async, "The dependency never_async of the handler .*handler yields no value"),
+        (twice, "The dependency twice of the handler .*handler yields again.*exactly once"),
+        (twice_async, "The dependency twice_async of the handler .*handler yields again"),
+        (asynccontextmanager(twice_async), "The dependency twice_async of the handler .*handler yields again"),
+    ],
+    ids=["never", "decorated", "never, async", "twice", "twice, async", "decorated, async"],
+)
+def test_a_dependency_that_does_not_yield_once_is_named_with_the_remedy(
+    dependency, complaint, failure, answers, caplog
+):
+    async def handler(count: Annotated[int, Depends(dependency)]) -> str:
+        if failure and count == 1:
+            raise failure
+        return f"delivery {count}"
+
+    assert answers(handler) == "delivery 2"
+    [failed] = [record.getMessage() for record in caplog.records]
+    assert re.search(complaint, failed)
+
+
+def test_an_error_within_a_dependency_is_that_of_its_own_context_manager(answers, caplog):
+    def connection(delivery_count: int) -> Iterator[int]:
+        with contextmanager(never)(delivery_count) as count:
+            yield count
+
+    def handler(count: Annotated[int, Depends(connection)]) -> str:
+        return f"delivery {count}"
+
+    assert answers(handler) == "delivery 2"
+    [failed] = [record.exc_info[1] for record in caplog.records]
+    assert type(failed) is RuntimeError
 
 
 @pytest.mark.parametrize("decorate", [asynccontextmanager, lambda function: function], ids=["decorated", "generator"])
