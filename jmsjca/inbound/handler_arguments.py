@@ -166,15 +166,19 @@ class ArgumentResolver:
 
 
 def body_type(function: Callable[..., object]) -> Any:
-    """Return the type that a handler converts bodies to, or the type of the elements of a batch; None without one."""
+    """Return the type that a handler converts bodies to, or the type of the elements of a batch; None without one.
+
+    The type has the metadata of ``Annotated``.
+    """
     hints, dependencies = _resolve_type_hints(function), _dependencies_of(function)
+    annotated = _resolve_type_hints(function, include_extras=True)
     for parameter in _bindable_parameters(function):
         name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
         needed = parameter.default is _EMPTY and name not in dependencies and not _is_transaction(name, hint)
         element = _element(hint)
         typed = hint if element is _EMPTY else element
         if needed and _named(name, hint) is None and typed not in _UNTYPED:
-            return typed
+            return annotated[name] if element is _EMPTY else _element(without_metadata(annotated[name]))
     return None
 
 

@@ -8,6 +8,7 @@ from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import LOOKUP
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.handler_arguments import body_type, callable_name
+from jmsjca.messages.json_text import without_metadata
 
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
@@ -144,7 +145,7 @@ class _DocumentWriter:
         }
 
     def _message(self, name: str, kind: Any) -> str:
-        content = {str: "text/plain", bytes: "application/octet-stream"}.get(kind)
+        content = {str: "text/plain", bytes: "application/octet-stream"}.get(without_metadata(kind))
         found: Document = {"name": name, **({"contentType": content} if content else {})}
         schema = None if content == "application/octet-stream" else self._schema(kind)
         self.messages[name] = found if schema is None else {**found, "payload": schema}
@@ -209,7 +210,7 @@ def _description(written: str | None) -> Document:
 
 def _return_type(handler: Callable[..., object]) -> Any:
     try:
-        hints: Mapping[str, Any] = get_type_hints(handler)
+        hints: Mapping[str, Any] = get_type_hints(handler, include_extras=True)
     except (NameError, TypeError, AttributeError):  # an annotation for type checkers only, or none at all
         return None
     return hints.get("return")

@@ -12,7 +12,7 @@ from typing import Annotated
 import jsonschema
 import pytest
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from jmsjca import Message, ResourceAdapter, Session, Topic
 from jmsjca.errors import ConfigurationError
@@ -217,3 +217,62 @@ def test_the_command_writes_yaml(tmp_path, monkeypatch, capsys):
 def test_a_wrong_reference_is_an_error(reference, complaint):
     with pytest.raises(ConfigurationError, match=complaint):
         load_adapter(reference)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (Annotated[int, Field(gt=0)], {"type": "integer", "exclusiveMinimum": 0}),
+        (Annotated[str, Field(max_length=3)], {"type": "string", "maxLength": 3}),
+        (Annotated[int, Field(gt=0)] | None, {"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"type": "null"}]}),
+        (list[Annotated[int, Field(gt=0)]], {"type": "array", "items": {"type": "integer", "exclusiveMinimum": 0}}),
+    ],
+)
+@pytest.mark.parametrize("role", ["body", "batch", "reply", "publisher"])
+def test_constraints_of_an_annotated_body_are_in_its_schema(role, body, expected):
+    adapter = ResourceAdapter("embedded://x")
+
+    def on_one(body: body): ...
+
+    def on_batch(bodies: Sequence[body]): ...
+
+    def with_reply(message: Message) -> body: ...
+
+    if role == "publisher":
+        adapter.publisher("q", body)
+    else:
+        options = {"concurrency_mode": "sync", "batch_size": 3} if role == "batch" else {}
+        adapter.listener("q", **options)({"body": on_one, "batch": on_batch, "reply": with_reply}[role])
+    messages = document(adapter)["components"]["messages"].values()
+    [payload] = [each["payload"] for each in messages if "payload" in each]
+    assert payload == expected
+
+
+def test_an_annotated_text_or_bytes_has_its_content_type():
+    adapter = ResourceAdapter("embedded://x")
+
+    @adapter.listener("q")
+    def on_text(body: Annotated[str, Field(max_length=3)]): ...
+
+    @adapter.listener("q")
+    def on_bytes(body: Annotated[bytes, Field(max_length=3)]): ...
+
+    types = [(each["contentType"], "payload" in each) for each in document(adapter)["components"]["messages"].values()]
+    assert types == [("text/plain", True), ("application/octet-stream", False)]
+
+
+def test_an_annotated_class_shares_the_schema_of_the_class():
+    adapter = ResourceAdapter("embedded://x")
+
+    @adapter.listener("q")
+    def on_order(order: Annotated[Order, Field(description="The first one.")]): ...
+
+    @adapter.listener("q")
+    def on_any(order: Annotated[Order, "for people"]): ...
+
+    adapter.publisher("q", Order)
+    described = document(adapter)["components"]
+    first, *others = [each["payload"] for each in described["messages"].values()]
+    reference = {"$ref": "#/components/schemas/Order"}
+    assert [first, *others] == [{**reference, "description": "The first one."}, reference, reference]
+    assert "description" not in described["schemas"]["Order"]
