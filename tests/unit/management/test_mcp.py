@@ -5,7 +5,7 @@ import json
 import signal
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -158,3 +158,29 @@ def test_an_interruption_ends_the_server_while_it_waits_for_its_client(url):
             assert process.wait(20) == -signal.SIGINT
         finally:
             process.kill()
+
+
+def test_a_line_without_an_end_is_refused_and_ends_the_server(url):
+    command = [sys.executable, "-m", "jmsjca", "mcp", "--url", url]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    ) as process:
+        request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}
+        process.stdin.write(f"{json.dumps(request)}\n".encode())
+        try:
+            assert json.loads(process.stdout.readline())["id"] == 1
+            with suppress(BrokenPipeError):
+                for _ in range(17):
+                    process.stdin.write(b"a" * 1024 * 1024)
+            assert process.wait(60) == 1
+        finally:
+            process.kill()
+        [refusal] = [json.loads(line) for line in process.stdout]
+        assert (refusal["id"], refusal["error"]["code"]) == (None, -32700)
+        assert "more than 16 MiB" in refusal["error"]["message"]
+        assert b"more than 16 MiB" in process.stderr.read()
+
+
+def test_a_line_within_the_limit_is_read(url):
+    [result] = ask(url, ("messages", {"queue": "orders", "selector": "a" * 15 * 1024 * 1024}))
+    assert "has 15728640 characters" in result.content[0].text
