@@ -1,13 +1,14 @@
-"""Fork safety: a forked child may not use its parent's connections, and registered objects are reset in it."""
+"""Objects of one process: a forked child may not use its parent's connections, and no other process gets a pickle."""
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any, Self, SupportsIndex, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from jmsjca.errors import ConnectionLostError
 
-__all__ = ["ForkGuard", "forked_error", "reset_in_child"]
+__all__ = ["ForkGuard", "ProcessBound", "forked_error", "reset_in_child"]
 
 T = TypeVar("T")
 
@@ -39,6 +40,31 @@ class ForkGuard:
         """
         if self._forks != _Process.forks:
             raise forked_error()
+
+
+class ProcessBound:
+    """Refuses to be pickled, with the remedy. The locks and connections within it would fail with words of their own.
+
+    `copy.copy` shares them, as for any other object.
+    """
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        raise TypeError(
+            f"This {type(self).__name__} cannot be pickled: it belongs to its process. Create it in the process that "
+            "uses it, for example within the function that Spark runs, from a ConnectionFactory, which can be pickled, "
+            "or its URL."
+        )
+
+    def __copy__(self) -> Self:
+        reduced: Any = object.__reduce_ex__(self, 4)
+        create, arguments, state, *_ = reduced
+        twin: Self = create(*arguments)
+        parts = cast("tuple[dict[str, Any] | None, ...]", state if isinstance(state, tuple) else (state,))
+        for name, value in chain.from_iterable((part or {}).items() for part in parts):
+            object.__setattr__(twin, name, value)
+        return twin
 
 
 def forked_error() -> ConnectionLostError:

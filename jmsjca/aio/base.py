@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from jmsjca.arguments import GuardedAttributes
 from jmsjca.errors import IllegalStateError, InvalidAttributeError, JMSError
-from jmsjca.forking import ForkGuard
+from jmsjca.forking import ForkGuard, ProcessBound
 from jmsjca.outbound.connection_state import Closeable
 
 __all__ = ["AsyncCloseable", "AwaitableContextManager", "SingleThreadExecutor", "open_in_thread", "run_in_thread"]
@@ -158,7 +158,7 @@ def _discard(opened: Future[CloseableT]) -> None:
         opened.result().close()
 
 
-class AsyncCloseable(GuardedAttributes, ABC):
+class AsyncCloseable(ProcessBound, GuardedAttributes, ABC):
     """Asynchronous context manager that closes itself on exit. It has no attributes that can be set."""
 
     @abstractmethod

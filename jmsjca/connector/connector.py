@@ -36,6 +36,7 @@ from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnSta
 from jmsjca.connector.stored_events import StoredEvents
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, excerpt
+from jmsjca.forking import ProcessBound
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.reconnection import is_transient
@@ -54,7 +55,7 @@ class ConnectorTerminatedError(JMSError):
     """A connector has terminated: its restarts failed, or it must not start while events are in doubt."""
 
 
-class Connector:
+class Connector(ProcessBound):
     """Delivers the messages of input destinations to a collaboration, in order, one at a time.
 
     It connects at the first poll. `stop` and `close` may be called from any thread.

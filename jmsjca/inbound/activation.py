@@ -12,7 +12,7 @@ from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import NamingContext
 from jmsjca.config.settings import MAX_INT, UNITS_PER_HANDLER
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, NotSupportedError, excerpt
-from jmsjca.forking import reset_in_child
+from jmsjca.forking import ProcessBound, reset_in_child
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation_state import ActivationState, Status
 from jmsjca.inbound.dependencies import is_async
@@ -44,7 +44,7 @@ _UNSPECIFIED = "<unspecified>"
 _WITH_DEAD_LETTER_QUEUE = f"{DEFAULT_REDELIVERY_HANDLING.rpartition(':')[0]}:move(queue:dlq.$)"
 
 
-class Activation:
+class Activation(ProcessBound):
     """A running or stopped listener. Created by `ResourceAdapter.activate`.
 
     It connects, delivers, and reconnects when the connection breaks.

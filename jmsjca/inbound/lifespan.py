@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from jmsjca.errors import ConfigurationError
+from jmsjca.forking import ProcessBound
 from jmsjca.inbound.handler import HandlerLoop
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def _run_on_thread(work: Callable[[], object]) -> "asyncio.Future[object]":
     return asyncio.wrap_future(outcome)
 
 
-class Startable(ABC):
+class Startable(ProcessBound, ABC):
     """An object that ``with`` and ``async with`` start and stop, within its lifespan."""
 
     _lifespan: Lifespan[Any]

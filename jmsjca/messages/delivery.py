@@ -1,9 +1,10 @@
 """The delivery of a received message: its attributes and methods, and the contexts that it is bound to."""
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, SupportsIndex
 
 from jmsjca.errors import IllegalStateError
+from jmsjca.forking import ProcessBound
 from jmsjca.messages.settlement import Settlement
 
 __all__ = [
@@ -123,7 +124,7 @@ class EndpointContext(DeliveryContext, Protocol):
         ...
 
 
-class DeliveryMixin:
+class DeliveryMixin(ProcessBound):
     """The part of a message that concerns its delivery.
 
     If no listener delivered the message, attributes that only a listener knows have the values of a first delivery
@@ -136,6 +137,14 @@ class DeliveryMixin:
     message_id: str | None
     _original_id: str | None  # the id of the received message, set when it is sent again
     _context: DeliveryContext | None
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        if self._context is None:
+            return object.__reduce_ex__(self, protocol)
+        raise TypeError(
+            f"This received {type(self).__name__} cannot be pickled: it belongs to the session that acknowledges it. "
+            "Pass what you need of it, for example message.body and dict(message.properties)."
+        )
 
     @property
     def redelivery_count(self) -> int:

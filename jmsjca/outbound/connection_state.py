@@ -12,6 +12,7 @@ from jmsjca.config.naming import NamingContext, is_reference
 from jmsjca.config.settings import Limits
 from jmsjca.destinations import Destination, DestinationKind
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsjca.forking import ProcessBound
 from jmsjca.hooks import HookChain
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.unit_of_work import Enlistment
@@ -207,7 +208,7 @@ class ConnectionContext:
         return cast("D", self.naming.destination(target.name, target.kind))
 
 
-class Closeable(GuardedAttributes, ABC):
+class Closeable(ProcessBound, GuardedAttributes, ABC):
     """Context manager that closes itself on exit. Only its documented attributes can be set."""
 
     @abstractmethod

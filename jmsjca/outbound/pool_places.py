@@ -6,6 +6,7 @@ from itertools import islice
 
 from jmsjca.config.settings import Deadline
 from jmsjca.errors import IllegalStateError, PoolTimeoutError, ResourceAllocationError
+from jmsjca.forking import ProcessBound
 from jmsjca.outbound.pooled_connection import PooledConnection
 
 __all__ = ["Claim", "Key", "PoolPlaces"]
@@ -32,7 +33,7 @@ class Claim:
             self.connection = connection
 
 
-class PoolPlaces:
+class PoolPlaces(ProcessBound):
     """Base of `ConnectionPool`: hands out its places, in the order in which threads ask for them."""
 
     _min_size: int
