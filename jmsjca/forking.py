@@ -58,8 +58,8 @@ class ProcessBound:
         )
 
     def __copy__(self) -> Self:
-        reduced: Any = object.__reduce_ex__(self, 4)
-        create, arguments, state, *_ = reduced
+        reduced = cast("tuple[Any, ...]", object.__reduce_ex__(self, 4))
+        create, arguments, state, *_ = *reduced, None
         twin: Self = create(*arguments)
         parts = cast("tuple[dict[str, Any] | None, ...]", state if isinstance(state, tuple) else (state,))
         for name, value in chain.from_iterable((part or {}).items() for part in parts):

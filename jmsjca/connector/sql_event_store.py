@@ -80,7 +80,7 @@ class SqlEventStore:
     def claim(self, limit: int) -> Sequence[EventRecord]:
         """Change the next records to IN_PROGRESS and return them, by priority and time.
 
-        A row of SQLite whose ``event_time`` is no time gets that of its claim, with a warning.
+        In SQLite a row can have an ``event_time`` that is no time: it gets that of its claim, with a warning.
 
         Args:
             limit: The maximum number.
@@ -204,7 +204,7 @@ def _record(row: dict[str, Any]) -> EventRecord:
 
 
 def _time(value: Any) -> datetime | None:
-    """Return the time of a row; None if it is none."""
+    """Return the time of a row; None for a value that is no time."""
     with suppress(TypeError, ValueError):
         return value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return None
