@@ -74,7 +74,9 @@ class Stage:
     def __init__(self, schedule, patch, refusals=()):
         self.schedule, self.refusals = schedule, list(refusals)
         self.links, self.told, self.deliveries, self.acts = [], Told(schedule), [], 0
-        threads = SimpleNamespace(Lock=self.make_lock, Event=schedule.event, Thread=self.make_thread)
+        threads = SimpleNamespace(
+            Lock=self.make_lock, RLock=self.make_lock, Event=schedule.event, Thread=self.make_thread
+        )
         for module in (lifecycle, activation):
             patch.setattr(module, "threading", threads)
         patch.setattr(

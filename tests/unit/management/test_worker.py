@@ -176,12 +176,18 @@ def test_processes_end_with_their_supervisor(url, worker):
 GRACE = "import sys\nfrom jmsjca.management import cli, worker\nworker._GRACE = 0.5\nsys.exit(cli.run())"
 
 
+def freeze(pid):
+    """Stop a process; until it has stopped, the SIGTERM of its supervisor could still end it."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+
+
 def test_processes_that_are_frozen_share_one_deadline(worker):
     supervisor = worker("--processes", "3", "--timeout", "0", program=("-c", GRACE))
     until(lambda: len(supervisor.pids()) == 3)
     pids = supervisor.pids()
     for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+        freeze(pid)
     ends = [os.pidfd_open(pid) for pid in pids]
     supervisor.process.send_signal(signal.SIGTERM)
     select.select(ends, [], [], 120)
@@ -197,7 +203,7 @@ def test_processes_that_are_frozen_share_one_deadline(worker):
 def test_a_second_signal_is_the_begin_of_a_deadline(worker):
     supervisor = worker("--processes", "2", program=("-c", GRACE))
     until(lambda: len(supervisor.pids()) == 2)
-    os.kill(supervisor.pids()[0], signal.SIGSTOP)
+    freeze(supervisor.pids()[0])
     supervisor.process.send_signal(signal.SIGTERM)
     ended = os.pidfd_open(supervisor.pids()[1])
     select.select([ended], [], [], 120)

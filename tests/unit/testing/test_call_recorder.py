@@ -162,8 +162,8 @@ class TestIdle:
 
         begin = EmbeddedConnection.__init__
 
-        def uncounting(self, store, limits, capabilities, client_id):
-            begin(self, store, limits, replace(capabilities, counts_held=False), client_id)
+        def uncounting(self, store, limits, capabilities, *identifiers):
+            begin(self, store, limits, replace(capabilities, counts_held=False), *identifiers)
 
         jms_adapter.listener("orders")(confirm)
         monkeypatch.setattr(EmbeddedConnection, "__init__", uncounting)
