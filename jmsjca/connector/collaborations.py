@@ -50,6 +50,7 @@ A function returns the outcome; None means SUCCEED. An exception means that the 
 _OF_THE_MESSAGE = (InvalidArgumentError, MessageFormatError, MessageNotWriteableError, ResourceAllocationError)
 """The errors of a send that another attempt with the same event repeats: no message can hold it."""
 _MAX_BYTES = Limits().message_bytes
+_MAX_BYTES_OF_CHARACTER = 4  # in UTF-8
 
 
 class SendFailedError(JMSError):
@@ -167,6 +168,8 @@ def _send(
 def _check_size(message: Message, target: Destination) -> None:
     """Raise an error for a message that other programs could not send: the limit of the session is that of copies."""
     body: str | bytes = message.body or b""
+    if len(body) <= _MAX_BYTES // _MAX_BYTES_OF_CHARACTER:  # nearly all, which need not be encoded twice
+        return
     size = len(body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass"))
     if size > _MAX_BYTES:
         raise size_limit_error("body", size, _MAX_BYTES, target)

@@ -142,29 +142,29 @@ class CallScope:
         created = create(*positional, **keyword)
         if not _is_generator(function):
             return await cast("Awaitable[object]", created) if inspect.isawaitable(created) else created
-        names = f"The dependency {callable_name(function)} of the handler {callable_name(self._resolver.function)}"
+        explain = partial(_explain, function, self._resolver.function)
         if is_async(function):
-            return await self._stack.enter_async_context(_AsyncYield(names, created))
-        return self._stack.enter_context(_Yield(names, created))
+            return await self._stack.enter_async_context(_AsyncYield(explain, created))
+        return self._stack.enter_context(_Yield(explain, created))
 
 
 class _Yield(AbstractContextManager[object]):
     """The context manager of a generator, with errors that name the dependency if it does not yield exactly once.
 
     Args:
-        names: The dependency and the handler, for errors.
+        explain: Raises an error that names both instead of one of contextlib, given that and its text.
         manager: The context manager.
     """
 
-    def __init__(self, names: str, manager: AbstractContextManager[object]) -> None:
-        self._names = names
+    def __init__(self, explain: Callable[[RuntimeError, str], None], manager: AbstractContextManager[object]) -> None:
+        self._explain = explain
         self._manager = manager
 
     def __enter__(self) -> object:
         try:
             return self._manager.__enter__()
         except RuntimeError as error:
-            _explain(error, f"{self._names} {_NEVER}")
+            self._explain(error, _NEVER)
             raise
 
     def __exit__(
@@ -173,7 +173,7 @@ class _Yield(AbstractContextManager[object]):
         try:
             return self._manager.__exit__(kind, error, trace)
         except RuntimeError as failure:
-            _explain(failure, f"{self._names} {_AGAIN}")
+            self._explain(failure, _AGAIN)
             raise
 
 
@@ -181,19 +181,21 @@ class _AsyncYield(AbstractAsyncContextManager[object]):
     """As `_Yield`, for an asynchronous generator.
 
     Args:
-        names: The dependency and the handler, for errors.
+        explain: Raises an error that names both instead of one of contextlib, given that and its text.
         manager: The context manager.
     """
 
-    def __init__(self, names: str, manager: AbstractAsyncContextManager[object]) -> None:
-        self._names = names
+    def __init__(
+        self, explain: Callable[[RuntimeError, str], None], manager: AbstractAsyncContextManager[object]
+    ) -> None:
+        self._explain = explain
         self._manager = manager
 
     async def __aenter__(self) -> object:
         try:
             return await self._manager.__aenter__()
         except RuntimeError as error:
-            _explain(error, f"{self._names} {_NEVER}")
+            self._explain(error, _NEVER)
             raise
 
     async def __aexit__(
@@ -202,7 +204,7 @@ class _AsyncYield(AbstractAsyncContextManager[object]):
         try:
             return await self._manager.__aexit__(kind, error, trace)
         except RuntimeError as failure:
-            _explain(failure, f"{self._names} {_AGAIN}")
+            self._explain(failure, _AGAIN)
             raise
 
 
@@ -213,7 +215,7 @@ _NEVER = (
 _AGAIN = "yields again after the handler. Let it yield exactly once; what follows the yield runs after the handler."
 
 
-def _explain(error: RuntimeError, text: str) -> None:
+def _explain(dependency: Callable[..., object], handler: Callable[..., object], error: RuntimeError, text: str) -> None:
     """Raise an error with this text if contextlib itself has raised the given one, and not the code of the dependency.
 
     Raises:
@@ -221,7 +223,8 @@ def _explain(error: RuntimeError, text: str) -> None:
     """
     trace = error.__traceback__
     if trace is not None and trace.tb_next is not None and trace.tb_next.tb_next is None:
-        raise ConfigurationError(text) from None
+        names = f"The dependency {callable_name(dependency)} of the handler {callable_name(handler)}"
+        raise ConfigurationError(f"{names} {text}") from None
 
 
 def is_async(function: Callable[..., object]) -> bool:
