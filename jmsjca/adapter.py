@@ -8,36 +8,32 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from weakref import WeakSet
 
 from jmsjca.arguments import check_instance, check_text_or_none, check_timeout
-from jmsjca.config.activation_spec_fields import ListenerFields
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
+from jmsjca.config.limits import FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import read_options
-from jmsjca.config.settings import FactoryKind, Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidActivationSpecError
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks, declare_handler
-from jmsjca.inbound.activation import Activation
-from jmsjca.inbound.activation_state import StatusMonitor
+from jmsjca.inbound.activation import Activation, check_executor, factory_of_spec, listener_settings
+from jmsjca.inbound.activation_state import StatusMonitor, have_all_failed, raise_failures, wait_until_up
 from jmsjca.inbound.distributed import DistributedActivation
 from jmsjca.inbound.handler import HandlerLoop
 from jmsjca.inbound.health import Health, check_interval
-from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable
-from jmsjca.inbound.listener_settings import check_executor, factory_of_spec, listener_settings
+from jmsjca.inbound.listener_unit import Inbox
 from jmsjca.inbound.shutdown import StopReport, call_after_stop, serve, stop_all
-from jmsjca.inbound.startup import have_all_failed, raise_failures, wait_until_up
 from jmsjca.messages.converters import Converters
 from jmsjca.outbound.factory import FACTORIES, ConnectionFactory
-from jmsjca.outbound.publisher import DeclaresPublishers
-from jmsjca.outbound.sender import Sender
+from jmsjca.outbound.sender import DeclaresPublishers, Sender
 from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jmsjca.config.activation_spec import ActivationSpec
+    from jmsjca.config.activation_spec import ActivationSpec, ListenerFields
     from jmsjca.config.configuration_file import Configuration
 
 __all__ = ["ResourceAdapter", "managed_adapters"]
@@ -178,7 +174,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         *,
         executor: Executor | None = None,
         inbox: Inbox | None = None,
-        **spec: Unpack[ListenerFields],
+        **spec: "Unpack[ListenerFields]",
     ) -> Callable[[H], H]:
         """Return a decorator that makes a function the handler of a destination.
 
@@ -237,8 +233,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
             ArgumentTypeError: The spec is no `ActivationSpec`, or the executor is no `Executor`.
         """
-        from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415  # loads pydantic
-        from jmsjca.config.effective_spec import resolve_spec  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config.activation_spec import ActivationSpec, resolve_spec  # noqa: PLC0415  # loads pydantic
 
         check_instance("spec", spec, ActivationSpec, "an ActivationSpec(…); the handler comes second")
         check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jmsjca.errors import ArgumentTypeError, InvalidArgumentError, InvalidAttributeError, JMSError
 
 __all__ = [
+    "MAX_INT",
     "MAX_TIMEOUT",
     "GuardedAttributes",
     "check_callable",
@@ -31,6 +32,9 @@ __all__ = [
     "is_number",
     "wrong_argument",
 ]
+
+MAX_INT = 2**31 - 1
+"""Java's largest int: the largest number of handlers, messages and open units of a listener, and of deliveries."""
 
 E = TypeVar("E", bound=Enum)
 

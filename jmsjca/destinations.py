@@ -1,15 +1,17 @@
-"""Destinations: queues, topics and subscriptions of topics."""
+"""Destinations: queues, topics and subscriptions of topics, and the settings of destinations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from jmsjca.errors import IllegalStateError, InvalidDestinationError
+from jmsjca.arguments import MAX_INT, check_flag, is_number, wrong_argument
+from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidDestinationError
 
 __all__ = [
     "JAVA_TYPES",
     "Destination",
     "DestinationKind",
+    "DestinationSettings",
     "Queue",
     "Subscription",
     "TemporaryQueue",
@@ -161,3 +163,44 @@ def check_destination(value: object) -> None:
     if not isinstance(value, Destination):
         remedy = "; await it first" if hasattr(type(value), "__await__") else ""
         raise InvalidDestinationError(f"{value!r:.200} is no destination; name a Queue(…) or a Topic(…){remedy}.")
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationSettings:
+    """The settings of a destination, for `Admin.configure`. The broker stores them; they apply to all its clients.
+
+    Args:
+        max_deliveries: The number of deliveries before a message is dead-lettered, at most 2147483647; None means no
+            maximum.
+        dead_letter: The dead-letter destination; None deletes the message.
+        expiry: The destination of expired messages; None deletes them.
+        exclusive: True to deliver only to the oldest consumer; when it closes, the next oldest takes over.
+
+    Raises:
+        ConfigurationError: ``max_deliveries`` is below 1 or too large, there is a dead-letter destination without it,
+            or a destination is temporary.
+        InvalidDestinationError: A destination is no `Destination`.
+    """
+
+    max_deliveries: int | None = None
+    dead_letter: Destination | None = None
+    expiry: Destination | None = None
+    exclusive: bool = False
+
+    def __post_init__(self) -> None:
+        check_flag("exclusive", self.exclusive)
+        if self.max_deliveries is not None and (not is_number(self.max_deliveries) or self.max_deliveries % 1):
+            raise wrong_argument("max_deliveries", self.max_deliveries, "a whole number or None", ConfigurationError)
+        if self.max_deliveries is not None and self.max_deliveries < 1:
+            raise ConfigurationError(
+                f"max_deliveries is {self.max_deliveries}, but a message is delivered once or more."
+            )
+        if self.max_deliveries is not None and self.max_deliveries > MAX_INT:
+            wanted = f"from 1 to {MAX_INT}, or None for no maximum"
+            raise wrong_argument("max_deliveries", self.max_deliveries, wanted, ConfigurationError)
+        if self.dead_letter is not None and self.max_deliveries is None:
+            raise ConfigurationError(f"The dead-letter destination {self.dead_letter} needs max_deliveries as well.")
+        for place in (each for each in (self.dead_letter, self.expiry) if each is not None):
+            check_destination(place)
+            if place.temporary:
+                raise ConfigurationError(f"{place} is temporary: it would be gone when a message is to go there.")

@@ -19,8 +19,8 @@ from jmsjca.arguments import check_instance, check_runs
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
 from jmsjca.log_records import get_logger
+from jmsjca.messages.delivery import Outcome
 from jmsjca.messages.message import Message
-from jmsjca.messages.settlement import Outcome
 
 __all__ = ["AroundCommit", "DeadLetter", "HookChain", "Hooks", "Send", "hooks_of", "use_hooks"]
 

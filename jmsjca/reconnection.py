@@ -5,10 +5,10 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from jmsjca.config.connection_url import Address, ConnectionURL
-from jmsjca.config.credentials import CredentialSource, decode_password, is_url, resolve_source
-from jmsjca.config.settings import SYSTEM_CLOCK, Clock, Credentials, Limits
-from jmsjca.config.text import check_text
+from jmsjca.config.clock import SYSTEM_CLOCK, Clock
+from jmsjca.config.connection_url import Address, ConnectionURL, check_text
+from jmsjca.config.credentials import Credentials, CredentialSource, decode_password, is_url, resolve_source
+from jmsjca.config.limits import Limits
 from jmsjca.errors import (
     ConfigurationError,
     ConnectionLostError,

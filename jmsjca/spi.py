@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, Protocol, runtime_checkable
 
+from jmsjca.config.clock import Clock
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.settings import Clock, Credentials, DestinationSettings, Limits
-from jmsjca.destinations import Destination, Subscription
+from jmsjca.config.credentials import Credentials
+from jmsjca.config.limits import Limits
+from jmsjca.destinations import Destination, DestinationSettings, Subscription
 from jmsjca.errors import JMSError
 from jmsjca.messages.message import Message
 

@@ -11,9 +11,8 @@ blocks the event loop. No object is bound to an event loop: a connection may be 
 """
 
 from jmsjca.aio.base import AwaitableContextManager
-from jmsjca.aio.connection import Connection, connect
+from jmsjca.aio.connection import Connection, ConnectionPool, PooledConnection, connect
 from jmsjca.aio.consumer import Consumer
-from jmsjca.aio.pool import ConnectionPool, PooledConnection
 from jmsjca.aio.producer import Producer
 from jmsjca.aio.session import Session
 

@@ -13,7 +13,7 @@ from jmsjca.arguments import check_callable, check_instance
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages.message import Message
-from jmsjca.outbound.message_factory import MessageFactory
+from jmsjca.outbound.session import MessageFactory
 
 __all__ = ["Session"]
 

@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from jmsjca.config.clock import SYSTEM_CLOCK, Clock, SystemClock
 from jmsjca.config.connection_url import Address, ConnectionURL, add_options
+from jmsjca.config.credentials import Credentials
 from jmsjca.config.distributed_subscription import DistributedSubscription
+from jmsjca.config.limits import AcknowledgeMode, Limits
 from jmsjca.config.naming import NamingContext
 from jmsjca.config.options import (
     InboundOptions,
@@ -13,19 +16,10 @@ from jmsjca.config.options import (
     provider_options,
     read_options,
 )
-from jmsjca.config.settings import (
-    SYSTEM_CLOCK,
-    AcknowledgeMode,
-    Clock,
-    Credentials,
-    DestinationSettings,
-    Limits,
-    SystemClock,
-)
+from jmsjca.destinations import DestinationSettings
 
 if TYPE_CHECKING:
-    from jmsjca.config.activation_spec import ActivationSpec
-    from jmsjca.config.effective_spec import resolve_spec
+    from jmsjca.config.activation_spec import ActivationSpec, resolve_spec
 
 __all__ = [
     "SYSTEM_CLOCK",
@@ -58,7 +52,7 @@ def __getattr__(name: str) -> object:
 
         return ActivationSpec
     if name == "resolve_spec":
-        from jmsjca.config.effective_spec import resolve_spec  # noqa: PLC0415
+        from jmsjca.config.activation_spec import resolve_spec  # noqa: PLC0415
 
         return resolve_spec
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

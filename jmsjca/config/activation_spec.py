@@ -1,7 +1,8 @@
-"""The activation spec: its fields, their validation, and explanations of what is wrong."""
+"""The activation spec: its fields, their validation, and the effective spec after all options are applied."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, Literal, Unpack, cast
+from typing import Annotated, Any, Literal, Required, TypedDict, Unpack, cast
 
 from pydantic import (
     AfterValidator,
@@ -17,26 +18,28 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from jmsjca.arguments import did_you_mean, enum_member
-from jmsjca.config.activation_spec_fields import ActivationSpecFields
-from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.arguments import MAX_INT, did_you_mean, enum_member
+from jmsjca.config.connection_url import ConnectionURL, add_options
 from jmsjca.config.credentials import is_url
 from jmsjca.config.deployment_descriptor import InvalidProperty, describe, fields_from_properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
+from jmsjca.config.limits import UNITS_PER_HANDLER, AcknowledgeMode
 from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, provider_options, read_options
-from jmsjca.config.settings import MAX_INT, UNITS_PER_HANDLER, AcknowledgeMode
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
-from jmsjca.errors import InvalidActivationSpecError, excerpt
+from jmsjca.errors import InvalidActivationSpecError, InvalidOptionError, excerpt
 from jmsjca.log_records import get_logger
 from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
-from jmsjca.selectors.ast import Value
+from jmsjca.selectors import build_selector
+from jmsjca.selectors.syntax import Value
 from jmsjca.selectors.template import check_variables
 
 __all__ = [
     "ActivationSpec",
+    "ActivationSpecFields",
     "ConcurrencyMode",
     "Flag",
     "ListenerAcknowledgeMode",
+    "ListenerFields",
     "Number",
     "Options",
     "RedeliveryHandlingText",
@@ -44,9 +47,47 @@ __all__ = [
     "SelectorVariables",
     "URLText",
     "merge_options",
+    "resolve_spec",
 ]
 
 logger = get_logger("jmsjca.config")
+
+
+class ListenerFields(TypedDict, total=False):
+    """The fields of an `ActivationSpec` without its destination: the keywords of `ResourceAdapter.listener`.
+
+    `ActivationSpec` documents them. Validation also accepts what type checkers refuse here: texts in other letters, and
+    numbers as text, as configuration files hold them.
+    """
+
+    destination_type: DestinationKind
+    connection_url: str | None
+    user_name: str | None
+    password: "str | SecretStr | None"
+    client_id: str | None
+    options: str | Mapping[str, str] | None
+    selector: str | None
+    selector_variables: Mapping[str, str | bool | int | float]
+    subscription_durability: Literal["Durable", "NonDurable"]
+    subscription_name: str | None
+    concurrency_mode: Literal["serial", "cc", "sync"]
+    endpoint_pool_max_size: int
+    batch_size: int
+    split_failed_batches: bool
+    hold_until_ack: bool
+    acknowledgement_timeout: float | None
+    max_outstanding: int
+    redelivery_handling: str
+    transaction: Literal["local", "required", "bean", "none"]
+    acknowledge_mode: Literal[AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, "AUTO", "DUPS_OK"]
+    context_name: str | None
+    mbean_name: str | None
+
+
+class ActivationSpecFields(ListenerFields, total=False):
+    """All fields of an `ActivationSpec`: its keywords."""
+
+    destination: Required[str | Destination]
 
 
 def _validate_url(text: str) -> str:
@@ -400,3 +441,83 @@ def merge_options(*options: Mapping[str, str], url: str | None) -> dict[str, str
     """
     merged = {name: value for some in options for name, value in some.items()}
     return merged | (jmsjca_options(ConnectionURL.parse(url).query) if url else {})
+
+
+_REPLACING = {
+    "JMSJCA.concurrencymode": "concurrency_mode",
+    "JMSJCA.redeliveryhandling": "redelivery_handling",
+}
+_SELECTOR = "JMSJCA.selector"
+_SEPARATOR = re.compile(r"[,;&|\s]")
+
+
+def resolve_spec(
+    spec: ActivationSpec, adapter_options: str | Mapping[str, str] | None = None, adapter_url: str | None = None
+) -> ActivationSpec:
+    """Return the effective spec: options are applied to its fields, and the placeholders of its selector replaced.
+
+    The options of the URL override those of the spec, which override those of the adapter. Only one URL is used: that
+    of the spec, else that of the adapter. Options override fields.
+
+    Args:
+        spec: The spec as the application wrote it, not a result of this function.
+        adapter_options: The options of the resource adapter.
+        adapter_url: The URL of the resource adapter.
+
+    Returns:
+        A spec with all effective options in ``options``, and the URL in use as ``connection_url``, with the provider's
+        options added.
+
+    Raises:
+        InvalidURLError: The adapter's URL does not parse.
+        InvalidOptionError: An option is unknown, or its value is invalid.
+        InvalidSelectorError: A placeholder of the selector is not closed.
+        InvalidActivationSpecError: Fields are invalid with the options applied; the message lists all of them.
+    """
+    url = spec.connection_url or adapter_url
+    options = merge_options(read_options(adapter_options), spec.options, url=url)
+    inbound = InboundOptions.of(options)  # raises on invalid values
+    changes: dict[str, object] = {
+        "options": options,
+        "connection_url": add_options(url, provider_options(options)) if url else None,
+        "selector": _selector(spec, options),
+    }
+    if inbound.bean_managed and spec.transaction == "required":
+        changes["transaction"] = "bean"
+    return _with_changes(spec, changes, {name: options[name] for name in _REPLACING if _is_set(options, name)})
+
+
+def _with_changes(spec: ActivationSpec, changes: Mapping[str, object], replacing: Mapping[str, str]) -> ActivationSpec:
+    replaced = {_REPLACING[name]: value for name, value in replacing.items()}
+    fields: dict[str, Any] = {**dict(spec), **changes, **replaced}
+    try:
+        return ActivationSpec(**fields)
+    except InvalidActivationSpecError as error:
+        problem = str(error)
+    # Raised here, without a chain: the message has the whole value.
+    for name, value in replacing.items():
+        if _has_next_option(value):
+            raise InvalidOptionError(
+                f"The value of {name} seems to contain the next option: end each option with its line, or begin the"
+                " options with JMSJCA.sep= and the character that separates them."
+            )
+    raise InvalidActivationSpecError(f"With {', '.join(replacing)} from the options in force: {problem}")
+
+
+def _has_next_option(value: str) -> bool:
+    """Return whether the options that follow, one of which may be a password, were not separated from a value."""
+    front, equals, _ = value.partition("=")
+    return bool(equals and _SEPARATOR.search(front))
+
+
+def _selector(spec: ActivationSpec, options: Mapping[str, str]) -> str | None:
+    template = options[_SELECTOR] if _is_set(options, _SELECTOR) else spec.selector
+    if not template or not template.strip():
+        return None
+    return build_selector(
+        template, spec.selector_variables, selector=spec.selector, subscriber_name=spec.subscriber_name
+    )
+
+
+def _is_set(options: Mapping[str, str], name: str) -> bool:
+    return bool(options.get(name, "").strip())

@@ -32,8 +32,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config.activation_spec import ActivationSpec, Options, Seconds, URLText
+from jmsjca.config.limits import FactoryKind
 from jmsjca.config.naming import NamingContext
-from jmsjca.config.settings import FactoryKind
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, excerpt
 from jmsjca.log_records import one_line

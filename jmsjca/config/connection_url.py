@@ -1,4 +1,4 @@
-"""Connection URLs, ``scheme://user:password@host:port,host:port/path?key=value``, and options added to them."""
+"""Connection URLs ``scheme://user:password@host:port,host:port/path?key=value``, their schemes and their texts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,10 +8,9 @@ from urllib.parse import unquote, unquote_plus, urlencode
 
 from jmsjca.arguments import check_instance
 from jmsjca.config.options import jmsjca_options, provider_options
-from jmsjca.config.text import check_unicode
-from jmsjca.errors import InvalidURLError
+from jmsjca.errors import InvalidURLError, JMSError
 
-__all__ = ["Address", "ConnectionURL", "add_options"]
+__all__ = ["FAMILIES", "Address", "ConnectionURL", "add_options", "check_text", "check_unicode", "successor"]
 
 _PORT_DIGITS = 5
 _PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*\Z")
@@ -215,3 +214,63 @@ def add_options(url: str, options: Mapping[str, str]) -> str:
     if not added:
         return url
     return f"{url}{'&' if '?' in url else '?'}{added}"
+
+
+def check_unicode(text: str | None, what: str, kind: type[JMSError]) -> None:
+    """Raise an error for text that no protocol can encode.
+
+    Args:
+        text: The text. It never appears in the error message, because it may be a password.
+        what: The noun that begins the error message.
+        kind: The class of the error.
+
+    Raises:
+        JMSError: The text holds half of a surrogate pair.
+    """
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError:  # without its cause, which contains the text
+        raise kind(f"{what} holds half of a surrogate pair, which is no Unicode text.") from None
+
+
+def check_text(text: str | None, what: str, kind: type[JMSError]) -> None:
+    """Raise an error for text that would be truncated in transit: STOMP frames and C strings end with NUL.
+
+    Args:
+        text: The text. It never appears in the error message, because it may be a password.
+        what: The noun that begins the error message.
+        kind: The class of the error.
+
+    Raises:
+        JMSError: The text holds NUL, or half of a surrogate pair.
+    """
+    check_unicode(text, what, kind)
+    if "\0" in (text or ""):
+        raise kind(f"{what} holds NUL (U+0000), and would end there on its way to the broker: leave it out.")
+
+
+_OPEN_MQ = "Sun MQ lives on as Open MQ, which is reached over STOMP: stomp://host:7672"
+_WEBSPHERE = "IBM MQ is reached over AMQP 1.0 by its AMQP channel: amqp://host:5672"
+_JBOSS = "JBoss MQ became HornetQ and ActiveMQ Artemis, which is reached over AMQP 1.0: amqp://host:5672"
+_STCMS = (
+    "SeeBeyond's and Sun's message server has no successor; move to a broker with AMQP 1.0 or STOMP: amqp://host:5672"
+)
+_WEBLOGIC = "WebLogic JMS has neither AMQP 1.0 nor STOMP; bridge it to a broker that has: amqp://host:5672"
+_WAVE = "JMS Grid (SpiritWave) has no successor; move to a broker with AMQP 1.0 or STOMP: amqp://host:5672"
+_JNDI = "there is no JNDI provider: bind factories in the naming context, and write lookup://name"
+
+FAMILIES: Mapping[str, str] = {
+    **dict.fromkeys(("stcms", "stcmss", "stcms453", "stcms453s"), _STCMS),
+    **dict.fromkeys(("mq", "mqtcp", "mqssl", "httpjms", "httpsjms"), _OPEN_MQ),
+    **dict.fromkeys(("wmq", "wmqs", "wmq5", "wmqs5", "wmq5s"), _WEBSPHERE),
+    **dict.fromkeys(("t3", "t3s"), _WEBLOGIC),
+    "jboss": _JBOSS,
+    **dict.fromkeys(("stream", "tcp", "ssl", "http"), _WAVE),
+    "jndi": _JNDI,
+}
+"""For each scheme of JMSJCA's adapters, the protocol and URL by which its broker or the successor is reached today."""
+
+
+def successor(scheme: str) -> str | None:
+    """Return how the broker of a scheme of JMSJCA is reached today; None for other schemes."""
+    return FAMILIES.get(scheme.lower())

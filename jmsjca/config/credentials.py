@@ -1,4 +1,4 @@
-"""Credentials: where they come from, encoded passwords, and user names that are connection URLs."""
+"""Credentials: user name and password, where they come from, and user names that are connection URLs."""
 
 import base64
 import binascii
@@ -11,10 +11,23 @@ from typing import cast
 
 from jmsjca.arguments import check_text_or_none
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.settings import Credentials
 from jmsjca.errors import ConfigurationError, JMSError, ResourceAllocationError, excerpt
 
-__all__ = ["CredentialSource", "Login", "check_source", "decode_password", "is_url", "resolve_source"]
+__all__ = ["CredentialSource", "Credentials", "Login", "check_source", "decode_password", "is_url", "resolve_source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A user name and its password. A password without a user name is ignored.
+
+    Args:
+        user_name: The user name.
+        password: The password; never part of `repr`.
+    """
+
+    user_name: str
+    password: str | None = field(default=None, repr=False)
+
 
 CredentialSource = str | tuple[str, str | None] | Callable[[], tuple[str, str | None]]
 """A pair of user name and password; a function that returns one; or ``env:NAME`` or ``file:PATH``."""

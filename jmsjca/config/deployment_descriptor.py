@@ -8,8 +8,8 @@ from pydantic import SecretStr
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.config.options import is_jmsjca_option
-from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import JAVA_TYPES, DestinationKind
 from jmsjca.errors import excerpt
 

@@ -1,35 +1,18 @@
-"""Limits, acknowledge modes, clocks, credentials and destination settings."""
+"""The limits of a connection, and the modes that sessions and factories have."""
 
 import math
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from jmsjca.arguments import check_flag, is_number, wrong_argument
-from jmsjca.destinations import Destination, check_destination
+from jmsjca.arguments import is_number, wrong_argument
 from jmsjca.errors import ConfigurationError
 
-__all__ = [
-    "MAX_INT",
-    "SYSTEM_CLOCK",
-    "UNITS_PER_HANDLER",
-    "AcknowledgeMode",
-    "Clock",
-    "Credentials",
-    "Deadline",
-    "DestinationSettings",
-    "FactoryKind",
-    "Limits",
-    "SystemClock",
-]
+__all__ = ["UNITS_PER_HANDLER", "AcknowledgeMode", "FactoryKind", "Limits"]
 
 UNITS_PER_HANDLER = 10
 """The default of ``max_outstanding`` of a listener, for each handler of ``endpoint_pool_max_size``."""
-
-MAX_INT = 2**31 - 1
-"""Java's largest int: the largest number of handlers, messages and open units of a listener, and of deliveries."""
 
 FactoryKind = Literal["unified", "queue", "topic"]
 """The messaging domains of a connection factory's connections: both, or one."""
@@ -100,102 +83,3 @@ class AcknowledgeMode(Enum):
     """As AUTO, but the provider may acknowledge late, and redeliver messages after a failure."""
     INDIVIDUAL = "individual"
     """`Message.acknowledge` acknowledges only that message."""
-
-
-class Clock(Protocol):
-    """A source of time."""
-
-    def now(self) -> float:
-        """Return the seconds since the epoch, for timestamps and expiry."""
-        ...
-
-    def monotonic(self) -> float:
-        """Return the seconds of a monotonic clock, for timeouts."""
-        ...
-
-
-class SystemClock:
-    """The clocks of the operating system."""
-
-    # Without a frame of their own: listeners ask several times for each message.
-    now = staticmethod(time.time)
-    """Return the seconds since the epoch."""
-
-    monotonic = staticmethod(time.monotonic)
-    """Return the seconds of a monotonic clock."""
-
-
-SYSTEM_CLOCK: Clock = SystemClock()
-
-
-class Deadline:
-    """The end of a timeout that several waits share.
-
-    Args:
-        seconds: Timeout in seconds, from now; None never ends.
-        clock: Source of the time.
-    """
-
-    __slots__ = ("_clock", "_end")
-
-    def __init__(self, seconds: float | None, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._clock = clock
-        self._end = None if seconds is None else clock.monotonic() + seconds
-
-    def remaining(self) -> float | None:
-        """Return the seconds until the deadline, 0 once it has passed; None waits forever."""
-        return None if self._end is None else max(self._end - self._clock.monotonic(), 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """A user name and its password. A password without a user name is ignored.
-
-    Args:
-        user_name: The user name.
-        password: The password; never part of `repr`.
-    """
-
-    user_name: str
-    password: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class DestinationSettings:
-    """The settings of a destination, for `Admin.configure`. The broker stores them; they apply to all its clients.
-
-    Args:
-        max_deliveries: The number of deliveries before a message is dead-lettered, at most 2147483647; None means no
-            maximum.
-        dead_letter: The dead-letter destination; None deletes the message.
-        expiry: The destination of expired messages; None deletes them.
-        exclusive: True to deliver only to the oldest consumer; when it closes, the next oldest takes over.
-
-    Raises:
-        ConfigurationError: ``max_deliveries`` is below 1 or too large, there is a dead-letter destination without it,
-            or a destination is temporary.
-        InvalidDestinationError: A destination is no `Destination`.
-    """
-
-    max_deliveries: int | None = None
-    dead_letter: Destination | None = None
-    expiry: Destination | None = None
-    exclusive: bool = False
-
-    def __post_init__(self) -> None:
-        check_flag("exclusive", self.exclusive)
-        if self.max_deliveries is not None and (not is_number(self.max_deliveries) or self.max_deliveries % 1):
-            raise wrong_argument("max_deliveries", self.max_deliveries, "a whole number or None", ConfigurationError)
-        if self.max_deliveries is not None and self.max_deliveries < 1:
-            raise ConfigurationError(
-                f"max_deliveries is {self.max_deliveries}, but a message is delivered once or more."
-            )
-        if self.max_deliveries is not None and self.max_deliveries > MAX_INT:
-            wanted = f"from 1 to {MAX_INT}, or None for no maximum"
-            raise wrong_argument("max_deliveries", self.max_deliveries, wanted, ConfigurationError)
-        if self.dead_letter is not None and self.max_deliveries is None:
-            raise ConfigurationError(f"The dead-letter destination {self.dead_letter} needs max_deliveries as well.")
-        for place in (each for each in (self.dead_letter, self.expiry) if each is not None):
-            check_destination(place)
-            if place.temporary:
-                raise ConfigurationError(f"{place} is temporary: it would be gone when a message is to go there.")

@@ -5,18 +5,16 @@
 
 from typing import TYPE_CHECKING
 
-from jmsjca.connector.activities import Activities
+from jmsjca.connector.activities import Activities, ListenResponse, PollResponse
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.config import ConnectorConfig
-from jmsjca.connector.config_fields import InDoubtEvents
+from jmsjca.connector.config import ConnectorConfig, InDoubtEvents
 from jmsjca.connector.connector import Connector, ConnectorTerminatedError
-from jmsjca.connector.data_handlers.handler import DataHandler
+from jmsjca.connector.data_handlers.registry import DataHandler
 from jmsjca.connector.duplicate_elimination import EventStatus
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus
 from jmsjca.connector.folder_event_store import FolderEventStore
 from jmsjca.connector.mailbox_event_store import MailboxEventStore
-from jmsjca.connector.responses import ListenResponse, PollResponse
-from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
+from jmsjca.connector.outcomes import DeliveryOutcome, ReturnCode, ReturnStatus
 
 if TYPE_CHECKING:
     from jmsjca.connector.event_pipeline import EventPipeline

@@ -12,44 +12,339 @@
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from jmsjca.arguments import check_instance, check_timeout
-from jmsjca.connector.activity_arguments import (
-    check_message_type,
-    check_number,
-    check_operations,
-    destination_of_kind,
-    is_rollback,
-    queue_of,
+from jmsjca.arguments import check_instance, check_timeout, is_number, wrong_argument
+from jmsjca.config.clock import SYSTEM_CLOCK
+from jmsjca.config.limits import AcknowledgeMode
+from jmsjca.connector.collaborations import check_synchronous
+from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.errors import (
+    ConfigurationError,
+    ConnectionLostError,
+    IllegalStateError,
+    InvalidArgumentError,
+    JMSError,
+    TransactionInDoubtError,
 )
-from jmsjca.connector.polls import (
-    HeldPolls,
-    close_settled,
-    commit_poll,
-    create_poll_session,
-    polled_messages,
-    waiting_messages,
-)
-from jmsjca.connector.responses import ListenResponse, MessageType, PollResponse, response_of
-from jmsjca.destinations import Destination, Queue
-from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, JMSError
+from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.log_records import get_logger
+from jmsjca.messages.delivery import Outcome, Settlement, complete_settlement
 from jmsjca.messages.message import DeliveryMode, Message
-from jmsjca.messages.settlement import Settlement
+from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.sender import SendOptions
+from jmsjca.outbound.session import Session
 
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
-    from jmsjca.config.activation_spec_fields import ListenerFields
+    from jmsjca.config.activation_spec import ListenerFields
     from jmsjca.inbound.activation import Activation
 
-__all__ = ["Activities", "Operation"]
+__all__ = [
+    "Activities",
+    "HeldPoll",
+    "HeldPolls",
+    "ListenResponse",
+    "MessageType",
+    "Operation",
+    "PollResponse",
+    "check_message_type",
+    "check_number",
+    "check_operations",
+    "close_settled",
+    "commit_poll",
+    "create_poll_session",
+    "destination_of_kind",
+    "is_rollback",
+    "polled_messages",
+    "queue_of",
+    "response_of",
+    "waiting_messages",
+]
 
 logger = get_logger("jmsjca.connector")
+
+_MAX_LATE = 1000  # consecutive messages; one alone may have a higher priority than others that waited
+_MAX_UNDATED = 10_000  # messages without JMSTimestamp, of which nothing shows whether they waited
+
+_COMMIT, _ROLLBACK = "jbxcommit", "jbxrollback"
+
+
+def queue_of(queue: object) -> Queue:
+    """Return the queue of a listen, poll or browse activity.
+
+    Raises:
+        ArgumentTypeError: It is no queue and no name of one.
+    """
+    wanted = "a name or a Queue(…); ResourceAdapter.activate consumes topics"
+    check_instance("queue", queue, (str, Queue), wanted)
+    return Queue(queue) if isinstance(queue, str) else queue  # type: ignore[return-value]  # checked above
+
+
+def destination_of_kind(destination: str | Destination, kind: object) -> Destination:
+    """Return the destination of a send activity.
+
+    Args:
+        destination: The destination, or its name.
+        kind: ``queue`` or ``topic``, for a name.
+
+    Raises:
+        ConfigurationError: The kind is another one.
+    """
+    if kind not in {"queue", "topic"}:
+        raise ConfigurationError(f"destination_type is 'queue' or 'topic', not {kind!r:.50}.")
+    if not isinstance(destination, str):
+        return destination
+    return Topic(destination) if kind == "topic" else Queue(destination)
+
+
+def is_rollback(action: object) -> bool:
+    """Return whether an action is a rollback, and not a commit.
+
+    Raises:
+        ConfigurationError: It is neither of the two.
+    """
+    name = action.lower() if isinstance(action, str) else action
+    if name not in {_COMMIT, _ROLLBACK}:
+        raise ConfigurationError(f"The action is 'JBXCommit' or 'JBXRollback', not {action!r:.50}.")
+    return name == _ROLLBACK
+
+
+def check_message_type(message_type: object) -> None:
+    """Raise an error for a message type that is neither TEXT nor BYTE."""
+    if message_type not in {"TEXT", "BYTE"}:
+        raise ConfigurationError(f"message_type is 'TEXT' or 'BYTE', not {message_type!r:.50}.")
+
+
+def check_number(name: str, value: object) -> None:
+    """Raise an error for a value that is no number of messages."""
+    if not isinstance(value, int) or not is_number(value) or value < 0:
+        raise wrong_argument(name, value, "a number of messages, from 0 on", InvalidArgumentError)
+
+
+def check_operations(operation: object, on_success: object, on_failure: object) -> None:
+    """Raise an error for an operation that cannot be called, or is asynchronous."""
+    check_synchronous("operation", operation)
+    for name, value in (("on_success", on_success), ("on_failure", on_failure)):
+        if value is not None:
+            check_synchronous(name, value)
+
+
+class HeldPoll:
+    """The open session of a poll. Its messages are locked until it is settled.
+
+    Args:
+        connection: The connection of the poll, which is closed with it.
+        session: The session, of `create_poll_session`.
+
+    Attributes:
+        settled: Set when the poll is settled.
+    """
+
+    def __init__(self, connection: Connection, session: Session) -> None:
+        self._connection = connection
+        self._session = session
+        self.settled = Event()
+
+    def settle(self, *, roll_back: bool) -> Settlement:
+        """Commit or roll back, and close the connection.
+
+        Args:
+            roll_back: True returns the messages to the queue.
+
+        Returns:
+            The settlement, which has its outcome already.
+        """
+        self.settled.set()
+        settlement = Settlement()
+        complete_settlement(settlement, self._finish(roll_back=roll_back))
+        return settlement
+
+    def _finish(self, *, roll_back: bool) -> Outcome:
+        try:
+            if roll_back:
+                if self._session.transacted:
+                    self._session.rollback()
+                return Outcome.ROLLED_BACK  # at the latest the end of the connection releases the messages
+            commit_poll(self._session)
+        except TransactionInDoubtError:
+            return Outcome.IN_DOUBT
+        except ConnectionLostError:
+            return Outcome.LOST
+        except JMSError:
+            return Outcome.ROLLED_BACK
+        finally:
+            close_settled(self._connection)
+        return Outcome.COMMITTED
+
+
+def create_poll_session(connection: Connection) -> Session:
+    """Return a session that keeps messages locked until `commit_poll`, also on a broker without transactions."""
+    if connection.capabilities.atomic:
+        return connection.create_session(transacted=True)
+    return connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT)
+
+
+def commit_poll(session: Session) -> None:
+    """Remove the received messages from their queue.
+
+    Raises:
+        TransactionInDoubtError: They may have been removed.
+        JMSError: The broker refuses, or cannot be reached.
+    """
+    if session.transacted:
+        session.commit()
+    else:
+        session.acknowledge()
+
+
+def close_settled(connection: Connection) -> None:
+    """Close the connection of settled messages. An error changes nothing of that, so it is logged."""
+    try:
+        connection.close()
+    except JMSError as error:
+        logger.warning("The connection of a poll could not be closed: %s", error)
+
+
+def polled_messages(consumer: MessageConsumer, limit: int, timeout: float | None) -> Iterator[Message]:
+    """Yield the messages of one poll.
+
+    Args:
+        consumer: The consumer.
+        limit: The maximum number; 0 for all that were waiting when the first one was received.
+        timeout: Seconds to wait for the first message; None waits forever. Nothing waits for further messages.
+    """
+    messages = _received(consumer, timeout)
+    return islice(messages, limit) if limit else waiting_messages(messages)
+
+
+def _received(consumer: MessageConsumer, timeout: float | None) -> Iterator[Message]:
+    message = consumer.receive(timeout=timeout)
+    while message is not None:
+        yield message
+        message = consumer.receive(timeout=0)
+
+
+def waiting_messages(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield messages until enough show that all those were read that were waiting: a queue may never be empty.
+
+    Args:
+        messages: The messages of a queue, as they are received or browsed.
+    """
+    began: datetime | None = None
+    late = undated = 0
+    for message in messages:
+        yield message
+        began = began or datetime.fromtimestamp(SYSTEM_CLOCK.now(), UTC)
+        undated += message.timestamp is None
+        late = late + 1 if message.timestamp is not None and message.timestamp > began else 0
+        if late >= _MAX_LATE or undated >= _MAX_UNDATED:
+            return
+
+
+class HeldPolls:
+    """The polls that are not acknowledged yet. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: dict[str, HeldPoll] = {}
+
+    def hold(self, acknowledge_id: str, connection: Connection, session: Session, timeout: float | None) -> None:
+        """Hold the messages of a session.
+
+        Args:
+            acknowledge_id: Their id.
+            connection: The connection of the session.
+            session: The session.
+            timeout: Seconds after which the session is rolled back; None for never.
+        """
+        poll = HeldPoll(connection, session)
+        with self._lock:
+            self._held[acknowledge_id] = poll
+        if timeout is not None:
+            due = DelayQueue[str](SYSTEM_CLOCK)
+            due.put(acknowledge_id, timeout)
+            Thread(target=self._wait, args=(due, poll), name="jmsjca-held-poll", daemon=True).start()
+
+    def take(self, acknowledge_id: str) -> HeldPoll | None:
+        """Remove a poll, for the one caller who settles it; None if it is not held."""
+        with self._lock:
+            return self._held.pop(acknowledge_id, None)
+
+    def close(self) -> None:
+        """Roll back all polls."""
+        for acknowledge_id in list(self._held):
+            self._expire(acknowledge_id)
+
+    def _wait(self, due: DelayQueue[str], poll: HeldPoll) -> None:
+        """Roll a poll back when it is due, unless it is settled before; on a thread of its own."""
+        while not poll.settled.wait(due.time_to_next(None)):
+            for acknowledge_id in due.pop_due():
+                self._expire(acknowledge_id)
+
+    def _expire(self, acknowledge_id: str) -> None:
+        poll = self.take(acknowledge_id)
+        if poll is not None:
+            poll.settle(roll_back=True)
+
+
+MessageType = Literal["TEXT", "BYTE"]
+"""The kind of the payload: text, or bytes."""
+
+
+@dataclass(frozen=True)
+class ListenResponse:
+    """A message as a listen activity hands it to an operation.
+
+    Attributes:
+        payload: The body: text, or bytes with the message type "BYTE".
+        message: The message, with headers and properties.
+        message_id: The JMS message id; None if the message has none.
+        acknowledge_id: The id of the unit of the message, for `Activities.acknowledge`; None without a transacted
+            session. All messages of a batch have the same one.
+    """
+
+    payload: str | bytes
+    message: Message
+    message_id: str | None
+    acknowledge_id: str | None
+
+
+@dataclass(frozen=True)
+class PollResponse:
+    """The messages of one poll.
+
+    Attributes:
+        responses: The messages, in the order of the queue; empty if none was waiting.
+        acknowledge_id: The id with which `Activities.acknowledge` settles all of them; None if nothing waits for an
+            acknowledgement: the session was not transacted, or the queue was empty.
+    """
+
+    responses: Sequence[ListenResponse]
+    acknowledge_id: str | None
+
+
+def response_of(message: Message, message_type: MessageType, acknowledge_id: str | None) -> ListenResponse:
+    """Return the response for a message.
+
+    Args:
+        message: The received message.
+        message_type: The kind of payload that the activity wants.
+        acknowledge_id: The id of the message's unit; None if it needs no acknowledgement.
+
+    Raises:
+        MessageFormatError: The body is of another kind.
+    """
+    payload = message.get_body(str) if message_type == "TEXT" else message.get_body(bytes)
+    return ListenResponse(payload, message, message.message_id, acknowledge_id)
+
 
 _PRUNE_FROM = 100  # acknowledge ids, of which settled ones are removed then
 

@@ -9,7 +9,7 @@ from jmsjca.arguments import wrong_argument
 from jmsjca.config import Limits
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.data_handlers import DataHandler
-from jmsjca.connector.return_codes import DeliveryOutcome
+from jmsjca.connector.outcomes import DeliveryOutcome
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
     ConfigurationError,
@@ -19,7 +19,7 @@ from jmsjca.errors import (
     MessageNotWriteableError,
     ResourceAllocationError,
 )
-from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import DeliveryMode, Message, TextMessage
 from jmsjca.providers.common.unit import size_limit_error
 

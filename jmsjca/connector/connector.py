@@ -17,23 +17,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
 from jmsjca.arguments import check_instance, wrong_argument
+from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 from jmsjca.config.configuration_file import Configuration, load_handler, read_configuration
-from jmsjca.config.settings import SYSTEM_CLOCK, Clock
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import Collaboration, check_collaboration, check_synchronous, receiver_of
-from jmsjca.connector.config import ConnectorConfig, managed_destinations
-from jmsjca.connector.config_fields import InDoubtEvents
+from jmsjca.connector.config import ConnectorConfig, InDoubtEvents, managed_destinations
 from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.duplicate_elimination import Resolver
 from jmsjca.connector.event_conversion import EventConversion, default_data_handler
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventStore
-from jmsjca.connector.poll_schedule import Keys, key_polls, timed_polls, wait_for_window
-from jmsjca.connector.polled_session import POLL_LIMITS, PolledSession
+from jmsjca.connector.outcomes import DeliveryOutcome, ReturnCode, ReturnStatus
+from jmsjca.connector.polling import POLL_LIMITS, Keys, PolledSession, key_polls, timed_polls, wait_for_window
 from jmsjca.connector.queue_uris import destination_of
 from jmsjca.connector.request_processing import RequestProcessing
-from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode, ReturnStatus
-from jmsjca.connector.stored_events import StoredEvents
+from jmsjca.connector.store_polling import StoredEvents
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, excerpt
 from jmsjca.forking import ProcessBound

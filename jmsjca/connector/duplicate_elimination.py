@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import EVENT_ID_PROPERTY, EventSession, Publish, Receiver
-from jmsjca.connector.return_codes import DeliveryOutcome
+from jmsjca.connector.outcomes import DeliveryOutcome
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import JMSError, excerpt
 from jmsjca.log_records import get_logger

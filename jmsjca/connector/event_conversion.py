@@ -11,7 +11,7 @@ from jmsjca.connector.header_mapping import HeaderMapping, message_format
 from jmsjca.connector.meta_objects import MetaData, Rule, StaticMetaObject
 from jmsjca.destinations import Destination
 from jmsjca.errors import DataHandlerError, excerpt
-from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 
 __all__ = ["Event", "EventConversion", "content_of", "default_data_handler"]

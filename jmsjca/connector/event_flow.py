@@ -10,8 +10,7 @@ from jmsjca.connector.collaborations import EventSession, Receiver, SendFailedEr
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError, Resolver
 from jmsjca.connector.event_conversion import Event, EventConversion
-from jmsjca.connector.report_messages import ReportRequest, Reports, report_request
-from jmsjca.connector.return_codes import DeliveryOutcome
+from jmsjca.connector.outcomes import DeliveryOutcome, ReportRequest, Reports, report_request
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
     ConfigurationError,

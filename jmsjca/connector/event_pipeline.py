@@ -1,34 +1,429 @@
-"""A connector on Spark: the events of a configuration as micro-batches, one typed table per type of business object."""
+"""A connector on Spark: events as micro-batches, and one typed table per type of business object.
 
-from collections.abc import Callable, Iterator, Mapping
+Events on Spark's executors: rows of messages become rows of outcomes, business objects and messages to be sent.
+
+The flow of an event is that of a connector, with a session that collects what would be sent. The driver sends it after
+the subscribers have taken the batch.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from importlib import import_module
 from typing import Any, TypeAlias
 
 from jmsjca.config.naming import LOOKUP
-from jmsjca.connector.collaborations import Collaboration
+from jmsjca.connector.business_objects import Attribute, BusinessObject, shown
+from jmsjca.connector.collaborations import Collaboration, EventSession, Publish, Receiver, receiver_of
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.data_handlers import DataHandler
-from jmsjca.connector.event_conversion import default_data_handler
-from jmsjca.connector.event_rows import ORIGIN, EventRows, Subscription
-from jmsjca.connector.object_columns import ObjectColumns, pa
-from jmsjca.connector.return_codes import DeliveryOutcome
-from jmsjca.destinations import Destination, Topic
-from jmsjca.errors import ConfigurationError, ProviderNotInstalledError
+from jmsjca.connector.definitions import AttributeDefinition, BusinessObjectDefinitions
+from jmsjca.connector.event_conversion import Event, EventConversion, default_data_handler
+from jmsjca.connector.event_flow import EventFlow, outcome_of
+from jmsjca.connector.outcomes import FEEDBACK, MESSAGE_TYPE, DeliveryOutcome
+from jmsjca.destinations import Destination, Topic, destination
+from jmsjca.errors import ConfigurationError, DataHandlerError, JMSError, ProviderNotInstalledError, excerpt
 from jmsjca.log_records import get_logger
+from jmsjca.messages.bytes_and_stream import BytesMessage
+from jmsjca.messages.message import DeliveryMode, Message, TextMessage
+from jmsjca.messages.properties import Properties
+from jmsjca.messages.value_types import Int, convert
+
+__all__ = [
+    "EVENT_ID",
+    "ORIGIN",
+    "VERB",
+    "EventPipeline",
+    "EventRows",
+    "ObjectColumns",
+    "Subscriber",
+    "Subscription",
+    "arrow_type",
+    "pa",
+]
+
+logger = get_logger("jmsjca.connector")
 
 try:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import types as t
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    pa: Any = import_module("pyarrow")
     f: Any = import_module("pyspark.sql.functions")  # its stubs lack the functions of Arrow
 except ImportError as error:
     raise ProviderNotInstalledError(f'An EventPipeline needs {error.name}: pip install "jmsjca[spark]"') from error
 
-__all__ = ["EventPipeline", "Subscriber"]
+VERB, EVENT_ID = "_verb", "_event_id"
+"""The columns that a typed table has in addition to the attributes."""
 
-logger = get_logger("jmsjca.connector")
+_SCALARS: Mapping[str, Callable[[], t.DataType]] = {
+    "string": t.StringType,
+    "integer": t.LongType,
+    "float": t.DoubleType,
+    "boolean": t.BooleanType,
+}
+_ARROW: Mapping[str, Any] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+}
+_LONGS = range(-(2**63), 2**63)
+
+
+def arrow_type(kind: t.DataType) -> Any:
+    """Return the Arrow type of a Spark type."""
+    if isinstance(kind, t.StructType):
+        return pa.struct([(field.name, arrow_type(field.dataType)) for field in kind.fields])
+    if isinstance(kind, t.ArrayType):
+        return pa.list_(arrow_type(kind.elementType))
+    if isinstance(kind, t.MapType):
+        return pa.map_(arrow_type(kind.keyType), arrow_type(kind.valueType))
+    return _ARROW[kind.simpleString()]
+
+
+class ObjectColumns:
+    """The columns of the business objects of one type: its attributes, the verb and the id of the event.
+
+    A child is a struct, a list an array. An integer has 64 bits.
+
+    Args:
+        kind: The type.
+        definitions: The definitions; None if the connector has none.
+
+    Attributes:
+        schema: The columns.
+
+    Raises:
+        ConfigurationError: The type has no definition, or one that no table can have.
+    """
+
+    def __init__(self, kind: str, definitions: BusinessObjectDefinitions | None) -> None:
+        if definitions is None or kind not in definitions:
+            known = ", ".join(sorted(definitions or ())) or "none"
+            raise ConfigurationError(
+                f"A table of {excerpt(kind)} needs its definition, for the types of the columns; there are: {known}."
+            )
+        self._kind = kind
+        self._definitions = definitions
+        self.schema = self._struct(kind, (kind,)).add(VERB, t.StringType()).add(EVENT_ID, t.StringType())
+        if len({field.name.lower() for field in self.schema.fields}) < len(self.schema.fields):
+            raise ConfigurationError(
+                f"{excerpt(kind)} has an attribute {VERB} or {EVENT_ID}, or two that differ by case only, which Spark "
+                "does not distinguish; rename it."
+            )
+
+    def values(self, business_object: BusinessObject) -> dict[str, object]:
+        """Return the values of a business object by column.
+
+        Raises:
+            DataHandlerError: The business object does not satisfy its definition, or a value does not fit its column.
+        """
+        self._definitions.validate(business_object)
+        made = self._values(business_object)
+        return made | {VERB: business_object.verb, EVENT_ID: business_object.object_event_id}
+
+    def _struct(self, kind: str, path: tuple[str, ...]) -> t.StructType:
+        attributes = self._definitions[kind].attributes
+        return t.StructType([t.StructField(name, self._type(each, path)) for name, each in attributes.items()])
+
+    def _type(self, attribute: AttributeDefinition, path: tuple[str, ...]) -> t.DataType:
+        single = _SCALARS[attribute.type]() if attribute.is_scalar else self._child(attribute.type, path)
+        return t.ArrayType(single) if attribute.cardinality == "multiple" else single
+
+    def _child(self, kind: str, path: tuple[str, ...]) -> t.StructType:
+        if kind in path:
+            raise ConfigurationError(
+                f"{' has '.join((*path, kind))}: no column holds a business object within its own type."
+            )
+        return self._struct(kind, (*path, kind))
+
+    def _values(self, source: BusinessObject) -> dict[str, object]:
+        return {name: self._value(value, f"{source.type}.{name}") for name, value in source.attributes.items()}
+
+    def _value(self, value: Attribute, path: str) -> object:
+        if isinstance(value, list):
+            return [self._value(each, path) for each in value]
+        if isinstance(value, BusinessObject):
+            return self._values(value)
+        if isinstance(value, str):
+            return _checked_text(value, path)
+        if isinstance(value, int) and not isinstance(value, bool) and value not in _LONGS:
+            raise DataHandlerError(f"{path} = {shown(value)} has more than the 64 bits of its column.")
+        return value
+
+
+def _checked_text(text: str, path: str) -> str:
+    """Return a text, if it is one that UTF-8 can represent.
+
+    Raises:
+        DataHandlerError: It has half of a surrogate pair.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataHandlerError(f"{path} = {shown(text)!r} cannot be stored as UTF-8: {error}.") from error
+    return text
+
+
+ORIGIN = "_origin"
+"""The column with the input destination of a message."""
+
+_COLUMNS = (
+    *("destination", "text", "body", "correlation_id", "reply_to", "type", "priority", "duplicate_id", "properties"),
+)
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A type of business object that is subscribed to.
+
+    Attributes:
+        target: The queue or topic that gets the business objects; None for a table.
+        column: The column of the rows that has the business objects of the table; empty for a queue or topic.
+        columns: The columns of the table; None for a queue or topic.
+    """
+
+    target: Destination | None
+    column: str = ""
+    columns: ObjectColumns | None = None
+
+
+@dataclass
+class _Outbox:
+    """The session of one event: it collects the messages and the business object of the event."""
+
+    event: Event
+    messages: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
+    reports: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
+    objects: dict[str, object] = field(default_factory=dict[str, object])
+
+    def create_producer(self, destination: Destination | None = None) -> "_Sender":
+        """Return a producer."""
+        return _Sender(self, destination)
+
+    def commit(self) -> None:
+        """Do nothing: all that was collected is sent."""
+
+    def rollback(self) -> None:
+        """Discard what was collected."""
+        for each in (self.messages, self.reports, self.objects):
+            each.clear()
+
+    def add(self, message: Message, target: Destination, priority: int) -> None:
+        """Add a message; a report has integers as properties, and therefore columns of its own."""
+        is_report = isinstance(message.properties.get(MESSAGE_TYPE), Int)
+        sent = self.reports if is_report else self.messages
+        identity = self.event.event_id or self.event.message.message_id
+        row = _row_of(message, target, priority)
+        row["properties"] = dict(message.properties) if is_report else _texts(message)
+        row["duplicate_id"] = identity and f"{identity}/{len(self.messages) + len(self.reports)}"
+        sent.append(row)
+
+
+@dataclass(frozen=True)
+class _Sender:
+    """The producer of an outbox."""
+
+    outbox: _Outbox
+    target: Destination | None
+
+    def send(
+        self,
+        message: Message,
+        destination: Destination | None = None,
+        *,
+        delivery_mode: DeliveryMode | str | None = None,  # noqa: ARG002  # rows that were read have none
+        priority: int | None = None,
+    ) -> None:
+        """Add a message."""
+        target = self.target or destination
+        if target is not None:
+            self.outbox.add(message, target, 4 if priority is None else priority)
+
+
+class EventRows:
+    """The vectorised function of a pipeline: from arrays of messages to arrays of events. Picklable.
+
+    Args:
+        config: The configuration.
+        subscriptions: The subscriptions by type; empty if the collaboration takes everything.
+        collaboration: Gets each event before its subscription; None for subscriptions alone.
+        named: The collaborations of events that ask for a report, by name.
+        handler: The default data handler.
+
+    Attributes:
+        schema: The columns of the events.
+
+    Raises:
+        ConfigurationError: A data handler or a dynamic meta-object is invalid.
+    """
+
+    def __init__(
+        self,
+        config: ConnectorConfig,
+        subscriptions: Mapping[str, Subscription],
+        collaboration: Collaboration | None,
+        named: Mapping[str, Collaboration],
+        handler: DataHandler,
+    ) -> None:
+        self._config = config
+        self._subscriptions = subscriptions
+        self._collaboration = collaboration
+        self._named = named
+        self._handler = handler
+        self.schema = _schema(config, subscriptions.values())
+        self._flow()  # reports wrong data handlers now, not on an executor
+
+    def convert(self, arrays: Iterator[Any]) -> Iterator[Any]:
+        """Yield an array of events for each array of messages.
+
+        Raises:
+            JMSError: The collaboration is not active: the batch fails, and its messages stay staged.
+        """
+        flow, kind = self._flow(), arrow_type(self.schema)
+        for array in arrays:
+            yield pa.array([self._processed(flow, row) for row in array.to_pylist()], kind)
+
+    def _flow(self) -> EventFlow:
+        conversion = EventConversion(self._config, self._handler)
+        mime_type = self._config.delivery_mime_type
+        sending = self._handler if mime_type is None else conversion.data_handlers.named(mime_type, None)
+        named = {name: receiver_of(each, sending) for name, each in self._named.items()}
+        whole = None if self._collaboration is None else receiver_of(self._collaboration, sending)
+        parts = {kind: _publish_of(each, sending) for kind, each in self._subscriptions.items()}
+        publication = Receiver(_Publication(whole, parts), transactional=True)
+        return EventFlow(self._config, conversion, publication, named)
+
+    def _processed(self, flow: EventFlow, row: Mapping[str, Any]) -> dict[str, object]:
+        event = _event_of(row)
+        outbox = _Outbox(event)
+        outcome = flow.process(outbox, event)
+        if outcome is DeliveryOutcome.CONNECTOR_NOT_ACTIVE:
+            raise JMSError(
+                f"The collaboration returned {outcome} for message {event.message.message_id}: the query ends, and its "
+                "next start repeats the batch."
+            )
+        return {
+            "outcome": str(outcome),
+            "message_id": event.message.message_id,
+            "messages": outbox.messages,
+            "reports": outbox.reports,
+            **outbox.objects,
+        }
+
+
+@dataclass(frozen=True)
+class _Publication:
+    """Delivers a business object to the collaboration and to the subscription of its type."""
+
+    collaboration: Receiver | None
+    subscriptions: Mapping[str, Publish]
+
+    def __call__(self, session: EventSession, business_object: BusinessObject) -> DeliveryOutcome:
+        """Deliver a business object: completely, or not at all."""
+        try:
+            outcome = self._delivered(session, business_object)
+        except Exception:
+            session.rollback()
+            raise
+        if outcome is not DeliveryOutcome.SUCCEED:
+            session.rollback()
+        return outcome
+
+    def _delivered(self, session: EventSession, business_object: BusinessObject) -> DeliveryOutcome:
+        if self.collaboration is not None:
+            outcome = outcome_of(self.collaboration.publish(session, business_object))
+            if outcome is not DeliveryOutcome.SUCCEED or not self.subscriptions:
+                return outcome
+        publish = self.subscriptions.get(business_object.type)
+        if publish is None:
+            return DeliveryOutcome.NO_SUBSCRIPTION_FOUND
+        return outcome_of(publish(session, business_object))
+
+
+def _publish_of(subscription: Subscription, handler: DataHandler) -> Publish:
+    if subscription.target is not None:
+        return receiver_of(subscription.target, handler).publish
+    return partial(_add_to_table, subscription)
+
+
+def _add_to_table(subscription: Subscription, session: EventSession, business_object: BusinessObject) -> None:
+    if subscription.columns is not None and isinstance(session, _Outbox):
+        session.objects[subscription.column] = subscription.columns.values(business_object)
+
+
+def _schema(config: ConnectorConfig, subscriptions: Iterable[Subscription]) -> t.StructType:
+    integers = (MESSAGE_TYPE, FEEDBACK)
+    names = {config.message_response_result_property, config.message_format_property} - {None, "JMSType", *integers}
+    fields = [t.StructField(name, t.IntegerType()) for name in integers]
+    fields += [t.StructField(name, t.StringType()) for name in sorted(filter(None, names))]
+    kinds = {
+        "outcome": t.StringType(),
+        "message_id": t.StringType(),
+        "messages": t.ArrayType(_message_of(t.MapType(t.StringType(), t.StringType()))),
+        "reports": t.ArrayType(_message_of(t.StructType(fields))),
+        **{each.column: each.columns.schema for each in subscriptions if each.columns is not None},
+    }
+    return t.StructType([t.StructField(name, kind) for name, kind in kinds.items()])
+
+
+def _message_of(properties: t.DataType) -> t.StructType:
+    """Return the columns of messages for a jms sink."""
+    kinds = {"body": t.BinaryType(), "priority": t.IntegerType(), "properties": properties}
+    return t.StructType([t.StructField(name, kinds.get(name, t.StringType())) for name in _COLUMNS])
+
+
+def _event_of(row: Mapping[str, Any]) -> Event:
+    """Return the event of a row of a jms source."""
+    headers = {
+        "message_id": row["message_id"],
+        "correlation_id": row["correlation_id"],
+        "destination": _destination(row["destination"]),
+        "reply_to": _destination(row["reply_to"]),
+        "type": row["type"],
+        "delivery_mode": DeliveryMode.PERSISTENT,
+        "priority": 4 if row["priority"] is None else row["priority"],
+        "timestamp": row["timestamp"],
+        "expiration": row["expiration"],
+        "delivery_time": None,
+        "redelivered": bool(row["redelivered"]),
+        "delivery_count": row["delivery_count"] or int(bool(row["redelivered"])) + 1,
+        "properties": Properties.received(dict(row["properties"] or ())),
+    }
+    kind: type[Message] = TextMessage if row["body"] is None else BytesMessage
+    content = row["text"] if row["body"] is None else row["body"]
+    message = kind.received(content, lambda: headers)
+    return Event(message, destination(*reversed(row[ORIGIN].split(":", 1))), {}, damage=row["error"])
+
+
+def _destination(text: str | None) -> Destination | None:
+    if text is None:
+        return None
+    kind, _, name = text.partition(":")
+    return destination(name, kind)
+
+
+def _row_of(message: Message, target: Destination, priority: int) -> dict[str, object]:
+    body: str | bytes | None = message.body
+    column = "body" if isinstance(message, BytesMessage) else "text"
+    return {
+        "destination": str(target),
+        column: body or ("" if column == "text" else b""),
+        "correlation_id": message.correlation_id,
+        "reply_to": None if message.reply_to is None else str(message.reply_to),
+        "type": message.type,
+        "priority": priority,
+    }
+
+
+def _texts(message: Message) -> list[tuple[str, str]]:
+    """Return the properties of a message as texts, as a jms source has read them."""
+    return [(name, str(convert(value, "string"))) for name, value in message.properties.items() if value is not None]
+
 
 Subscriber: TypeAlias = Callable[[DataFrame, int], object] | Destination
 """Takes the business objects of one type: a function of the table of a micro-batch and the number of the batch, or a

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Protocol, Self
 
-from jmsjca.connector.application_information import information_pairs
 from jmsjca.connector.business_objects import BusinessObject, Scalar
 from jmsjca.connector.definitions import BusinessObjectDefinitions
+from jmsjca.connector.meta_objects import information_pairs
 from jmsjca.errors import ConfigurationError
 
 __all__ = ["EventRecord", "EventStore", "RecordStatus", "key_of", "keys_only"]

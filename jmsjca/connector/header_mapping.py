@@ -8,14 +8,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import cast
 
-from jmsjca.connector.application_information import parse_information
 from jmsjca.connector.business_objects import Attribute, BusinessObject, Scalar, shown
-from jmsjca.connector.definitions import (
-    AttributeDefinition,
-    BusinessObjectDefinition,
-    BusinessObjectDefinitions,
-)
-from jmsjca.connector.meta_objects import DYNAMIC_NAMES, MetaData
+from jmsjca.connector.definitions import AttributeDefinition, BusinessObjectDefinition, BusinessObjectDefinitions
+from jmsjca.connector.meta_objects import DYNAMIC_NAMES, MetaData, parse_information
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, DataHandlerError, MessageFormatError, excerpt
 from jmsjca.messages.message import Message

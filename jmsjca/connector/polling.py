@@ -1,32 +1,280 @@
-"""The connection of a connector from its start to its end or restart: its consumers in one transacted session."""
+"""The polls of a connector: their schedule, their cycle, their session, and the in-progress destination."""
 
-from collections.abc import Callable, Sequence
+import queue
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime, time
 from functools import lru_cache
+from typing import TextIO, TypeAlias
 
 from jmsjca import spi
 from jmsjca.config import Limits
-from jmsjca.connector.config import ConnectorConfig
-from jmsjca.connector.config_fields import InDoubtEvents
+from jmsjca.config.clock import Clock
+from jmsjca.connector.config import ConnectorConfig, InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination
 from jmsjca.connector.event_conversion import Event
 from jmsjca.connector.event_flow import EventFlow
-from jmsjca.connector.in_progress import InProgress
-from jmsjca.connector.poll_cycle import poll_cycle
-from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
-from jmsjca.connector.stored_events import StoredEvents
-from jmsjca.destinations import Destination, Topic
+from jmsjca.connector.outcomes import DeliveryOutcome, ReturnCode
+from jmsjca.connector.store_polling import StoredEvents
+from jmsjca.destinations import Destination, Queue, Topic, destination
 from jmsjca.errors import JMSError, MessageFormatError
 from jmsjca.log_records import get_logger
+from jmsjca.messages.delivery import PREFIX, vendor_names
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch, receive_delivery
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
+from jmsjca.redelivery import MoveFacts, moved_copy
 
-__all__ = ["POLL_LIMITS", "PolledSession"]
+__all__ = [
+    "POLL_LIMITS",
+    "InProgress",
+    "Keys",
+    "PolledSession",
+    "in_window",
+    "key_polls",
+    "poll_cycle",
+    "timed_polls",
+    "wait_for_window",
+]
 
 logger = get_logger("jmsjca.connector")
+
+
+def poll_cycle(
+    destinations: Sequence[str], poll_quantity: int, process_next: Callable[[str, int], DeliveryOutcome | None]
+) -> ReturnCode:
+    """Process up to `poll_quantity` messages of each destination, one per destination and turn.
+
+    An empty destination is read again on each later turn. The cycle ends after `poll_quantity` turns, after a turn in
+    which all destinations were empty, or at once when an outcome requires another return code than SUCCEED.
+
+    Args:
+        destinations: Names of the input destinations, in the order of their turns.
+        poll_quantity: Largest number of messages of each destination.
+        process_next: Reads and delivers the next message of a destination without waiting; it also gets the number of
+            turns that are left, this one included. Returns None if the destination is empty. Its exceptions end the
+            cycle.
+
+    Returns:
+        SUCCEED, also when no message was found, or the return code of the outcome that ended the cycle.
+    """
+    for turns in range(poll_quantity, 0, -1):
+        found = False
+        for each in destinations:
+            outcome = process_next(each, turns)
+            found = found or outcome is not None
+            if outcome is not None and outcome.return_code is not ReturnCode.SUCCEED:
+                return outcome.return_code
+        if not found:
+            break
+    return ReturnCode.SUCCEED
+
+
+_KEY = "p"
+_SHORTEST_LOOK, _LONGEST_LOOK = 0.05, 60.0  # seconds between two looks at the time of day, outside of the window
+
+Keys: TypeAlias = "queue.SimpleQueue[str | Exception]"
+"""The lines of an operator; an empty one for the end of the input, and an exception for an input that failed."""
+
+
+def in_window(now: time, start: time | None, end: time | None) -> bool:
+    """Return whether polling is allowed at a time of day.
+
+    Args:
+        now: The time of day.
+        start: The first time of the window.
+        end: The first time after the window; before `start` for a window with midnight in it.
+
+    Returns:
+        True also if `start` or `end` is None, because half a window is ignored; and if both are the same.
+    """
+    if start is None or end is None or start == end:
+        return True
+    return start <= now < end if start < end else now >= start or now < end
+
+
+def timed_polls(config: ConnectorConfig, pause: float, stopping: threading.Event, clock: Clock) -> Iterator[None]:
+    """Yield for each poll, until the connector stops: at the start, and after a pause after each poll.
+
+    Args:
+        config: Names the window of the day; a pause that ends outside of it goes on until the window opens.
+        pause: Seconds.
+        stopping: Set when the connector stops.
+        clock: The source of the time of day.
+    """
+    while wait_for_window(config, pause, stopping, clock):
+        yield
+        stopping.wait(pause)
+
+
+def wait_for_window(config: ConnectorConfig, pause: float, stopping: threading.Event, clock: Clock) -> bool:
+    """Wait until polling is allowed, and return True; False once the connector stops.
+
+    Args:
+        config: Names the window of the day.
+        pause: Seconds after which the time of day is read again; from 0.05 to 60, whatever it is.
+        stopping: Set when the connector stops.
+        clock: The source of the time of day.
+    """
+    while not stopping.is_set():
+        now = datetime.fromtimestamp(clock.now()).astimezone().time()
+        if in_window(now, config.poll_start_time, config.poll_end_time):
+            return True
+        stopping.wait(min(max(pause, _SHORTEST_LOOK), _LONGEST_LOOK))
+    return False
+
+
+def key_polls(keyboard: TextIO, stopping: threading.Event, waiting: Keys) -> Iterator[None]:
+    """Yield for each line ``p`` that an operator types, until the connector stops or the input ends.
+
+    Args:
+        keyboard: The input.
+        stopping: Set when the connector stops.
+        waiting: Gets the lines; an empty line, put by a stop, ends a wait.
+
+    Raises:
+        JMSError: The input cannot be read.
+    """
+
+    def read() -> None:
+        """Read lines; in a thread, because a read cannot be interrupted."""
+        try:
+            for line in keyboard:
+                waiting.put(line.rstrip("\r\n") + "\n")
+        except Exception as error:  # noqa: BLE001  # `run` raises it; this thread has no caller
+            waiting.put(error)
+        waiting.put("")
+
+    threading.Thread(target=read, name="jmsjca-connector-keys", daemon=True).start()
+    while not stopping.is_set():
+        line = waiting.get()
+        if isinstance(line, Exception):
+            raise JMSError(
+                f"The keyboard cannot be read: {line}. Nothing polls any more: call run() again with an input of text."
+            ) from line
+        if not line:
+            return
+        if line.strip().lower() == _KEY:
+            yield
+
+
+_RUN = PREFIX + "ConnectorRun"
+_NAME, _TYPE = PREFIX + "OriginalDestinationName", PREFIX + "OriginalDestinationType"
+_ID = PREFIX + "OriginalJMSMessageID"
+_ORIGINAL = ("OriginalDestinationName", "OriginalDestinationType", "OriginalTimestamp", "OriginalJMSMessageID")
+_ARRIVAL_TIMEOUT = 60.0  # seconds until a committed message arrives at the consumer of its sender
+
+
+class InProgress:
+    """The in-progress destination of one run of a connector, which is the time from its start to its end or restart.
+
+    Each held message has the id of the run as a property. So a run delivers its own messages while those of an earlier
+    run stay there.
+
+    Args:
+        session: The transacted session of the connector.
+        queue: The in-progress destination.
+        reprocess: True to receive the messages of earlier runs.
+
+    Raises:
+        NotSupportedError: The broker has no selectors.
+    """
+
+    def __init__(self, session: Session, queue: Destination, *, reprocess: bool) -> None:
+        run = uuid.uuid4().hex
+        self._session = session
+        self._queue = queue
+        self._run = run
+        self._own = session.create_consumer(queue, f"{_RUN} = '{run}'")
+        earlier = f"{_RUN} IS NULL OR {_RUN} <> '{run}'"
+        self._earlier = session.create_consumer(queue, earlier) if reprocess else None
+        self._producer = session.create_producer(queue)
+
+    def hold(self, message: Message, origin: Destination) -> Event:
+        """Move a received message to the in-progress destination, commit, and receive it again from there.
+
+        Args:
+            message: The message; the session's transaction holds nothing else.
+            origin: The input destination of the message.
+
+        Returns:
+            The event of the held message. The next commit of the session removes it.
+
+        Raises:
+            JMSError: The broker does not deliver the held message.
+        """
+        copy = moved_copy(message, MoveFacts(origin, max(message.delivery_count - 1, 0)))
+        copy.properties[_RUN] = self._run
+        self._producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
+        self._session.commit()
+        held = self._own.receive(_ARRIVAL_TIMEOUT)
+        if held is None:
+            raise JMSError(
+                f"The broker did not deliver message {copy.message_id} of {self._queue} within {_ARRIVAL_TIMEOUT:.0f} "
+                "seconds after it was moved there. It is delivered after a restart, as in_doubt_events says."
+            )
+        return self._event(held)
+
+    def earlier_events(self, receive_timeout: float) -> Iterator[Event]:
+        """Yield the events of earlier runs; each must be committed or rolled back before the next one.
+
+        Nothing is received unless messages are to be reprocessed.
+
+        Args:
+            receive_timeout: Seconds to wait for each message.
+        """
+        while self._earlier is not None:
+            received = receive_delivery(self._earlier, receive_timeout)
+            if received is None:
+                return
+            yield self._earlier_event(*received)
+
+    def is_empty(self) -> bool:
+        """Return True if the in-progress destination has no message.
+
+        Raises:
+            NotSupportedError: The broker cannot browse.
+        """
+        with self._session.create_browser(Queue(self._queue.name)) as browser, suppress(MessageFormatError):
+            return next(iter(browser), None) is None
+        return False  # there is one, which cannot be decoded
+
+    def _earlier_event(self, message: Message | MessageFormatError, delivery: spi.Delivery) -> Event:
+        """Return the event of an earlier run. One that cannot be decoded is of another program."""
+        try:
+            if isinstance(message, MessageFormatError):
+                raise message
+            event = self._event(message, lambda: delivery.raw)
+        except MessageFormatError as error:
+            return Event.undecodable(delivery.raw, self._queue, error)
+        logger.info("Message %s of %s is processed again: its delivery is in doubt.", message.message_id, self._queue)
+        return event
+
+    def _event(self, message: Message, raw: Callable[[], bytes] | None = None) -> Event:
+        """Return the event of a held message: its copies have the origin of the message, not of the held copy."""
+        names = [spelling for name in _ORIGINAL for spelling in vendor_names(name)]
+        original = {name: message.properties[name] for name in names if name in message.properties}
+        event_id = original.get(_ID)
+        return Event(
+            message,
+            self._origin(message),
+            {**original, _RUN: None},
+            event_id if isinstance(event_id, str) else message.message_id,
+            raw=raw,
+        )
+
+    def _origin(self, message: Message) -> Destination:
+        name, kind = message.properties.get(_NAME), str(message.properties.get(_TYPE, ""))
+        return (
+            destination(name, "topic" if kind.endswith("Topic") else "queue")
+            if isinstance(name, str) and name
+            else self._queue
+        )
+
 
 # A prefetched message would be locked for the pause between two polls, and competing consumers would miss it; within a
 # poll, `PolledSession` prefetches what the poll takes. A refused copy would keep its message, and all that wait behind

@@ -1,20 +1,25 @@
-"""Requests: business objects that are sent as messages, with or without a wait for a response message."""
+"""Requests: business objects that are sent as messages, with or without a wait for a response message.
+
+Response selectors: which message is the response to a request, as the verb's application-specific information says.
+
+``response_selector=Name LIKE '{1}' AND Zip LIKE '{2}':PrimaryID,Address[4].AddressID``: each ``{n}`` is replaced by the
+value of the n-th path.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jmsjca.config import Limits
-from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.business_objects import BusinessObject, shown
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.data_handlers import DataHandler
+from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.connector.event_conversion import EventConversion, content_of
-from jmsjca.connector.feedback_codes import FeedbackCodes
 from jmsjca.connector.header_mapping import set_message_format
-from jmsjca.connector.meta_objects import MetaData, StaticMetaObject
+from jmsjca.connector.meta_objects import MetaData, StaticMetaObject, parse_information
+from jmsjca.connector.outcomes import FeedbackCodes, ReturnCode, ReturnStatus
 from jmsjca.connector.queue_uris import Target, parse_target
-from jmsjca.connector.response_selectors import response_selector
-from jmsjca.connector.return_codes import ReturnCode, ReturnStatus
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import (
     ConfigurationError,
@@ -29,17 +34,18 @@ from jmsjca.errors import (
     excerpt,
 )
 from jmsjca.log_records import get_logger
-from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
 from jmsjca.redelivery.encounter import text_of
 from jmsjca.selectors import build_indexed_selector
+from jmsjca.selectors.syntax import Value
 
 if TYPE_CHECKING:
     from jmsjca.outbound.pool import ConnectionPool
 
-__all__ = ["RequestProcessing"]
+__all__ = ["RequestProcessing", "response_selector"]
 
 logger = get_logger("jmsjca.connector")
 
@@ -279,3 +285,44 @@ def _failed(code: ReturnCode, business_object: BusinessObject, status: ReturnSta
     status.text = text_of(error) or type(error).__name__
     logger.error("Request %s.%s: %s: %s", business_object.type, business_object.verb, code, status.text, exc_info=error)
     return code
+
+
+def response_selector(
+    business_object: BusinessObject, definitions: BusinessObjectDefinitions | None, *, raw: bool
+) -> str | None:
+    """Return the selector for the response to a request; None if its verb has none.
+
+    Args:
+        business_object: The request.
+        definitions: The definitions, with the application-specific information of verbs.
+        raw: True to insert values as they are; False to double their quotes, so that they cannot change the selector.
+
+    Raises:
+        ConfigurationError: The application-specific information is malformed.
+        InvalidAttributeError: A path cannot be resolved.
+        InvalidSelectorError: A placeholder has no path, or the value of a path is None, an object or a list.
+    """
+    definition = definitions.get(business_object.type) if definitions is not None else None
+    information = parse_information(definition.verbs.get(business_object.verb, "") if definition else "")
+    text = information.get("response_selector")
+    if text is None:
+        return None
+    template, paths = _split(text)
+    return build_indexed_selector(template, [_value(business_object, path) for path in paths], raw=raw)
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """Return the template, and the paths after the last colon that is outside of quotes."""
+    position = max((i for i, each in enumerate(text) if each == ":" and text.count("'", 0, i) % 2 == 0), default=None)
+    if position is None:
+        return text, []
+    return text[:position], [path.strip() for path in text[position + 1 :].split(",")]
+
+
+def _value(business_object: BusinessObject, path: str) -> Value:
+    value = business_object.get(path)
+    if value is None or isinstance(value, BusinessObject | list):
+        raise InvalidSelectorError(
+            f"The response selector of {business_object.type} needs a scalar at {excerpt(path)!r}, not {shown(value)}."
+        )
+    return value

@@ -1,16 +1,15 @@
-"""The delivery of the events of an event store: claim, business object, collaboration, final status."""
+"""The polls of an event store: claim, business object, collaboration, final status."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.collaborations import EventSession, SendFailedError
-from jmsjca.connector.config import ConnectorConfig
-from jmsjca.connector.config_fields import InDoubtEvents
+from jmsjca.connector.config import ConnectorConfig, InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, keys_only
-from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
+from jmsjca.connector.outcomes import DeliveryOutcome, ReturnCode
 from jmsjca.errors import ConnectionLostError, JMSError, StoreError
 from jmsjca.log_records import get_logger
 from jmsjca.redelivery.encounter import encodable, text_of

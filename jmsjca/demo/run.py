@@ -1,26 +1,260 @@
-"""One run of the demo, from the first event to the account, with the listener for the results."""
+"""One run of the demo, from the first event to the account, with its child processes and its display."""
 
 import json
+import os
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
+
+import psutil
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from jmsjca.adapter import ResourceAdapter
-from jmsjca.demo.account import IdempotentReceiver
-from jmsjca.demo.display import Display, draw_delays
+from jmsjca.demo.account import IdempotentReceiver, read_parquet
 from jmsjca.demo.events import DemoRequest, send_events
-from jmsjca.demo.processes import DemoError, QueryProcess, python
 from jmsjca.demo.progress import CrashTrigger, StallDetector, sum_up
 from jmsjca.demo.settings import DemoSettings, clean_up, subscribe
-from jmsjca.errors import InvalidOptionError
+from jmsjca.errors import InvalidOptionError, JMSError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.spark.java import find_java
 
-__all__ = ["Totals", "build_report", "listen", "run_demo"]
+__all__ = [
+    "DemoError",
+    "Display",
+    "QueryProcess",
+    "Totals",
+    "await_end",
+    "build_report",
+    "draw_delays",
+    "listen",
+    "python",
+    "run_demo",
+]
+
+_GONE = 30.0  # seconds within which killed processes must end
+_WATCH_PAUSE = 0.0005
+_GLANCES = 200
+_LOG_TAIL = 2000
+
+_STEPS = 4  # plain lines per bar
+
+_SHOWN = 20
+
+
+class DemoError(JMSError):
+    """The run failed before its account was complete."""
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module with this Python interpreter."""
+    return [sys.executable, "-m", module, *arguments]
+
+
+class QueryProcess:
+    """The process of the Spark query with its children: the JVM and the Python workers.
+
+    Args:
+        command: The command to run.
+        log: The file for its output.
+        java_home: The home folder of the Java installation for Spark.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, java_home: Path) -> None:
+        environment = os.environ | {
+            "JAVA_HOME": str(java_home),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        self._log = log
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(  # noqa: S603  # our own module
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment, start_new_session=True
+            )
+
+    def is_running(self) -> bool:
+        """Return True while the process runs.
+
+        Raises:
+            DemoError: The process failed. The message shows the end of its output.
+        """
+        code = self._process.poll()
+        if code:
+            tail = self._log.read_text(errors="replace")[-_LOG_TAIL:]
+            raise DemoError(f"The Spark query failed with exit status {code}. The end of {self._log}:\n{tail}")
+        return code is None
+
+    def crash_when(self, ripe: Callable[[], bool]) -> bool:
+        """Kill the process and its children at a moment when a condition holds.
+
+        The condition is checked again while all processes are suspended, so it holds at the time of the kill.
+
+        Returns:
+            False if the process ended before the condition held.
+        """
+        while self.is_running():
+            family = self._family()  # listing the processes may take longer than the condition holds, so it comes first
+            if _ripens(ripe):
+                self._stop(family)
+                if ripe():
+                    _signal(family, psutil.Process.kill)
+                    self._process.wait()
+                    await_end(family, _GONE)
+                    return True
+                _signal(family, psutil.Process.resume)
+        return False
+
+    def end(self) -> None:
+        """Kill the process and its children if they still run."""
+        if self._process.poll() is None:
+            _signal(self._family(), psutil.Process.kill)
+            self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.end()
+
+    def _stop(self, family: list[psutil.Process]) -> None:
+        """Suspend all processes, the newest first, including those that were started meanwhile."""
+        fresh = family
+        while fresh:
+            _signal(fresh[::-1], psutil.Process.suspend)
+            fresh = [process for process in self._family() if process not in family]
+            family += fresh
+
+    def _family(self) -> list[psutil.Process]:
+        try:
+            parent = psutil.Process(self._process.pid)
+            return [parent, *parent.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+
+def await_end(family: Sequence[psutil.Process], seconds: float) -> None:
+    """Wait until killed processes have ended; a zombie counts as ended.
+
+    Raises:
+        DemoError: A process still runs after the timeout in seconds.
+    """
+    _, left = psutil.wait_procs(family, timeout=seconds)
+    alive = [process.pid for process in left if _is_alive(process)]
+    if alive:
+        raise DemoError(f"The processes {', '.join(map(str, alive))} were killed and did not end in {seconds:g} s.")
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """Return True if a process runs or is suspended; False for a zombie."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _ripens(ripe: Callable[[], bool]) -> bool:
+    """Poll a condition for a short time; return True as soon as it holds."""
+    for _ in range(_GLANCES):
+        if ripe():
+            return True
+        time.sleep(_WATCH_PAUSE)
+    return False
+
+
+def _signal(family: Sequence[psutil.Process], send: Callable[[psutil.Process], None]) -> None:
+    for process in family:
+        try:
+            send(process)
+        except psutil.NoSuchProcess:
+            continue
+
+
+class Display:
+    """Shows named progress bars, lines of text, and the account at the end."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, soft_wrap=True)
+        self._live = self._console.is_terminal
+        self._progress = Progress(
+            TextColumn("{task.description:<20}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            disable=not self._live,
+        )
+        self._bars: dict[str, TaskID] = {}
+        self._said: dict[str, int] = {}
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(text, markup=False)
+
+    def update(self, name: str, done: int, total: int | None) -> None:
+        """Update a progress bar; without a terminal, print a line at each quarter."""
+        if self._live:
+            if name not in self._bars:
+                self._bars[name] = self._progress.add_task(name, total=total)
+            self._progress.update(self._bars[name], completed=done, total=total)
+        elif total and self._said.get(name, 0) < (step := _STEPS * done // total):
+            self._said[name] = step
+            self.say(f"{name}: {done} of {total}")
+
+    def account(self, title: str, figures: Mapping[str, Any]) -> None:
+        """Print names and figures as a table of two columns."""
+        table = Table(title=title, show_header=False, title_justify="left")
+        table.add_column(justify="left")
+        table.add_column(justify="right")
+        for name, value in figures.items():
+            table.add_row(name, f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
+        self._console.print(table)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+def draw_delays(delays: Path, file: Path) -> None:
+    """Draw a bar chart of the mean delay of the airports with the most flights.
+
+    Args:
+        delays: The Parquet folder with the columns airport, name, flights and delay.
+        file: The PNG file to write.
+    """
+    airports = _busiest(delays)
+    from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import, used once
+
+    figure: Any = Figure(figsize=(10, 5), layout="constrained")
+    axes = figure.add_subplot()
+    means = [a["delay"] / a["flights"] for a in airports]
+    axes.bar([a["airport"] for a in airports], means, color=["#c0392b" if m > 0 else "#27ae60" for m in means])
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_title(f"Mean departure delay of the {len(airports)} busiest airports")
+    axes.set_ylabel("minutes")
+    for place, airport in enumerate(airports):
+        axes.annotate(f"{airport['flights']}", (place, means[place]), ha="center", va="bottom", fontsize=7)
+    axes.set_xlabel("airport of departure (number of flights above its bar)")
+    figure.savefig(file, dpi=110)
+
+
+def _busiest(delays: Path) -> list[dict[str, Any]]:
+    grouped = read_parquet(delays).group_by("airport").aggregate([("flights", "sum"), ("delay", "sum")])
+    sums = grouped.sort_by([("flights_sum", "descending")])
+    rows = [{"airport": r["airport"], "flights": r["flights_sum"], "delay": r["delay_sum"]} for r in sums.to_pylist()]
+    return rows[:_SHOWN]
+
 
 _WAIT = 0.5  # seconds between two results above which the listener counts as idle
 

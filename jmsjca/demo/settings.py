@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from jmsjca.config import ConnectionURL
-from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import InvalidOptionError, JMSError, NotSupportedError, StoreError
 from jmsjca.outbound import Connection, ConnectionFactory, Session

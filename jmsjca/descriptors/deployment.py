@@ -21,7 +21,7 @@ from jmsjca.descriptors.ejb_jar import (
     read_sun_companion,
     read_weblogic_companion,
 )
-from jmsjca.descriptors.report import Report, ReportEntry
+from jmsjca.descriptors.migration import Report, ReportEntry
 from jmsjca.descriptors.resource_adapter import ResourceAdapterFile, pool_options, read_resource_adapter
 from jmsjca.descriptors.xml_file import parse
 from jmsjca.destinations import Destination

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element
 
 from jmsjca.config.activation_spec import ActivationSpec
 from jmsjca.config.deployment_descriptor import is_known_property
-from jmsjca.descriptors.report import Report
+from jmsjca.descriptors.migration import Report
 from jmsjca.descriptors.xml_file import children, text_of
 from jmsjca.errors import ConfigurationError, InvalidActivationSpecError
 

@@ -1,8 +1,15 @@
-"""The report of a migration: what of the descriptors has no place in the configuration, and why."""
+"""What a migration yields: the configuration as TOML, and the report of what has no place in it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
-__all__ = ["Report", "ReportEntry"]
+from pydantic import BaseModel, SecretStr
+
+from jmsjca.config.configuration_file import Configuration
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.credentials import is_url
+from jmsjca.errors import ConfigurationError
+
+__all__ = ["Report", "ReportEntry", "to_toml"]
 
 
 class ReportEntry(NamedTuple):
@@ -30,3 +37,65 @@ class Report(list[ReportEntry]):
     def note(self, file: str, where: str, name: str, reason: str) -> None:
         """Append an entry."""
         self.append(ReportEntry(file, where, name, reason))
+
+
+def to_toml(configuration: Configuration) -> str:
+    """Return a configuration as TOML. In the place of each secret it has a reference to an environment variable.
+
+    A password, a connection URL with a password or options, and the options of the provider may be secrets.
+
+    Args:
+        configuration: The configuration.
+
+    Raises:
+        ConfigurationError: tomli-w is not installed.
+    """
+    try:
+        import tomli_w  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise ConfigurationError('Writing TOML needs tomli-w: pip install "jmsjca[descriptors]"') from error
+    sections = {
+        group: {name: _entries(section, f"{group}_{name}") for name, section in getattr(configuration, group).items()}
+        for group in type(configuration).model_fields
+    }
+    return tomli_w.dumps({group: found for group, found in sections.items() if found}, multiline_strings=False)
+
+
+def _entries(section: BaseModel, name: str) -> dict[str, Any]:
+    """Return the fields of a section that differ from their defaults."""
+    defaults = {key: field.get_default() for key, field in type(section).model_fields.items()}
+    set_fields = {key: getattr(section, key) for key in defaults if key in section.model_fields_set}
+    if "endpoint_pool_max_size" in set_fields:  # the default of max_outstanding depends on it
+        defaults["max_outstanding"] = 10 * set_fields["endpoint_pool_max_size"]
+    return {
+        key: _value(key, value, name)
+        for key, value in set_fields.items()
+        if value not in (None, {}) and value != defaults[key]
+    }
+
+
+def _value(key: str, value: Any, name: str) -> Any:
+    if isinstance(value, SecretStr) or (key == "connection_url" and _has_secret(value)) or _is_secret_login(key, value):
+        return f"${{env:{_variable(f'{name}_{key}')}}}"
+    if key == "options":
+        options = cast("dict[str, str]", value)
+        return {option: _option(option, text, name) for option, text in options.items()}
+    return getattr(value, "value", value)
+
+
+def _is_secret_login(key: str, value: Any) -> bool:
+    return key == "user_name" and is_url(value)
+
+
+def _has_secret(url: str) -> bool:
+    parsed = ConnectionURL.parse(url)
+    return bool(parsed.password or parsed.query)
+
+
+def _option(option: str, text: str, name: str) -> str:
+    return text if option.lower().startswith("jmsjca.") else f"${{env:{_variable(f'{name}_{option}')}}}"
+
+
+def _variable(name: str) -> str:
+    letters = (letter if letter.isascii() and letter.isalnum() else "_" for letter in name.upper())
+    return f"JMSJCA_{''.join(letters)}"

@@ -8,9 +8,8 @@ from xml.etree.ElementTree import Element
 from pydantic import ValidationError
 
 from jmsjca.config.configuration_file import AdapterSection, DestinationSection, FactorySection
-from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.provider_families import successor
-from jmsjca.descriptors.report import Report
+from jmsjca.config.connection_url import ConnectionURL, successor
+from jmsjca.descriptors.migration import Report
 from jmsjca.descriptors.xml_file import children, properties, text_of
 from jmsjca.errors import ConfigurationError, JMSError
 

@@ -2,11 +2,10 @@
 
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.activation_state import Status
-from jmsjca.inbound.dependencies import override_dependency
 from jmsjca.inbound.distributed import DistributedActivation
 from jmsjca.inbound.handler import HandlerLoop
-from jmsjca.inbound.handler_arguments import Depends
-from jmsjca.inbound.listener_context import ContextFilter, current_context
+from jmsjca.inbound.handler_arguments import Depends, override_dependency
+from jmsjca.inbound.listener_log import ContextFilter, current_context
 from jmsjca.inbound.statistics import Statistics
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""An activation: one message-driven endpoint, from start to stop, and its display name."""
+"""An activation: one message-driven endpoint from start to stop, its connection settings and its display name."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -7,36 +7,35 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jmsjca.arguments import check_timeout, wrong_argument
+from jmsjca.arguments import MAX_INT, check_timeout, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.naming import NamingContext
-from jmsjca.config.settings import MAX_INT, UNITS_PER_HANDLER
+from jmsjca.config.credentials import Login
+from jmsjca.config.limits import UNITS_PER_HANDLER
+from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, NotSupportedError, excerpt
 from jmsjca.forking import ProcessBound, reset_in_child
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation_state import ActivationState, Status
-from jmsjca.inbound.dependencies import is_async
 from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.handler import Handler, HandlerLoop
+from jmsjca.inbound.handler_arguments import is_async
 from jmsjca.inbound.health import ActivationHealth, HealthCheck
-from jmsjca.inbound.inbox_unit import Inbox
 from jmsjca.inbound.lifecycle import ActivationRun
-from jmsjca.inbound.listener_context import as_listener, in_listener
-from jmsjca.inbound.log_fields import log_fields
+from jmsjca.inbound.listener_log import as_listener, in_listener, log_fields
+from jmsjca.inbound.listener_unit import Inbox, require_container_transactions
 from jmsjca.inbound.shutdown import Account, stop_at_exit
 from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
-from jmsjca.inbound.unit_transaction import require_container_transactions
 from jmsjca.log_records import get_logger, one_line
 from jmsjca.messages.converters import Converters
-from jmsjca.messages.settlement import Outcome, Settlement
-from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.messages.delivery import Outcome, Settlement
+from jmsjca.outbound.factory import ConnectionFactory, look_up_factory
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING
 
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
 
-__all__ = ["Activation", "Status", "display_name"]
+__all__ = ["Activation", "Status", "check_executor", "display_name", "factory_of_spec", "listener_settings"]
 
 logger = get_logger("jmsjca.inbound")
 
@@ -448,3 +447,65 @@ def _receiver_name(spec: "ActivationSpec") -> str:
     if spec.subscription_durability == "Durable":
         return f"Durable TopicSubscriber({spec.subscription_name})({spec.destination})"
     return f"NonDurable TopicSubscriber({spec.destination})"
+
+
+def listener_settings(
+    spec: "ActivationSpec", factory: ConnectionFactory | None, defaults: ConnectionSettings
+) -> ConnectionSettings:
+    """Return the settings of a listener's connections.
+
+    User name and password, always together, are those of the spec, else those of the factory that its URL refers to,
+    else those in its URL, else those of the adapter (JMSJCA manual, "ConnectionURL").
+
+    Args:
+        spec: The activation spec, as the application wrote it.
+        factory: The factory that the URL of the spec refers to; None for another URL.
+        defaults: The URL in use, with the limits and the credentials of the adapter.
+    """
+    url = defaults.url
+    if spec.connection_url and ConnectionURL.parse(url).user_name:  # the adapter's credentials are for another broker
+        login = Login(url)
+    else:
+        login = Login(url, defaults.user_name, defaults.password, defaults.source)
+    if factory:
+        found = factory.login
+        login = found if found.source else login.fill_in(found.user_name, found.password)
+    login = login.fill_in(spec.user_name, spec.password.get_secret_value() if spec.password else None)
+    return replace(
+        defaults,
+        user_name=login.user_name,
+        password=login.password,
+        source=login.source,
+        client_id=spec.effective_client_id,
+    )
+
+
+def factory_of_spec(spec: "ActivationSpec", naming: NamingContext) -> ConnectionFactory | None:
+    """Return the factory that the URL ``lookup://name`` of a spec refers to; None for another URL.
+
+    Args:
+        spec: The activation spec.
+        naming: Where the name is looked up.
+
+    Raises:
+        NameNotFoundError: The name is not bound.
+        ConfigurationError: The object is no connection factory.
+    """
+    url = spec.connection_url or ""
+    return look_up_factory(url, naming) if url.startswith(LOOKUP) else None
+
+
+def check_executor(spec: "ActivationSpec", executor: Executor | None) -> None:
+    """Check that a listener with an executor of its own has a mode that uses it.
+
+    Args:
+        spec: The effective activation spec.
+        executor: The executor; None for none.
+
+    Raises:
+        ConfigurationError: The mode is another one than "cc".
+    """
+    if executor is not None and spec.concurrency_mode != "cc":
+        raise ConfigurationError(
+            f"{spec.destination}: an executor is for concurrency_mode='cc', not {spec.concurrency_mode!r}."
+        )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Condition, Lock, get_ident
 
-from jmsjca.config.settings import SYSTEM_CLOCK, Clock
+from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["AdaptiveConcurrency", "InFlightLimit", "LeaderFollowers"]
 

@@ -5,7 +5,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Generic, TypeVar
 
-from jmsjca.config.settings import Clock
+from jmsjca.config.clock import Clock
 
 __all__ = ["DelayQueue"]
 

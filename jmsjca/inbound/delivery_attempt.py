@@ -1,40 +1,304 @@
-"""One delivery attempt: a unit from its first message to its settlement, with the calls of the handler."""
+"""One delivery attempt: the calls of the handler, its reply, the log of its failure, and the settlement."""
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+    Sized,
+)
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self, cast
+from weakref import ref
 
 from jmsjca import spi
-from jmsjca.config.settings import AcknowledgeMode
-from jmsjca.errors import ConnectionLostError, MessageFormatError, Reject, Retry, TransactionRolledBackError
+from jmsjca.config.limits import AcknowledgeMode
+from jmsjca.errors import (
+    ConfigurationError,
+    ConnectionLostError,
+    InvalidDestinationError,
+    JMSError,
+    MessageFormatError,
+    Reject,
+    Retry,
+    TransactionRolledBackError,
+)
 from jmsjca.hooks import DeadLetter
-from jmsjca.inbound.delivery_context import EndpointDeliveryContext
-from jmsjca.inbound.endpoint import message_identity, readable_message_id, was_delivered_before
-from jmsjca.inbound.failure_log import log_dropped_reply, log_failure, log_unread_inbox
+from jmsjca.inbound.endpoint import Endpoint, message_identity, readable_message_id, was_delivered_before
 from jmsjca.inbound.handler import handler_traceback, is_current
 from jmsjca.inbound.handler_arguments import Invocation
-from jmsjca.inbound.inbox_unit import InboxUnit
-from jmsjca.inbound.log_fields import Event, log_fields
+from jmsjca.inbound.listener_log import Event, log_fields
+from jmsjca.inbound.listener_unit import InboxUnit
 from jmsjca.inbound.message_mover import MessageMover
-from jmsjca.inbound.replies import send_replies
 from jmsjca.log_records import get_logger
-from jmsjca.messages.delivery import bind_delivery, original_message_id
-from jmsjca.messages.end_of_batch import end_of_batch_message
-from jmsjca.messages.message import Message
-from jmsjca.messages.settlement import Outcome, Settlement, forbid_waiting
+from jmsjca.messages.converters import Converters
+from jmsjca.messages.delivery import Outcome, Settlement, bind_delivery, forbid_waiting, original_message_id
+from jmsjca.messages.message import Message, end_of_batch_message
 from jmsjca.outbound.connection_state import ConnectionContext
 from jmsjca.outbound.session import Session, session_for_delivery
+from jmsjca.outbound.unit_of_work import UnitOfWork
+from jmsjca.redelivery.encounter import Failure
 
 if TYPE_CHECKING:
     from jmsjca.inbound.concurrency import InFlightLimit
-    from jmsjca.inbound.endpoint import Endpoint
 
-__all__ = ["DeliveryAttempt"]
+__all__ = [
+    "DeliveredUnit",
+    "DeliveryAttempt",
+    "EndpointDeliveryContext",
+    "log_dropped_reply",
+    "log_failure",
+    "log_unread_inbox",
+    "send_replies",
+]
 
 logger = get_logger("jmsjca.inbound")
 
 _UNREAD_INBOX_DELAY = 1.0  # seconds until a message is redelivered that the inbox could not be asked about
+
+
+def send_replies(
+    open_session: Callable[[], Session],
+    content: Message | Sequence[Message],
+    result: object,
+    converters: Converters,
+    on_dropped: Callable[[Message, InvalidDestinationError], None],
+) -> None:
+    """Send the values that a handler returned as replies, in the unit of the delivery.
+
+    Args:
+        open_session: Returns the session of the delivery.
+        content: The delivered message, or the messages of the batch.
+        result: The reply; None for no reply, and the result of ``acknowledge()`` counts as None. For a whole batch a
+            list
+            or a tuple with one reply per message, None for messages without one.
+        converters: Converts the replies to messages.
+        on_dropped: Called with a request, and with the error, if the temporary destination of its replies is gone.
+
+    Raises:
+        ConfigurationError: The result is a generator or an awaitable, so its work is not done.
+        MessageFormatError: A reply cannot be converted to a message, or the number of replies is not that of the
+            messages.
+        NotSupportedError: The broker cannot acknowledge the requests and send the replies in one transaction.
+    """
+    if result is None or isinstance(result, Settlement):
+        return
+    _check_finished(result)
+    requests = [content] if isinstance(content, Message) else content
+    if all(request.reply_to is None for request in requests):
+        return
+    results = [result] if isinstance(content, Message) else _one_per_message(result, len(requests))
+    for request, reply in zip(requests, results, strict=True):
+        try:
+            _send_reply(open_session(), request, reply, converters)
+        except InvalidDestinationError as error:
+            if request.reply_to is None or not request.reply_to.temporary:
+                raise
+            on_dropped(request, error)
+
+
+def _check_finished(result: object) -> None:
+    """Raise an error for a result that nothing has awaited or iterated over, so that its message is not acknowledged.
+
+    Raises:
+        ConfigurationError: It is a generator or an awaitable, such as the coroutine that a coroutine has returned.
+    """
+    if isinstance(result, Awaitable | Generator | AsyncGenerator):
+        raise ConfigurationError(
+            f"The handler returned a {type(cast('object', result)).__name__}, whose work is not done, as nothing awaits"
+            " it or iterates over it. Await it in a handler that is declared with 'async def', or return what it makes."
+        )
+
+
+def _one_per_message(result: object, count: int) -> Sequence[object]:
+    results = cast("Sequence[object]", result)
+    if isinstance(result, list | tuple) and len(results) == count:
+        return results
+    raise MessageFormatError(
+        f"A handler of whole batches returns None, or a list with a reply or None for each message. There were {count} "
+        f"messages, and it returned {_describe(results)}."
+    )
+
+
+def _send_reply(session: Session, request: Message, result: object, converters: Converters) -> None:
+    """Send a reply to the request's ``reply_to``.
+
+    The reply's correlation id is that of the request, or else the request's message id (JMS 3.1, section 3.4.5); its
+    priority and delivery mode are those of the request. ``result`` is a message, or a body that one is created from.
+    """
+    if result is None or request.reply_to is None:
+        return
+    reply = converters.to_message(result)
+    reply.correlation_id = request.correlation_id or original_message_id(request)
+    session.create_producer(request.reply_to).send(
+        reply, priority=request.priority, delivery_mode=request.delivery_mode
+    )
+
+
+def _describe(result: object) -> str:
+    kind = type(result).__name__
+    return f"a {kind} of {len(result)}" if isinstance(result, Sized) else f"a {kind}"
+
+
+class DeliveredUnit(Protocol):
+    """A delivery attempt, as its messages use it.
+
+    Attributes:
+        endpoint: The endpoint.
+        unit: The unit of work.
+    """
+
+    endpoint: "Endpoint"
+    unit: UnitOfWork
+
+    @property
+    def settlement(self) -> Settlement:
+        """The settlement of the unit."""
+        ...
+
+    def identity_of(self, message: Message) -> str | None:
+        """Return the identity of a message of the unit."""
+        ...
+
+
+class EndpointDeliveryContext:
+    """The endpoint's state of one message, which the message refers to through its one internal slot.
+
+    Args:
+        message: The message to deliver.
+        attempt: The delivery attempt that the message belongs to.
+        batch_index: The number of messages of the batch before it; None without batches.
+        end_of_batch: True for the message that only marks the end of the batch.
+
+    Attributes:
+        batch_index: The position in the batch, as given.
+    """
+
+    __slots__ = ("_attempt", "_is_end_of_batch", "_message", "batch_index")
+
+    def __init__(
+        self, message: Message, attempt: "DeliveredUnit", batch_index: int | None, *, end_of_batch: bool = False
+    ) -> None:
+        self._message = ref(message)  # a weak reference: a cycle would delay the release of the body
+        self._attempt = attempt
+        self.batch_index = batch_index
+        self._is_end_of_batch = end_of_batch
+
+    @property
+    def endpoint(self) -> Self:
+        """Return self: the message was delivered by a listener."""
+        return self
+
+    @property
+    def batch_size(self) -> int | None:
+        """The maximum number of messages of a batch; None without batches."""
+        return self._attempt.endpoint.settings.batch_size or None
+
+    @property
+    def rollback_only(self) -> bool:
+        """True if the unit is marked for rollback."""
+        return self._attempt.unit.rollback_only
+
+    def acknowledge(self) -> Settlement:
+        """Do nothing but return the settlement: the handler's return acknowledges."""
+        return self._attempt.settlement
+
+    def set_rollback_only(self) -> None:
+        """Mark the unit for rollback."""
+        self._attempt.unit.set_rollback_only()
+
+    @property
+    def redelivery_count(self) -> int:
+        """Number of redeliveries seen so far; 0 on the first delivery."""
+        return self._attempt.endpoint.redelivery_count_of(self._id)
+
+    @property
+    def redelivery_handling(self) -> str:
+        """The redelivery handling of this message, as text."""
+        return self._attempt.endpoint.redelivery.policy_of(self._id).text
+
+    @redelivery_handling.setter
+    def redelivery_handling(self, text: str) -> None:
+        """Set the redelivery handling of this message."""
+        redelivery = self._attempt.endpoint.redelivery
+        redelivery.policy.with_text(text)  # raises an error if a target of a move cannot be looked up
+        redelivery.set_handling(self._id, text)
+
+    def user_rollback_data(self) -> MutableMapping[str, str]:
+        """Return the data that the handler keeps for the next delivery of this message."""
+        return _UserRollbackData(self._attempt, self._id)
+
+    @property
+    def failure(self) -> Failure | None:
+        """The error that the handler raised on the previous delivery of this message; None without such an error."""
+        encounter = self._attempt.endpoint.redelivery.find_encounter(self._id)
+        return None if encounter is None else encounter.failure
+
+    def stop_message_delivery(self, reason: str | None) -> None:
+        """Stop the endpoint. This message is still settled as its handler decides."""
+        self._attempt.endpoint.request_stop(reason)
+
+    def stats(self) -> Mapping[str, object]:
+        """Return the counters of the endpoint."""
+        return self._attempt.endpoint.statistics.as_map()
+
+    @property
+    def destination_name(self) -> str:
+        """The name of the destination that the endpoint consumes from."""
+        return self._attempt.endpoint.settings.destination.name
+
+    @property
+    def mbean_name(self) -> str | None:
+        """The name under which the endpoint is managed; None if it has none."""
+        return self._attempt.endpoint.mbean_name
+
+    @property
+    def mbean(self) -> object:
+        """The activation."""
+        return self._attempt.endpoint.activation
+
+    @property
+    def _id(self) -> str | None:
+        message = self._message()
+        return None if message is None or self._is_end_of_batch else self._attempt.identity_of(message)
+
+
+class _UserRollbackData(MutableMapping[str, str]):
+    """A live view of the user rollback data of one message."""
+
+    def __init__(self, attempt: "DeliveredUnit", message_id: str | None) -> None:
+        self._redelivery = attempt.endpoint.redelivery
+        self._message_id = message_id
+
+    def _data(self) -> Mapping[str, str]:
+        known = self._redelivery.find_encounter(self._message_id)
+        return known.rollback_data if known is not None else {}
+
+    def __getitem__(self, key: str) -> str:
+        return self._data()[key]
+
+    def __setitem__(self, key: str, value: str) -> None:
+        self._redelivery.encounter(self._message_id).set_rollback_data(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        del dict(self._data())[key]  # or KeyError
+        self._redelivery.encounter(self._message_id).set_rollback_data(key, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data())
+
+    def __len__(self) -> int:
+        return len(self._data())
+
+    def __repr__(self) -> str:
+        return f"<user rollback data of {len(self)} names>"
 
 
 class DeliveryAttempt:
@@ -427,3 +691,106 @@ def _is_of(delivery: spi.Delivery, message: Message) -> bool:
         return delivery.message is message
     except MessageFormatError:
         return False
+
+
+def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[spi.Delivery], duration: float) -> None:
+    """Log an error of the handler, unless too many were logged: then a later record has the number of those left out.
+
+    The record has attributes for formatters and filters, see `log_fields`. An error of jmsjca says all in its text; for
+    any other the record has the traceback.
+
+    Args:
+        endpoint: The endpoint.
+        error: The error.
+        deliveries: The messages that the handler was called with; empty for the end of a batch.
+        duration: Seconds that the call of the handler took.
+    """
+    if not logger.isEnabledFor(logging.INFO if isinstance(error, Retry) else logging.ERROR):
+        return
+    suppressed = endpoint.failures.admit()
+    if suppressed is None:
+        return
+    fields = _fields(endpoint, deliveries, suppressed, duration)
+    text = f"The handler {fields['handler']} of {endpoint.name} failed on {_subject(fields, len(deliveries))}"
+    if suppressed:
+        text = f"{text} ({suppressed} failures before were not logged)"
+    if isinstance(error, Retry):
+        logger.info("%s, which is redelivered: %s", text, error, extra=fields)
+    elif isinstance(error, JMSError):
+        logger.error("%s, which is rolled back and redelivered: %s", text, error, extra=fields)
+    else:
+        logger.error("%s, which is rolled back and redelivered.", text, exc_info=error, extra=fields)
+
+
+def log_dropped_reply(endpoint: Endpoint, request: Message, error: InvalidDestinationError) -> None:
+    """Log that a reply is dropped, because the requester does not wait for it any more, unless too many were logged.
+
+    Args:
+        endpoint: The endpoint.
+        request: The request.
+        error: The error of the send.
+    """
+    suppressed = endpoint.failures.admit()
+    if suppressed is None:
+        return
+    fields = log_fields(
+        "reply_dropped",
+        endpoint.log_source,
+        handler=endpoint.handler.name,
+        message_id=request.message_id,
+        target=str(request.reply_to),
+        suppressed=suppressed,
+    )
+    text = "%s: the reply to %s is dropped, as its temporary destination does not exist any more%s: %s"
+    before = f" ({suppressed} failures before were not logged)" if suppressed else ""
+    logger.warning(text, endpoint.name, request.message_id, before, error, extra=fields)
+
+
+def log_unread_inbox(endpoint: Endpoint, delivery: spi.Delivery, so_that: str, error: Exception) -> None:
+    """Log that the inbox cannot be read, unless too many failures were logged.
+
+    Args:
+        endpoint: The endpoint.
+        delivery: The message.
+        so_that: The consequence, with ``%s`` for the id of the message.
+        error: The error of the database.
+    """
+    suppressed = endpoint.failures.admit()
+    if suppressed is None:
+        return
+    identity = message_identity(delivery)
+    fields = log_fields(
+        "inbox_failed",
+        endpoint.log_source,
+        message_id=identity,
+        delivery_count=delivery.count or 1 + delivery.redelivered,
+        suppressed=suppressed,
+    )
+    before = f" ({suppressed} failures before were not logged)" if suppressed else ""
+    text = f"%s: the inbox cannot be read, so that {so_that}%s: %s"
+    logger.warning(text, endpoint.name, identity, before, error, extra=fields)
+
+
+def _fields(
+    endpoint: Endpoint, deliveries: Sequence[spi.Delivery], suppressed: int, duration: float
+) -> dict[str, object]:
+    first = deliveries[0] if deliveries else None
+    return log_fields(
+        "handler_failed",
+        endpoint.log_source,
+        handler=endpoint.handler.name,
+        messages=len(deliveries),
+        outcome=Outcome.ROLLED_BACK.value,
+        suppressed=suppressed,
+        duration=duration,
+        message_id=first and message_identity(first),
+        delivery_count=first and (first.count or 1 + first.redelivered),
+    )
+
+
+def _subject(fields: dict[str, object], messages: int) -> str:
+    """Return the messages as text, with the fields of the first one."""
+    if not messages:
+        return f"the end of a batch from {fields['destination']}"
+    others = f" and {messages - 1} more" if messages > 1 else ""
+    return f"{fields['message_id']}{others} from {fields['destination']} (delivery {fields['delivery_count']})"

@@ -1,18 +1,30 @@
-"""The interface of dispatchers, and the base class of those that run several handlers at a time."""
+"""Dispatchers: their base, mode serial with one message at a time, and mode cc with a pool of handler threads."""
 
 import threading
 from abc import ABC, abstractmethod
-from typing import Protocol
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Executor, Future
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from jmsjca import spi
-from jmsjca.errors import ConnectionLostError
-from jmsjca.inbound.activity import Stall
-from jmsjca.inbound.concurrency import InFlightLimit
+from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
+from jmsjca.inbound.concurrency import AdaptiveConcurrency, InFlightLimit
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt
-from jmsjca.inbound.endpoint import Endpoint
+from jmsjca.inbound.endpoint import Endpoint, Stall
 from jmsjca.inbound.hold_until_ack import HeldDeliveryAttempt, HeldUnitSettler
+from jmsjca.inbound.listener_log import as_listener
+from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
+from jmsjca.messages.delivery import Outcome
 
-__all__ = ["ConcurrentDispatcher", "Dispatcher"]
+__all__ = ["CCDispatcher", "ConcurrentDispatcher", "DaemonThreadPool", "Dispatcher", "SerialDispatcher"]
+
+_SERIAL_LOOK_AGAIN = 0.2
+
+_LOOK_AGAIN = 1.0  # seconds until a thread is asked for again that the system has refused
+_PREFETCH_PER_HANDLER = 2  # messages per handler: one that is being processed, and the next one
 
 
 class ConcurrentDispatcher(ABC):
@@ -160,3 +172,457 @@ class Dispatcher(Protocol):
     def find_stall(self) -> Stall | None:
         """Return what keeps messages from being delivered, although the connection is up; None for nothing."""
         ...
+
+
+class SerialDispatcher:
+    """Delivers in order. The handler's return commits; an exception rolls back, and the message is redelivered first.
+
+    Args:
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+    """
+
+    def __init__(self, endpoint: Endpoint, connection: spi.Connection) -> None:
+        self._endpoint = endpoint
+        self._connection = connection
+        self._stopping = threading.Event()
+        self._error: Exception | None = None
+        self._attempt: DeliveryAttempt | None = None
+        self._redelivery = RedeliveryProcessor(endpoint, connection, InFlightLimit(1))
+        settings = endpoint.settings
+        self._consumer = connection.consumer(settings.source, selector=settings.selector, order=spi.Order.PREFIX)
+
+    def run(self) -> None:
+        """Deliver until stopped.
+
+        Raises:
+            ConnectionLostError: The connection broke.
+            JMSError: The broker refused something that may work on a new connection.
+        """
+        self._wait_for_abandoned_handler()
+        with self._endpoint.statistics.endpoint():
+            while not self._stopping.is_set():
+                self._deliver_chunk(self._consumer.receive(self._endpoint.limits.chunk, None))
+        if self._error is not None:
+            raise self._error
+
+    def stop(self, error: Exception | None = None) -> None:
+        """Make `run` return after the current message; with an error that message is redelivered."""
+        attempt = self._attempt
+        if error is not None and attempt is not None:
+            self._endpoint.abandon([attempt])
+        self._error = self._error or error
+        self._stopping.set()
+        self._consumer.wake()
+
+    def close(self) -> None:
+        """Close the consumer, after `run` has returned; the connection stays open."""
+        self._consumer.close()
+
+    @property
+    def units_in_flight(self) -> int:
+        """1 while a handler is active, or a message waits for the end of its delay."""
+        return self._endpoint.activity.units
+
+    def find_stall(self) -> Stall | None:
+        """Return None: all that can stall is recorded as the activity of the endpoint."""
+
+    def _wait_for_abandoned_handler(self) -> None:
+        """Wait while a handler of an abandoned connection is active: handlers run one at a time."""
+        if not self._endpoint.abandoned_handlers:
+            return
+        self._endpoint.activity.begin(self, "handler of a lost connection")
+        while self._endpoint.abandoned_handlers and not self._stopping.wait(_SERIAL_LOOK_AGAIN):
+            pass
+        self._endpoint.activity.end(self)
+
+    def _deliver_chunk(self, chunk: Sequence[spi.Delivery]) -> None:
+        for position, delivery in enumerate(chunk):
+            if self._stopping.is_set():
+                self._consumer.release(chunk[position:])
+                self._endpoint.statistics.record_return(len(chunk) - position)
+                return
+            result = self._redelivery.process(delivery)
+            outcome = result if isinstance(result, Outcome) else self._deliver(delivery, result)
+            if outcome is not Outcome.COMMITTED:
+                return  # the rest of the chunk was returned with the message, to keep the order
+
+    def _deliver(self, delivery: spi.Delivery, delay: float) -> Outcome | None:
+        if delay and self._wait_for_delay(delay):
+            self._redelivery.release(self._consumer, [delivery])
+            return None
+        attempt = self._attempt = DeliveryAttempt(self._endpoint, self._connection)
+        try:
+            attempt.deliver([delivery])
+        finally:
+            self._attempt = None
+        return attempt.unit.outcome
+
+    def _wait_for_delay(self, seconds: float) -> bool:
+        """Wait on this thread, because all later messages must wait, too. Return True if stopped meanwhile."""
+        self._endpoint.activity.begin(self, "delay")
+        try:
+            return _wait(self._stopping, seconds)
+        finally:
+            self._endpoint.activity.end(self)
+
+
+def _wait(stopping: threading.Event, seconds: float) -> bool:
+    """Wait for the end of a delay; return True if stopped meanwhile. Tests with another clock replace it."""
+    return stopping.wait(seconds)
+
+
+class CCDispatcher(ConcurrentDispatcher):
+    """Prefetches messages on the thread of `run`; workers on an executor take them as long as there are any.
+
+    Args:
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+        executor: Runs the workers; None for a thread pool of the dispatcher.
+    """
+
+    def __init__(self, endpoint: Endpoint, connection: spi.Connection, executor: Executor | None = None) -> None:
+        super().__init__(endpoint, connection)
+        settings = endpoint.settings
+        self._workers = 0
+        self._concurrency = AdaptiveConcurrency()
+        self._starting = False  # a worker is submitted and has not begun yet
+        self._refused = False  # the system has refused the last thread
+        self._submitted: Future[None] | None = None  # the latest worker
+        self._queue = _PrefetchQueue(endpoint)
+        self._redelivery = RedeliveryProcessor(endpoint, connection, self.in_flight)
+        self._consumer = connection.consumer(settings.source, selector=settings.selector, order=spi.Order.ANY)
+        self._limit_reached = False  # a message was ready, but the in-flight limit was reached
+        self._own_pool = DaemonThreadPool(settings.pool_size, f"jmsjca {endpoint.name}") if executor is None else None
+        self._executor = executor or cast("Executor", self._own_pool)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._enqueue(self._redelivery.pop_due())
+            free_slots = self._wait_for_free_slots()
+            if free_slots:
+                chunk = self._consumer.receive(free_slots, self._longest_wait())
+                self._enqueue(self._redelivery.filter(chunk))
+                if self._refused:
+                    self._start_worker()
+            elif not self._concurrency.single_threaded:
+                self._start_worker()
+        self._cancel_submitted()
+        with self._lock:
+            self._changed.wait_for(lambda: not self._workers or self._error is not None)
+
+    def _close(self) -> None:
+        self._release_all()
+        if self._own_pool is not None:
+            self._own_pool.shutdown(wait=self._error is None)
+
+    def close(self) -> None:
+        """Close the consumer, after `run` has returned; the connection stays open."""
+        self._consumer.close()
+
+    def find_stall(self) -> Stall | None:
+        """Return the reason why no message is delivered; also if the executor does not run the workers."""
+        with self._lock:
+            waiting, since = len(self._queue), self._queue.waiting_since
+        if waiting and not self.endpoint.activity.units:
+            since = max(since, self.endpoint.activity.last_progress)
+            return Stall(f"the executor runs no handler for {waiting} prefetched messages", since)
+        return super().find_stall()
+
+    def _wait_for_free_slots(self) -> int:
+        """Return how many messages may be prefetched; 0 if something else has to be done first."""
+        with self._lock:
+            self._concurrency.try_scale_down()
+            free_slots = (
+                0 if self._is_full() else self._queue.free_slots(single_threaded=self._concurrency.single_threaded)
+            )
+            if not free_slots and not self._stopping:
+                self._concurrency.wait(self._changed, self._longest_wait(), something_waits=bool(self._queue))
+            return 0 if self._stopping else free_slots
+
+    def _longest_wait(self) -> float | None:
+        return self._redelivery.time_to_next(_LOOK_AGAIN if self._refused else None)
+
+    def _is_full(self) -> bool:
+        """Return True if the in-flight limit is reached, including messages that wait for the end of a delay."""
+        if not self.in_flight.full:
+            return False
+        self._limit_reached = True  # from now on a free slot is reported
+        return self.in_flight.full  # a slot may have become free just before
+
+    def _enqueue(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Add messages to the prefetch queue, and start a worker for them if necessary."""
+        enqueued = list(deliveries)
+        if enqueued:
+            with self._lock:
+                urgent = not self._queue or not self._concurrency.single_threaded
+                self._queue.add(enqueued)
+            if urgent:
+                self._start_worker()
+
+    def _start_worker(self) -> None:
+        """Start another worker if there is a message for it. Only one starts at a time; that worker starts the next.
+
+        So short handlers need few workers, and no message waits for a slow one.
+        """
+        max_workers = max(self.endpoint.settings.pool_size - self.endpoint.abandoned_handlers, 1)
+        with self._lock:
+            if not self._queue or self._starting or self._workers >= max_workers:
+                return
+            self._starting = True
+            self._workers += 1
+        self._submit()
+
+    def _submit(self) -> None:
+        try:
+            future = self._executor.submit(as_listener(self._run_worker))
+        except Exception as error:  # noqa: BLE001  # the executor may be the application's
+            if not self._go_on_without():
+                self._executor_failed(error)
+        else:
+            future.add_done_callback(self._check_done)
+            self._submitted, self._refused = future, False
+            if self._stopping:
+                self._cancel_submitted()
+
+    def _go_on_without(self) -> bool:
+        """Return True if the system refuses a thread, and other workers go on; the thread of `run` tries again."""
+        with self._lock:
+            if self._own_pool is None or self._workers == 1:
+                return False
+            was_refused, self._refused, self._starting = self._refused, True, False
+            self._workers -= 1
+        if not was_refused:
+            self._consumer.wake()  # its wait may have no end
+        return True
+
+    def _cancel_submitted(self) -> None:
+        """Cancel a worker that has not begun: other jobs may occupy the threads of the executor, for any time."""
+        if self._submitted is not None:
+            self._submitted.cancel()
+
+    def _check_done(self, future: "Future[None]") -> None:
+        """Detect an executor that accepted work and dropped it."""
+        if future.cancelled() and self._stopping:
+            self._worker_ended()
+            return
+        error = CancelledError("it was cancelled") if future.cancelled() else future.exception()
+        if error is not None:
+            self._executor_failed(error)
+
+    def _executor_failed(self, error: BaseException) -> None:
+        refusal = ResourceAllocationError(f"The executor of {self.endpoint.name} does no work: {error!r:.200}")
+        refusal.__cause__ = error
+        self.stop(refusal)
+        self._worker_ended()
+
+    def _run_worker(self) -> None:
+        with self._lock:
+            self._starting = False
+            self._concurrency.record_start()
+        with self.endpoint.statistics.endpoint():
+            try:
+                while batch := self._next_batch():
+                    if not self._concurrency.single_threaded:
+                        self._start_worker()
+                    self._deliver(batch)
+            except Exception as error:  # noqa: BLE001  # raised by `run`
+                self.stop(error)
+                self._worker_ended()
+
+    def _next_batch(self) -> list[spi.Delivery]:
+        """Take the messages of one unit, in a slot acquired for it; an empty list ends the worker."""
+        with self._lock:
+            if self._stopping or not self._queue or self._concurrency.is_superseded or not self._acquire_slot():
+                self._worker_ended()
+                return []
+            batch = self._queue.pop_batch()
+            self._concurrency.record_taken(len(batch))
+            if self._queue.free_slots(single_threaded=self._concurrency.single_threaded):
+                self._changed.notify_all()
+        return batch
+
+    def _acquire_slot(self) -> bool:
+        if self.in_flight.acquire(0):
+            return True
+        self._limit_reached = True  # from now on a free slot is reported
+        return self.in_flight.acquire(0)  # a slot may have become free just before
+
+    def _worker_ended(self) -> None:
+        with self._lock:
+            self._workers -= 1
+            self._changed.notify_all()
+
+    def _deliver(self, batch: list[spi.Delivery]) -> None:
+        attempt = self.begin_attempt()
+        rest = iter(batch)
+        try:
+            attempt.deliver(self._until_stopped(rest))
+        finally:
+            self.end_attempt(attempt)
+            self._requeue(list(rest))
+
+    def _until_stopped(self, batch: Iterator[spi.Delivery]) -> Iterator[spi.Delivery]:
+        for delivery in batch:
+            yield delivery
+            if self._stopping:
+                return
+
+    def _requeue(self, rest: list[spi.Delivery]) -> None:
+        """Put back the rest of a unit that failed earlier, for other workers."""
+        if rest:
+            with self._lock:
+                self._queue.push_front(rest)
+                self._concurrency.scale_up()  # the thread of `run` may not be observing the rate
+
+    def _on_slot_free(self) -> None:
+        if self._limit_reached:
+            self._limit_reached = False
+            self._start_worker()
+            with self._lock:
+                self._changed.notify_all()
+
+    def _release_all(self) -> None:
+        with self._lock:
+            rest = [*self._queue.drain(), *self._redelivery.drain()]
+        with suppress(JMSError):  # on a lost connection the broker redelivers them anyway
+            self._redelivery.release(self._consumer, rest)
+
+    def _wake(self) -> None:
+        self._consumer.wake()
+
+
+class _PrefetchQueue:
+    """Prefetched messages in the order of their arrival. Not thread-safe: callers hold one lock.
+
+    Args:
+        endpoint: The endpoint to dispatch for.
+
+    Attributes:
+        waiting_since: The time of the monotonic clock at which a message was added to the empty queue.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        settings = endpoint.settings
+        self._endpoint = endpoint
+        self._size = settings.batch_size or 1
+        self._capacity = max(self._size, endpoint.limits.prefetch_messages, _PREFETCH_PER_HANDLER * settings.pool_size)
+        self._ready: deque[spi.Delivery] = deque()
+        self.waiting_since = 0.0
+
+    def __len__(self) -> int:
+        return len(self._ready)
+
+    def free_slots(self, *, single_threaded: bool) -> int:
+        """Return how many messages may be prefetched now; 0 while enough are queued.
+
+        Receiving a few messages costs nearly as much as receiving many, so nothing is prefetched until half of the
+        queue is
+        consumed. With a single thread the queue runs empty first: that thread does not have to wait for the receiving
+        one.
+        """
+        there = len(self._ready)
+        enough = there > 0 if single_threaded else 2 * there > self._capacity
+        return 0 if enough else self._capacity - there
+
+    def add(self, deliveries: Iterable[spi.Delivery]) -> None:
+        """Append received messages."""
+        if not self._ready:
+            self.waiting_since = self._endpoint.clock.monotonic()
+        self._ready.extend(deliveries)
+
+    def push_front(self, deliveries: Sequence[spi.Delivery]) -> None:
+        """Put messages before all that are queued."""
+        self._ready.extendleft(reversed(deliveries))
+
+    def pop_batch(self) -> list[spi.Delivery]:
+        """Remove and return the messages of one unit. The queue must not be empty."""
+        batch = [self._ready.popleft()]
+        if not self._endpoint.must_be_delivered_alone(batch[0]):
+            while (
+                self._ready and len(batch) < self._size and not self._endpoint.must_be_delivered_alone(self._ready[0])
+            ):
+                batch.append(self._ready.popleft())
+        return batch
+
+    def drain(self) -> list[spi.Delivery]:
+        """Remove and return all messages."""
+        rest = list(self._ready)
+        self._ready.clear()
+        return rest
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DaemonThreadPool(Executor):
+    """A pool of daemon threads, started on demand.
+
+    The standard library's pool waits for its threads when the interpreter exits, also for those of a handler that never
+    returns.
+
+    Args:
+        max_workers: The maximum number of threads.
+        name: The prefix of the threads' names.
+    """
+
+    def __init__(self, max_workers: int, name: str) -> None:
+        self._max_workers = max_workers
+        self._name = name
+        self._lock = threading.Lock()
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
+        self._closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Call ``fn`` on a thread of the pool.
+
+        Raises:
+            RuntimeError: The pool is shut down, or the system refuses another thread.
+        """
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError(f"The threads of {self._name} are shut down.")
+            if self._idle:
+                self._idle -= 1
+            elif len(self._threads) < self._max_workers:
+                self._start()
+            self._tasks.put(lambda: _fulfil(future, lambda: fn(*args, **kwargs)))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the threads when all submitted tasks are done. May be called on one of these threads."""
+        del cancel_futures
+        with self._lock:
+            self._closed = True
+            threads = list(self._threads)
+        for _ in threads:
+            self._tasks.put(None)
+        for thread in threads if wait else ():
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _start(self) -> None:
+        name = f"{self._name} #{len(self._threads)}"
+        thread = threading.Thread(target=self._run_worker, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _run_worker(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # releases the objects that the task refers to
+            with self._lock:
+                self._idle += 1
+
+
+def _fulfil(future: "Future[Any]", act: Callable[[], object]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(act())
+    except BaseException as error:  # noqa: BLE001  # delivered through the future
+        future.set_exception(error)

@@ -6,15 +6,15 @@ from dataclasses import astuple, replace
 from typing import TYPE_CHECKING
 
 from jmsjca.arguments import check_timeout
+from jmsjca.config.clock import Deadline
 from jmsjca.config.naming import NamingContext, resolve_destination
-from jmsjca.config.settings import Deadline
 from jmsjca.destinations import Queue
 from jmsjca.errors import IllegalStateError, InvalidClientIDError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.handler import HandlerLoop
 from jmsjca.inbound.health import ActivationHealth
-from jmsjca.inbound.inbox_unit import Inbox
+from jmsjca.inbound.listener_unit import Inbox
 from jmsjca.inbound.shutdown import Account
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import Message

@@ -8,36 +8,43 @@ from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from jmsjca import spi
+from jmsjca.config.clock import Clock
+from jmsjca.config.limits import AcknowledgeMode, Limits
 from jmsjca.config.naming import NamingContext, resolve_destination
-from jmsjca.config.settings import AcknowledgeMode, Clock, Limits
 from jmsjca.destinations import Destination, Subscription, Topic
-from jmsjca.errors import ConnectionLostError, MessageFormatError
+from jmsjca.errors import ConfigurationError, ConnectionLostError, IllegalStateError, MessageFormatError
 from jmsjca.hooks import HookChain
-from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
-from jmsjca.inbound.activity import Activity
 from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
-from jmsjca.inbound.inbox_unit import Inbox, InboxUnit, ListenerInbox
-from jmsjca.inbound.listener_context import log_context
-from jmsjca.inbound.log_fields import EventSource
-from jmsjca.inbound.repeat_limit import RepeatLimit
+from jmsjca.inbound.listener_log import EventSource, RepeatLimit, log_context
+from jmsjca.inbound.listener_unit import (
+    BeginTransaction,
+    Inbox,
+    InboxUnit,
+    ListenerInbox,
+    LocalTransaction,
+    begin_container_transaction,
+)
 from jmsjca.inbound.statistics import StatisticsRecorder
-from jmsjca.inbound.unit_transaction import BeginTransaction, LocalTransaction, begin_container_transaction
-from jmsjca.messages.delivery import original_message_id
-from jmsjca.messages.settlement import Outcome
+from jmsjca.messages.delivery import Outcome, Settlement, original_message_id
 from jmsjca.outbound.unit_of_work import UnitOfWork
+from jmsjca.redelivery.decision import RedeliveryHandler
 from jmsjca.redelivery.encounter import Failure, UnsettledMessages
-from jmsjca.redelivery.handler import RedeliveryHandler
 from jmsjca.redelivery.policy import RedeliveryPolicy
 
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
 
 __all__ = [
+    "AcknowledgementRegistry",
+    "Activity",
     "Endpoint",
     "EndpointSettings",
+    "HeldMessage",
     "InFlightUnit",
     "Mode",
+    "Stall",
+    "Step",
     "message_identity",
     "readable_message_id",
     "was_delivered_before",
@@ -426,3 +433,166 @@ def readable_message_id(delivery: spi.Delivery) -> str | None:
 def was_delivered_before(delivery: spi.Delivery) -> bool:
     """Return True if the broker says that a message is redelivered."""
     return delivery.redelivered or (delivery.count or 0) > 1
+
+
+Step = Literal["handler", "settlement", "delay", "handler of a lost connection"]
+"""What a unit is waiting for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A reason why messages do not flow.
+
+    Attributes:
+        reason: The reason, as text.
+        since: The time at which it began, of the monotonic clock.
+    """
+
+    reason: str
+    since: float
+
+
+class Activity:
+    """Records what the units of an endpoint are doing. Thread-safe: each unit writes its own entry.
+
+    It is written for each message, so it takes no lock: a dictionary's single operations are atomic.
+
+    Args:
+        clock: The source of time.
+
+    Attributes:
+        last_progress: The time of the monotonic clock at which a handler returned, or a unit was settled.
+    """
+
+    __slots__ = ("_clock", "_steps", "last_progress")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._steps: dict[object, tuple[Step, float]] = {}
+        self.last_progress = clock.monotonic()
+
+    def begin(self, unit: object, step: Step) -> float:
+        """Record that a unit begins a step, and return the time. It replaces an earlier step of the unit."""
+        now = self._clock.monotonic()
+        self._steps[unit] = (step, now)
+        return now
+
+    def end(self, unit: object) -> None:
+        """Record that the unit's step has ended."""
+        self._steps.pop(unit, None)
+        self.last_progress = self._clock.monotonic()
+
+    def now(self) -> float:
+        """Return the time of the monotonic clock."""
+        return self._clock.monotonic()
+
+    @property
+    def units(self) -> int:
+        """The number of units with a step in progress."""
+        return len(self._steps)
+
+    def steps(self) -> list[tuple[Step, float]]:
+        """Return the steps in progress, with the times at which they began."""
+        return list(self._steps.values())
+
+
+_ACTIONS = {"jbxcommit": False, "jbxrollback": True}
+_REMEMBERED_IDS = 1000
+
+
+class HeldMessage(Protocol):
+    """A message that waits for its acknowledgement, as the registry uses it."""
+
+    @property
+    def message_id(self) -> str | None:
+        """The message id; None if the message has none."""
+        ...
+
+    @property
+    def acknowledged(self) -> bool:
+        """True once the message is acknowledged."""
+        ...
+
+    def acknowledge(self) -> Settlement:
+        """Acknowledge the message; never blocks."""
+        ...
+
+    def set_rollback_only(self) -> None:
+        """Mark the unit of the message for rollback."""
+        ...
+
+
+class AcknowledgementRegistry:
+    """The held messages of one endpoint by message id, as the acknowledge activity of Jitterbit's connector uses them.
+
+    It remembers the outcome of at least the last 1,000 messages, so that the error for a late acknowledgement can name
+    it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: dict[str, HeldMessage] = {}
+        self._ended: dict[str, Outcome] = {}
+        self._ended_before: dict[str, Outcome] = {}  # the previous generation
+
+    def register(self, context: HeldMessage) -> None:
+        """Register a held message. A later message with the same id replaces the earlier one."""
+        if context.message_id is not None:
+            with self._lock:
+                self._held[context.message_id] = context
+
+    def unregister(self, contexts: Sequence[HeldMessage], outcome: Outcome | None) -> None:
+        """Remove the messages of a settled unit, and remember its outcome."""
+        with self._lock:
+            held = self._held
+            ended = [it.message_id for it in contexts if it.message_id is not None and held.get(it.message_id) is it]
+            for message_id in ended:
+                del held[message_id]
+            self._remember(ended, outcome or Outcome.LOST)
+
+    def is_held(self, message_id: str) -> bool:
+        """Return True while a message with this id waits for its acknowledgement, or for the others of its unit."""
+        return message_id in self._held
+
+    def settle(self, message_id: str, action: str) -> Settlement:
+        """Acknowledge a held message, or mark its unit for rollback first. Never blocks.
+
+        Args:
+            message_id: The id of the held message.
+            action: "JBXCommit" or "JBXRollback"; upper and lower case do not matter.
+
+        Returns:
+            The settlement of the message's unit.
+
+        Raises:
+            ConfigurationError: The action is neither of the two.
+            IllegalStateError: No such message is held: it never was, its unit is settled, or it is acknowledged
+                already.
+        """
+        roll_back = _ACTIONS.get(action.lower())
+        if roll_back is None:
+            raise ConfigurationError(f"The action is 'JBXCommit' or 'JBXRollback', not {action[:50]!r}.")
+        context = self._find(message_id)
+        if roll_back:
+            context.set_rollback_only()
+        return context.acknowledge()
+
+    def _find(self, message_id: str) -> HeldMessage:
+        with self._lock:
+            context = self._held.get(message_id)
+            ended = self._ended.get(message_id) or self._ended_before.get(message_id)
+        if context is not None and not context.acknowledged:
+            return context
+        if context is not None:
+            raise IllegalStateError(f"The message {message_id[:100]!r} is acknowledged already.")
+        if ended is not None:
+            raise IllegalStateError(f"The message {message_id[:100]!r} is settled already: {ended.value}.")
+        raise IllegalStateError(
+            f"No message {message_id[:100]!r} is held. Only messages that were delivered with hold_until_ack and"
+            " are not settled yet are."
+        )
+
+    def _remember(self, message_ids: Iterable[str], outcome: Outcome) -> None:
+        self._ended.update(dict.fromkeys(message_ids, outcome))
+        if len(self._ended) >= _REMEMBERED_IDS:
+            self._ended_before, self._ended = self._ended, {}

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.forking import reset_in_child
-from jmsjca.inbound.dependencies import DependencyResolver, is_async, run_without_waiting
-from jmsjca.inbound.handler_arguments import ArgumentResolver, Invocation, callable_name
+from jmsjca.inbound.handler_arguments import (
+    ArgumentResolver,
+    DependencyResolver,
+    Invocation,
+    callable_name,
+    is_async,
+    run_without_waiting,
+)
 from jmsjca.messages.converters import Converters
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.inbound.activation_state import Status
-from jmsjca.inbound.activity import Activity, Stall
 from jmsjca.inbound.dispatcher import Dispatcher
-from jmsjca.inbound.endpoint import Endpoint, message_identity
+from jmsjca.inbound.endpoint import Activity, Endpoint, Stall, message_identity
 
 if TYPE_CHECKING:
     import asyncio

@@ -11,15 +11,14 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from jmsjca import spi
-from jmsjca.config.settings import Clock
+from jmsjca.config.clock import Clock
 from jmsjca.errors import IllegalStateError, MessageFormatError
 from jmsjca.inbound.delay_queue import DelayQueue
-from jmsjca.inbound.delivery_attempt import DeliveryAttempt
-from jmsjca.inbound.delivery_context import EndpointDeliveryContext
-from jmsjca.inbound.listener_context import as_listener
+from jmsjca.inbound.delivery_attempt import DeliveryAttempt, EndpointDeliveryContext
+from jmsjca.inbound.listener_log import as_listener
 from jmsjca.log_records import get_logger
+from jmsjca.messages.delivery import Settlement
 from jmsjca.messages.message import Message, may_contain_property
-from jmsjca.messages.settlement import Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

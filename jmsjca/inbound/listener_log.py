@@ -1,11 +1,33 @@
-"""The fields of the log records of listeners, for formatters and filters."""
+"""The log of listeners: the fields of records, the context name, and a limit for records that repeat."""
 
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from threading import Lock
 from typing import Literal
 
-from jmsjca.log_records import one_line
+from jmsjca.config.clock import Clock
+from jmsjca.log_records import get_logger, one_line
 
-__all__ = ["Event", "EventSource", "log_fields"]
+__all__ = [
+    "ContextFilter",
+    "Event",
+    "EventSource",
+    "RepeatLimit",
+    "as_listener",
+    "current_context",
+    "in_listener",
+    "log_context",
+    "log_fields",
+]
+
+_ENTER = get_logger("com.stc.EnterContext")
+_EXIT = get_logger("com.stc.ExitContext")
+
+_BURST = 50
+_PER_SECOND = 1.0
 
 Event = Literal[
     "committed_before",
@@ -68,3 +90,93 @@ def log_fields(
     return {"event": event} | {
         name: one_line(value) if isinstance(value, str) else value for name, value in named.items()
     }
+
+
+class RepeatLimit:
+    """Admits a burst of records, and then one a second; each idle second admits one more, up to the burst. Thread-safe.
+
+    Args:
+        clock: The source of time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._left = float(_BURST)
+        self._at = clock.monotonic()
+        self._suppressed = 0
+
+    def admit(self) -> int | None:
+        """Return the number of records that were suppressed since the last admitted one; None to suppress this one."""
+        with self._lock:
+            now = self._clock.monotonic()
+            self._left, self._at = min(self._left + (now - self._at) * _PER_SECOND, _BURST), now
+            if self._left < 1:
+                self._suppressed += 1
+                return None
+            self._left -= 1
+            suppressed, self._suppressed = self._suppressed, 0
+            return suppressed
+
+    def take_suppressed(self) -> int:
+        """Return the number of records that were suppressed since the last admitted one."""
+        with self._lock:
+            suppressed, self._suppressed = self._suppressed, 0
+            return suppressed
+
+
+current_context: ContextVar[str | None] = ContextVar("jmsjca.inbound.context", default=None)
+"""The context name of the activation whose handler is at work here; None where there is none."""
+
+
+class ContextFilter(logging.Filter):
+    """Prefixes log records of a handler with the context name. Add it to a `logging.Handler`, or to a logger.
+
+    It also sets the attribute ``context`` of each record to the name, or to an empty string, for formatters that print
+    it
+    elsewhere. No record is dropped.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Add the prefix and the attribute to a record, once."""
+        if not hasattr(record, "context"):
+            name = current_context.get()
+            record.context = name or ""
+            if name is not None:
+                prefix = f"[{one_line(name)}] "
+                record.msg = (prefix.replace("%", "%%") if record.args else prefix) + str(record.msg)
+        return True
+
+
+@contextmanager
+def log_context(name: str) -> Generator[None]:
+    """Set the context name during the block, and log entry and exit."""
+    _ENTER.info("%s", name)
+    before = current_context.set(name)
+    try:
+        yield
+    finally:
+        current_context.reset(before)
+        _EXIT.info("%s", name)
+
+
+_in_listener: ContextVar[bool] = ContextVar("jmsjca.inbound.inside", default=False)
+
+
+def as_listener(work: Callable[[], None]) -> Callable[[], None]:
+    """Mark ``work`` as listener code, including the coroutines and threads that inherit its context."""
+
+    def _marked() -> None:
+        before = _in_listener.get()
+        try:
+            _in_listener.set(True)  # here, as a signal handler may raise an exception once this has returned
+            work()
+        finally:
+            _in_listener.set(before)
+
+    return _marked
+
+
+def in_listener() -> bool:
+    """Return True if the caller is a handler, or a hook around one."""
+    return _in_listener.get()

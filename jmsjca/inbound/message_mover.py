@@ -15,11 +15,11 @@ from jmsjca.errors import (
 )
 from jmsjca.hooks import DeadLetter
 from jmsjca.inbound.endpoint import Endpoint, message_identity
-from jmsjca.inbound.log_fields import log_fields
+from jmsjca.inbound.listener_log import log_fields
 from jmsjca.log_records import get_logger
-from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.bytes_and_stream import BytesMessage
+from jmsjca.messages.delivery import Outcome
 from jmsjca.messages.message import Message, time_of_send
-from jmsjca.messages.settlement import Outcome
 from jmsjca.redelivery.encounter import Encounter
 from jmsjca.redelivery.moved_copy import MoveFacts, moved_copy, raw_copy, redirected_copy
 from jmsjca.redelivery.policy import Delete, Move

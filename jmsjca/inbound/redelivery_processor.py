@@ -7,10 +7,10 @@ from jmsjca import spi
 from jmsjca.errors import MessageFormatError
 from jmsjca.inbound.concurrency import InFlightLimit
 from jmsjca.inbound.delay_queue import DelayQueue
+from jmsjca.inbound.delivery_attempt import log_unread_inbox
 from jmsjca.inbound.endpoint import Endpoint, message_identity, readable_message_id
-from jmsjca.inbound.failure_log import log_unread_inbox
 from jmsjca.inbound.message_mover import MessageMover
-from jmsjca.messages.settlement import Outcome
+from jmsjca.messages.delivery import Outcome
 from jmsjca.redelivery.policy import Delay, Delete, Move
 
 __all__ = ["RedeliveryProcessor"]

@@ -12,7 +12,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 from jmsjca.arguments import check_timeout
-from jmsjca.config.settings import Deadline
+from jmsjca.config.clock import Deadline
 from jmsjca.errors import IllegalStateError
 from jmsjca.inbound.activation_state import Status, StatusMonitor
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from types import TracebackType
 
-from jmsjca.config.settings import SYSTEM_CLOCK, Clock
-from jmsjca.messages.settlement import Outcome
+from jmsjca.config.clock import SYSTEM_CLOCK, Clock
+from jmsjca.messages.delivery import Outcome
 
 __all__ = ["Statistics", "StatisticsRecorder"]
 

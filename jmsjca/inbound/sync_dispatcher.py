@@ -8,11 +8,10 @@ from functools import partial
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.inbound.activity import Stall
 from jmsjca.inbound.concurrency import InFlightLimit, LeaderFollowers
 from jmsjca.inbound.dispatcher import ConcurrentDispatcher
-from jmsjca.inbound.endpoint import Endpoint
-from jmsjca.inbound.listener_context import as_listener
+from jmsjca.inbound.endpoint import Endpoint, Stall
+from jmsjca.inbound.listener_log import as_listener
 from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 
 __all__ = ["PrefetchGroup", "SyncDispatcher"]

@@ -13,7 +13,7 @@ from jmsjca.messages.json_text import without_metadata
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
     from jmsjca.inbound import Activation
-    from jmsjca.outbound.publisher import Publisher
+    from jmsjca.outbound.sender import Publisher
 
 __all__ = ["Document", "as_yaml", "document"]
 

@@ -1,25 +1,204 @@
-"""The commands of the command line, one function each."""
+"""The commands of the command line: the tree, and those that form no group of their own."""
 
 import tomllib
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated, cast
 
 import typer
 
 from jmsjca import __version__
-from jmsjca.errors import ConfigurationError, ProviderNotInstalledError
-from jmsjca.management.bench_command import bench_app
-from jmsjca.management.console_command import console_app
+from jmsjca.destinations import Destination, Queue
+from jmsjca.errors import ConfigurationError, JMSError, ProviderNotInstalledError
 from jmsjca.management.dead_letter_commands import dead_letter_app
-from jmsjca.management.file_commands import file_app
-from jmsjca.management.mcp_command import mcp_app
-from jmsjca.management.presentation import JsonOption, print_json, print_output
+from jmsjca.management.presentation import JsonOption, broker_url, busy, print_json, print_output, print_rows
 from jmsjca.management.queue_commands import queue_app, selector_app
-from jmsjca.management.relay_command import relay_app
-from jmsjca.management.spark_commands import spark_app
+from jmsjca.management.server_commands import console_app, mcp_app, relay_app
 from jmsjca.management.worker_commands import worker_app
+from jmsjca.messages.message import TextMessage
+from jmsjca.outbound.connection import Connection
+from jmsjca.outbound.factory import ConnectionFactory
+from jmsjca.outbound.session import Session
+from jmsjca.providers.embedded import maintenance
 
-__all__ = ["app"]
+__all__ = ["app", "bench_app", "file_app", "spark_app"]
+
+file_app = typer.Typer(rich_markup_mode=None, help="Check, compact and back up the file of an embedded broker.")
+
+_FileArgument = Annotated[Path, typer.Argument(help="The file of the broker.")]
+
+
+@file_app.command()
+def check(file: _FileArgument, json: JsonOption = False) -> int:
+    """Read the whole file, and list its faults. The exit status is 1 if there are any."""
+    with busy("checking"):
+        faults = maintenance.check(_existing(file))
+    rows = [{"file": file, "fault": fault} for fault in faults] or [{"file": file, "fault": None}]
+    print_rows(rows, as_json=json)
+    return int(bool(faults))
+
+
+@file_app.command()
+def compact(file: _FileArgument, json: JsonOption = False) -> None:
+    """Release unused space to the disk. Processes that use the file wait meanwhile."""
+    with busy("compacting"):
+        freed = maintenance.compact(_existing(file))
+    print_rows([{"file": file, "freed_bytes": freed}], as_json=json)
+
+
+@file_app.command()
+def backup(
+    file: _FileArgument,
+    target: Annotated[Path, typer.Argument(help="The new file.")],
+    json: JsonOption = False,
+) -> None:
+    """Copy the file, as it is at one moment, while processes may use it. The new file is checked."""
+    with busy("copying"):
+        copied = maintenance.backup(_existing(file), target.resolve())
+    print_rows([{"file": file, "backup": target, "bytes": copied}], as_json=json)
+
+
+def _existing(file: Path) -> Path:
+    """Return the absolute path of a file that exists.
+
+    Raises:
+        ConfigurationError: There is no such file.
+    """
+    if not file.is_file():
+        raise ConfigurationError(f"There is no file {str(file)!r:.200}: name the file of an embedded broker.")
+    return file.resolve()
+
+
+spark_app = typer.Typer(rich_markup_mode=None, help="Check and repair the files of Spark queries.")
+
+
+@spark_app.callback()
+def spark() -> None:
+    """Check and repair the files of Spark queries."""
+
+
+@spark_app.command("repair")
+def repair_staging(
+    location: Annotated[str, typer.Argument(help="The stagingLocation of the queries: a folder, or a bucket.")],
+    accept_loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-loss",
+            metavar="GENERATION/EPOCH",
+            help="Give up the damaged and missing files of an epoch, as the error message names it.",
+        ),
+    ] = None,
+    *,
+    endpoint: Annotated[str | None, typer.Option(help="The stagingEndpoint of the queries.")] = None,
+    region: Annotated[str | None, typer.Option(help="The stagingRegion of the queries.")] = None,
+    credentials: Annotated[
+        str | None, typer.Option(metavar="env:NAME|file:PATH", help="Like the stagingCredentials of the queries.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Check the staged messages of Spark queries, and repair what has one right answer. No query may run.
+
+    The exit status is 1 if something remains that must be restored from a backup, or given up by --accept-loss.
+    """
+    from jmsjca.spark.staging_location import open_location, parse_location, repair  # noqa: PLC0415  # an extra
+
+    store = open_location(parse_location(location), endpoint=endpoint, region=region, credentials=credentials)
+    found = repair(store, accept_loss or [])
+    rows = [{"file": f.path, "problem": f.problem, "repaired": f.repaired or "no"} for f in found]
+    print_rows(rows, as_json=json)
+    if any(not finding.repaired for finding in found):
+        raise typer.Exit(1)
+
+
+bench_app = typer.Typer(rich_markup_mode=None)
+
+_PATIENCE = 60.0  # seconds to wait for a message that was sent
+
+
+@bench_app.command()
+def bench(
+    url: Annotated[str, typer.Argument(help="The URL, or env:NAME.")],
+    messages: Annotated[int, typer.Option(min=1, help="The number of messages of each measurement.")] = 1000,
+    size: Annotated[int, typer.Option(min=0, help="Characters of each body.")] = 100,
+    json: JsonOption = False,
+) -> None:
+    """Measure sends and receipts through a queue of its own: each alone, and in transactions of 100 messages."""
+    with ConnectionFactory(broker_url(url)).create_connection() as connection, _own_queue(connection) as queue:
+        has_transactions = connection.capabilities.transacted_receive and connection.capabilities.transacted_send
+        rows = [
+            row
+            for transacted in ([False, True] if has_transactions else [False])
+            for row in _rows(connection, queue, "x" * size, messages, transacted=transacted)
+        ]
+    print_rows(rows, as_json=json)
+
+
+@contextmanager
+def _own_queue(connection: Connection) -> Generator[Destination]:
+    """Provide a queue, which is removed with its messages at the end: a temporary one, or one with a unique name.
+
+    Without an administration over this protocol, the empty queue stays on brokers without temporary ones.
+    """
+    with connection.create_session() as session:
+        if connection.capabilities.temporary:
+            queue = session.create_temporary_queue()
+            yield queue
+            queue.delete()
+            return
+    named = Queue(f"jmsjca.bench.{uuid.uuid4().hex}")
+    try:
+        yield named
+    except BaseException:
+        with suppress(JMSError):  # the first error is the one to show
+            _remove(connection, named)
+        raise
+    _remove(connection, named)
+
+
+def _remove(connection: Connection, queue: Queue) -> None:
+    if connection.admin is not None:
+        connection.admin.remove(queue)
+
+
+def _rows(
+    connection: Connection, queue: Destination, body: str, messages: int, *, transacted: bool
+) -> Iterator[dict[str, object]]:
+    name = "transactions of 100" if transacted else "one by one"
+    with connection.create_session(transacted) as session:
+        producer = session.create_producer(queue)
+        yield _row(f"send, {name}", messages, _timed(session, messages, lambda: producer.send(TextMessage(body))))
+        consumer = session.create_consumer(queue)
+
+        def receive() -> None:
+            """Receive one message."""
+            if consumer.receive(_PATIENCE) is None:
+                raise JMSError(f"A message did not arrive within {_PATIENCE:g} s.")
+
+        yield _row(f"receive, {name}", messages, _timed(session, messages, receive))
+        consumer.close()
+
+
+def _timed(session: Session, messages: int, step: Callable[[], object]) -> float:
+    """Return the seconds that steps take; a transacted session commits every hundred."""
+    began = perf_counter()
+    for number in range(1, messages + 1):
+        step()
+        if session.transacted and (number % 100 == 0 or number == messages):
+            session.commit()
+    return perf_counter() - began
+
+
+def _row(what: str, messages: int, seconds: float) -> dict[str, object]:
+    return {
+        "measured": what,
+        "messages": messages,
+        "per_second": round(messages / seconds),
+        "microseconds_each": round(1e6 * seconds / messages, 1),
+    }
+
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(queue_app)
@@ -82,9 +261,8 @@ def demo(  # noqa: PLR0917  # typer calls it by name
     The exit status is 0 only if no event was lost or duplicated.
     """
     try:
-        from jmsjca.demo.display import Display  # noqa: PLC0415  # rich
         from jmsjca.demo.events import DemoRequest  # noqa: PLC0415
-        from jmsjca.demo.run import run_demo  # noqa: PLC0415  # psutil, pyspark
+        from jmsjca.demo.run import Display, run_demo  # noqa: PLC0415  # rich, psutil, pyspark
     except ImportError as error:
         raise ProviderNotInstalledError(f'the demo needs {error.name}: pip install "jmsjca[demo]"') from error
     request = DemoRequest(input, airports, events, poison, crash, url, output, seed, json_file)

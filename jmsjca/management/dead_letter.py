@@ -8,10 +8,10 @@ from typing import Any
 from jmsjca.destinations import JAVA_TYPES, Destination, Queue, destination
 from jmsjca.errors import JMSError
 from jmsjca.log_records import get_logger
+from jmsjca.messages.delivery import PREFIX, rollback_key, vendor_names
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import GROUP_ID
 from jmsjca.messages.value_types import Int
-from jmsjca.messages.vendor_properties import PREFIX, rollback_key, vendor_names
 from jmsjca.outbound.connection import Connection
 from jmsjca.redelivery.moved_copy import plain_copy
 from jmsjca.spi import RecordsOrigins

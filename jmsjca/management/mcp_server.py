@@ -17,9 +17,8 @@ from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.health import read_health_file
 from jmsjca.management.insight import DestinationInfo, Insight
 from jmsjca.management.message_view import MessageView, visible
-from jmsjca.management.redelivery_ladder import redelivery_ladder
 from jmsjca.messages.message import Message
-from jmsjca.redelivery.policy import RedeliveryPolicy
+from jmsjca.redelivery.policy import RedeliveryPolicy, redelivery_ladder
 
 __all__ = ["mcp_server"]
 

@@ -9,7 +9,7 @@ from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import InvalidArgumentError, JMSError, MessageFormatError, excerpt
 from jmsjca.management.dead_letter import replay_copy
-from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.messages.value_types import PropertyValue

@@ -7,11 +7,10 @@ from itertools import islice
 from typing import Any, cast
 
 from jmsjca.errors import excerpt
-from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.bytes_and_stream import BytesMessage, StreamMessage
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.messages.object_message import ObjectMessage
-from jmsjca.messages.stream_message import StreamMessage
 
 __all__ = ["Entry", "MessageView", "visible"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, ProviderNotInstalledError
 from jmsjca.hooks import DeadLetter, Hooks
+from jmsjca.messages.delivery import Outcome
 from jmsjca.messages.message import Message
-from jmsjca.messages.settlement import Outcome
 
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter

@@ -1,4 +1,4 @@
-"""Options and output of all commands: the URL option, tables, JSON, and messages as rows."""
+"""Options and output of all commands: the URL option, tables, JSON, messages as rows, progress bars."""
 
 import errno
 import json
@@ -6,28 +6,27 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, TypeVar, cast
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
 from jmsjca.destinations import Destination, Queue, Topic
-from jmsjca.errors import (
-    ConfigurationError,
-    InvalidArgumentError,
-    InvalidDestinationError,
-    MessageFormatError,
-    excerpt,
-)
+from jmsjca.errors import ConfigurationError, InvalidArgumentError, InvalidDestinationError, MessageFormatError, excerpt
 from jmsjca.messages.json_text import with_finite_numbers
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import Properties
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 __all__ = [
     "JsonOption",
     "SelectorOption",
     "UrlOption",
     "broker_url",
+    "busy",
     "check_decoded",
     "check_queue_name",
     "escaped",
@@ -40,8 +39,11 @@ __all__ = [
     "print_rows",
     "print_text",
     "selects_some",
+    "with_progress",
     "wrapped",
 ]
+
+ItemT = TypeVar("ItemT")
 
 T = TypeVar("T", bound=str | list[str] | None)
 
@@ -303,3 +305,67 @@ def _body(message: Message) -> Any:
         except UnicodeDecodeError:
             return f"0x{body.hex()}"
     return body
+
+
+def with_progress(
+    items: Iterable[ItemT], what: str, total: int | None = None, *, size: Callable[[ItemT], int] = lambda _: 1
+) -> Iterator[ItemT]:
+    """Yield items; the bar advances when the caller asks for the next one.
+
+    Args:
+        items: The items.
+        what: A word for the work.
+        total: The sum of the sizes; None if it is not known.
+        size: Returns the size of an item.
+    """
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    with _bar(known=total is not None) as bar:
+        task = bar.add_task(what, total=total)
+        for item in items:
+            yield item
+            bar.advance(task, size(item))
+
+
+@contextmanager
+def busy(what: str) -> Generator[None]:
+    """Show that a step of unknown length goes on, with the time that it has taken.
+
+    Args:
+        what: A word for the work.
+
+    Yields:
+        Nothing; the step is the body of the block.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    with _bar(known=False) as bar:
+        bar.add_task(what, total=None)
+        yield
+
+
+def _bar(*, known: bool) -> "Progress":
+    """Return a bar that disappears at its end."""
+    from rich.console import Console  # noqa: PLC0415  # slow to import
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    counts = (MofNCompleteColumn(), TimeRemainingColumn()) if known else (TextColumn("{task.completed}"),)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *counts,
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

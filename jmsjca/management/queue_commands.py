@@ -1,12 +1,20 @@
-"""The commands on queues and messages, and those that explain selectors, ladders and capabilities."""
+"""The commands on queues and messages, and those that explain: selectors, ladders, capabilities, ``doctor``."""
 
 import re
-from dataclasses import asdict
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Annotated
 
 import typer
 
+from jmsjca.adapter import ResourceAdapter
+from jmsjca.config.activation_spec import ActivationSpec
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.limits import Limits
 from jmsjca.destinations import Queue
+from jmsjca.errors import JMSError, excerpt
 from jmsjca.management.dead_letter_commands import (
     BodyOption,
     PropertyOption,
@@ -15,12 +23,9 @@ from jmsjca.management.dead_letter_commands import (
     find_message,
     print_changes,
 )
-from jmsjca.management.destination_info import destination_row, rate_row
-from jmsjca.management.doctor import diagnose
-from jmsjca.management.insight import Insight
+from jmsjca.management.insight import Insight, destination_row, rate_row
 from jmsjca.management.message_changes import check_properties, parse_properties, parse_property
 from jmsjca.management.message_view import MessageView
-from jmsjca.management.prefetch_memory import prefetch_rows
 from jmsjca.management.presentation import (
     JsonOption,
     SelectorOption,
@@ -36,15 +41,17 @@ from jmsjca.management.presentation import (
     print_text,
     selects_some,
 )
-from jmsjca.management.redelivery_ladder import redelivery_ladder
 from jmsjca.management.worker import load_adapter
 from jmsjca.messages.message import TextMessage
+from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.factory import ConnectionFactory
-from jmsjca.redelivery.policy import RedeliveryPolicy
+from jmsjca.redelivery.policy import RedeliveryPolicy, redelivery_ladder
 from jmsjca.selectors import Selector
-from jmsjca.selectors.literals import read_integer, read_real
+from jmsjca.selectors.syntax import read_integer, read_real
 
-__all__ = ["queue_app", "selector_app"]
+__all__ = ["Finding", "diagnose", "prefetch_rows", "queue_app", "selector_app"]
+
+_PER_HANDLER = 2  # messages that the mode cc prefetches for each handler
 
 queue_app = typer.Typer(rich_markup_mode=None)
 selector_app = typer.Typer(rich_markup_mode=None, help="Check selectors.")
@@ -284,3 +291,149 @@ def _typed_pair(text: str) -> tuple[str, object]:
     except ValueError:  # too large, or 08, which is not octal
         return name, value
     return name, -number if value.startswith("-") else number
+
+
+def prefetch_rows(adapter: ResourceAdapter) -> Iterator[dict[str, object]]:
+    """Yield one row for each listener of an adapter: its consumers, and the messages and bytes that they prefetch.
+
+    ``usual_bytes`` is the bound while messages are of similar sizes: `Limits.prefetch_bytes` and one message for each
+    consumer. ``worst_bytes`` is the bound if all messages suddenly are as large as `Limits.message_bytes` permits.
+    """
+    limits = adapter.limits
+    for activation in adapter.activations:
+        consumers, prefetched = _bounds(activation.spec, limits)
+        each = min(limits.prefetch_bytes + limits.message_bytes, prefetched * limits.message_bytes)
+        yield {
+            "listener": activation.name,
+            "mode": activation.spec.concurrency_mode,
+            "consumers": consumers,
+            "prefetched": consumers * prefetched,
+            "usual_bytes": consumers * each,
+            "worst_bytes": consumers * prefetched * limits.message_bytes,
+        }
+
+
+def _bounds(spec: ActivationSpec, limits: Limits) -> tuple[int, int]:
+    """Return the number of consumers, and of the messages that one of them prefetches at most."""
+    size = spec.batch_size or 1
+    if spec.concurrency_mode == "serial":
+        return 1, limits.chunk
+    if spec.concurrency_mode == "cc":
+        return 1, max(size, limits.prefetch_messages, _PER_HANDLER * spec.endpoint_pool_max_size)
+    return spec.endpoint_pool_max_size if spec.destination_type == "queue" else 1, max(size, limits.chunk)
+
+
+_ROUND_TRIPS = 5
+_PATIENCE = 10.0
+_CLOCK_SECONDS = 1.0  # a smaller difference is no fault
+_NEEDED = {
+    "atomic": "receipts and sends are not one transaction: a listener that sends may send twice. {elsewhere}",
+    "selectors": "consumers cannot filter. {elsewhere}",
+    "browse": "queues cannot be browsed, so that jmsjca browse and dlq do not work. {elsewhere}",
+    "delivery_count": "deliveries are counted by this process only: a new process counts from 1 again",
+    "admin": "depths are unknown. {management}",
+}
+_ELSEWHERE = "The page 'What each broker can do' has the brokers and protocols with it"
+_MANAGEMENT = "On ActiveMQ Classic and RabbitMQ add the option management_url; on other brokers use AMQP"
+_CLOCKS = "On ActiveMQ Classic add the option management_url; Artemis and Broker-J report it over AMQP"
+_SYNCHRONISE = "expirations and delivery delays are wrong by as much: synchronise both clocks with NTP"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check.
+
+    Attributes:
+        check: The name of the check.
+        result: "ok", "missing" (a capability, or a value that the broker does not report) or "failed".
+        detail: A value, or what is missing or wrong, with its remedy.
+    """
+
+    check: str
+    result: str
+    detail: str
+
+
+def diagnose(url: str) -> Iterator[Finding]:
+    """Check a broker step by step; a failure ends the checks, except for that of the clock.
+
+    Args:
+        url: The connection URL.
+    """
+    try:
+        yield Finding("URL", "ok", str(ConnectionURL.parse(url)))
+        began = time.perf_counter()
+        with ConnectionFactory(url).create_connection() as connection:
+            yield Finding("connection and login", "ok", f"{1000 * (time.perf_counter() - began):.1f} ms")
+            yield _broker(connection)
+            yield from _capabilities(connection)
+            yield _clock(connection)
+            yield from _round_trips(connection)
+    except JMSError as error:
+        yield Finding("failure", "failed", f"{type(error).__name__}: {error}")
+
+
+def _broker(connection: Connection) -> Finding:
+    announced = connection.metadata.broker
+    if not announced:
+        return Finding("broker", "missing", "it announces no product and version: only what is certain is used")
+    return Finding("broker", "ok", excerpt(announced, 100))
+
+
+def _capabilities(connection: Connection) -> Iterator[Finding]:
+    for name, consequence in _NEEDED.items():
+        has = getattr(connection.capabilities, name)
+        remedy = consequence.format(elsewhere=_ELSEWHERE, management=_MANAGEMENT)
+        yield Finding(f"capability {name}", "ok" if has else "missing", "" if has else remedy)
+
+
+def _clock(connection: Connection) -> Finding:
+    """Compare the broker's clock with that of this machine; a user without permission gets no time."""
+    admin = connection.admin
+    if admin is None:
+        return Finding("clock", "missing", f"the broker does not report its time over this protocol. {_CLOCKS}")
+    try:
+        admin.clock()  # the first request also opens what it needs
+        began = time.time()
+        found = admin.clock()
+        ended = time.time()
+    except JMSError as error:
+        return Finding("clock", "missing", f"the broker does not report its time: {error}")
+    if found is None:
+        return Finding("clock", "missing", "the broker does not report its time over this protocol")
+    return clock_finding(began, found, ended)
+
+
+def clock_finding(began: float, found: float, ended: float) -> Finding:
+    """Return the finding for a time that a broker has reported.
+
+    Args:
+        began: The time of this machine at the request, in seconds.
+        found: The broker's time; a broker that reports whole seconds has left out the rest.
+        ended: The time of this machine at the response.
+    """
+    rest = 0.5 if found.is_integer() else 0.0
+    difference, uncertain = found + rest - (began + ended) / 2, (ended - began) / 2 + rest
+    measured = f"{difference:+.3f} s from that of this machine, ± {uncertain:.3f} s"
+    if abs(difference) <= _CLOCK_SECONDS + uncertain:
+        return Finding("clock", "ok", measured)
+    return Finding("clock", "failed", f"{measured}: {_SYNCHRONISE}")
+
+
+def _round_trips(connection: Connection) -> Iterator[Finding]:
+    """Send to a temporary queue and receive from it; without temporary queues nothing is sent."""
+    if not connection.capabilities.temporary:
+        yield Finding("round trip", "missing", "no temporary queues; try jmsjca send and receive with a queue of yours")
+        return
+    with connection.create_session() as session:
+        queue = session.create_temporary_queue()
+        producer, consumer = session.create_producer(queue), session.create_consumer(queue)
+        seconds: list[float] = []
+        for _ in range(_ROUND_TRIPS):
+            began = time.perf_counter()
+            producer.send(TextMessage("jmsjca doctor"))
+            if consumer.receive(_PATIENCE) is None:
+                yield Finding("round trip", "failed", f"a message did not arrive within {_PATIENCE:g} s")
+                return
+            seconds.append(time.perf_counter() - began)
+        yield Finding("round trip", "ok", f"{1000 * median(seconds):.2f} ms, the median of {_ROUND_TRIPS}")

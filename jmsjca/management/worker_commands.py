@@ -10,23 +10,19 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from jmsjca.errors import InvalidArgumentError
-from jmsjca.management.adapter_check import check_rows
+from jmsjca.adapter import ResourceAdapter
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.errors import InvalidArgumentError, JMSError
+from jmsjca.inbound import Activation, DistributedActivation
 from jmsjca.management.asyncapi import as_yaml, document
-from jmsjca.management.destination_info import rate_row
 from jmsjca.management.health import Report, read_health_file
-from jmsjca.management.insight import Insight
+from jmsjca.management.insight import Insight, rate_row
 from jmsjca.management.presentation import JsonOption, broker_url, is_terminal, print_json, print_output, print_rows
-from jmsjca.management.worker import (
-    Supervisor,
-    WorkerSettings,
-    account_of,
-    load_adapter,
-    load_adapters,
-    serve_adapter,
-)
+from jmsjca.management.worker import Supervisor, WorkerSettings, account_of, load_adapter, load_adapters, serve_adapter
+from jmsjca.providers.registry import find_provider
+from jmsjca.selectors import Selector
 
-__all__ = ["activity_rows", "worker_app"]
+__all__ = ["activity_rows", "check_rows", "worker_app"]
 
 worker_app = typer.Typer(rich_markup_mode=None)
 
@@ -220,3 +216,38 @@ def _activations_of(report: Report) -> Iterator[dict[str, Any]]:
     """Yield the health of the activations of a process, with its id."""
     for each in cast("list[dict[str, Any]]", report.get("activations") or []):
         yield {"pid": report.get("pid"), **each}
+
+
+def check_rows(adapter: ResourceAdapter) -> Iterator[dict[str, str | None]]:
+    """Yield a row for each listener: its name, its handler, and the first problem with it.
+
+    Args:
+        adapter: The adapter; the fields of its activation specs are valid, or it would not exist.
+    """
+    for each in adapter.activations:
+        yield {"listener": each.name, "handler": each.handler_name, "problem": _problem(each)}
+
+
+def _problem(activation: Activation) -> str | None:
+    sides = [activation, activation.topic_side] if isinstance(activation, DistributedActivation) else [activation]
+    try:
+        for side in sides:
+            _check_url(side.connection_factory().login.url)
+            if side.spec.selector:
+                Selector.parse(side.spec.selector)
+    except JMSError as error:
+        return str(error)
+    return None
+
+
+def _check_url(text: str) -> None:
+    """Check the scheme of a URL, and what else its provider can check without a connection.
+
+    Raises:
+        ConfigurationError: The URL cannot be used.
+        ProviderNotInstalledError: The client library of its provider is missing.
+    """
+    url = ConnectionURL.parse(text).for_provider()
+    check = getattr(find_provider(url.protocol), "check_url", None)  # providers of others may lack it
+    if check is not None:
+        check(url)

@@ -1,14 +1,21 @@
 """Messages: their types, typed properties and conversions."""
 
-from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.delivery import DeliveryContext, EndpointContext, PreviousFailure
-from jmsjca.messages.end_of_batch import EndOfBatch, end_of_batch_message
+from jmsjca.messages.bytes_and_stream import BytesMessage, StreamMessage
+from jmsjca.messages.delivery import (
+    MANUAL_PREFIX,
+    PREFIX,
+    DeliveryContext,
+    EndpointContext,
+    Outcome,
+    PreviousFailure,
+    Settlement,
+    rollback_key,
+    vendor_names,
+)
 from jmsjca.messages.map_message import MapMessage
-from jmsjca.messages.message import DeliveryMode, Message, TextMessage
+from jmsjca.messages.message import DeliveryMode, EndOfBatch, Message, TextMessage, end_of_batch_message
 from jmsjca.messages.object_message import ObjectMessage, PlainData
 from jmsjca.messages.properties import DUPLICATE_ID, GROUP_ID, Properties
-from jmsjca.messages.settlement import Outcome, Settlement
-from jmsjca.messages.stream_message import StreamMessage
 from jmsjca.messages.value_types import (
     Byte,
     Char,
@@ -24,7 +31,6 @@ from jmsjca.messages.value_types import (
     typed_entry,
     typed_property,
 )
-from jmsjca.messages.vendor_properties import MANUAL_PREFIX, PREFIX, rollback_key, vendor_names
 
 __all__ = [
     "DUPLICATE_ID",

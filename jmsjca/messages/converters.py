@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, Union, get_args, get_origin
 
 from jmsjca.arguments import check_instance, wrong_argument
 from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
-from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.json_text import CONTENT_TYPE, body_reader, is_model, json_text, kind_name, without_metadata
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import Message, TextMessage

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages.bytes_message import BytesMessage
+from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The message base class and the text message: headers, typed properties and a body."""
+"""The message base class, the text message, and the message that marks the end of a batch."""
 
 import builtins
 from collections.abc import Callable, Mapping
@@ -6,21 +6,32 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from functools import lru_cache, partial
 from time import time_ns
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from jmsjca.arguments import check_class, check_text_or_none
+from jmsjca.arguments import check_class, check_text_or_none, enum_member, wrong_argument
 from jmsjca.destinations import Destination
-from jmsjca.errors import InvalidDestinationError, MessageFormatError, MessageNotWriteableError, excerpt
-from jmsjca.messages.delivery import DeliveryContext, DeliveryMixin
+from jmsjca.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    MessageFormatError,
+    MessageNotWriteableError,
+    excerpt,
+)
+from jmsjca.messages.delivery import DeliveryContext, DeliveryMixin, vendor_property
 from jmsjca.messages.properties import DELIVERY_COUNT, Properties
 from jmsjca.messages.value_types import Int, PropertyValue, as_boolean, as_integer, as_real, as_text, typed_property
-from jmsjca.messages.vendor_properties import vendor_property
 
 __all__ = [
+    "MAX_SECONDS",
     "DeliveryMode",
+    "EndOfBatch",
     "Message",
     "TextMessage",
     "check_headers",
+    "checked_mode",
+    "checked_priority",
+    "checked_seconds",
+    "end_of_batch_message",
     "has_properties",
     "headers_of",
     "may_contain_property",
@@ -435,3 +446,97 @@ class TextMessage(Message):
         return body
 
     _decoded = _checked  # an alias saves a call per message
+
+
+_MODES = {int(mode): mode for mode in DeliveryMode}
+MAX_SECONDS = 1e10
+"""The longest time to live and delivery delay, about 317 years: sums with the current time are within `datetime`."""
+
+
+def checked_mode(name: str, value: object) -> DeliveryMode:
+    """Return a delivery mode after validation (JMS 3.1, section 7.7).
+
+    Raises:
+        MessageFormatError: The value is no delivery mode.
+    """
+    if type(value) is int and value in _MODES:
+        return _MODES[value]
+    return enum_member(name, value, DeliveryMode, MessageFormatError)
+
+
+def checked_priority(name: str, value: object) -> int:
+    """Return a priority after validation (JMS 3.1, section 3.4.10).
+
+    Raises:
+        MessageFormatError: The value is not a whole number from 0 to 9.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 9:  # noqa: PLR2004  # the range of JMS
+        raise wrong_argument(name, value, "a whole number from 0 to 9", MessageFormatError)
+    return value
+
+
+def checked_seconds(name: str, value: object) -> float:
+    """Return a time to live or a delivery delay in seconds after validation (JMS 3.1, sections 7.8 and 7.9).
+
+    Raises:
+        MessageFormatError: The value is no number, negative, or beyond the range of dates.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MAX_SECONDS:  # nor NaN
+        wanted = f"seconds, as a number from 0 to {MAX_SECONDS:g}"
+        raise wrong_argument(name, value, wanted, MessageFormatError)
+    return value
+
+
+class _NoProperties(Properties):
+    __slots__ = ()
+
+    _refusal = "The message at the end of a batch takes no properties; set those of a message of your own."
+
+
+class EndOfBatch(Message):
+    """The extra message that marks the end of a batch. It was never sent: no id, no destination, no properties.
+
+    The property getters know JMSJCA's own properties only and refuse all others; `properties` is empty.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.delivery_mode = DeliveryMode.NON_PERSISTENT
+        self.properties = _NoProperties.received({})
+        self._freeze()
+
+    @property
+    def end_of_batch(self) -> bool:
+        """True."""
+        return True
+
+    def get_object_property(self, name: str) -> Any:
+        """Return one of JMSJCA's own properties.
+
+        Raises:
+            IllegalStateError: The property is not one of JMSJCA's.
+        """
+        vendor = vendor_property(name)
+        if vendor is None:
+            raise IllegalStateError(
+                f"The message at the end of a batch has no property {excerpt(name)}; it was never sent."
+            )
+        return vendor.read(self)
+
+    def get_property_names(self) -> NoReturn:
+        """Raise an error: this message has no properties.
+
+        Raises:
+            IllegalStateError: Always.
+        """
+        raise IllegalStateError("The message at the end of a batch has no properties to name; it was never sent.")
+
+    def clear_properties(self) -> None:
+        """Do nothing: there are no properties."""
+
+
+def end_of_batch_message() -> EndOfBatch:
+    """Return a new message for the end of a batch."""
+    return EndOfBatch()

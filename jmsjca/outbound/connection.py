@@ -9,16 +9,15 @@ from typing import Self, TypeVar
 from jmsjca import spi
 from jmsjca.arguments import check_runs, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.config.naming import NamingContext
-from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.destinations import DestinationKind
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
-from jmsjca.outbound.session import BaseSession, Session
-from jmsjca.outbound.session_checks import checked_acknowledge_mode
+from jmsjca.outbound.session import BaseSession, Session, checked_acknowledge_mode
 from jmsjca.outbound.unit_of_work import Enlistment
 from jmsjca.reconnection import ConnectionSettings, connect
 

@@ -8,8 +8,8 @@ from typing import Protocol, Self, TypeVar, cast
 
 from jmsjca import spi
 from jmsjca.arguments import GuardedAttributes
+from jmsjca.config.limits import Limits
 from jmsjca.config.naming import NamingContext, is_reference
-from jmsjca.config.settings import Limits
 from jmsjca.destinations import Destination, DestinationKind
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.forking import ProcessBound

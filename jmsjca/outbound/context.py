@@ -4,14 +4,13 @@ from typing import Unpack
 
 from jmsjca import spi
 from jmsjca.arguments import check_flag
-from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.outbound.connection import ConnectionMetaData, ExceptionListener, SharedConnection
 from jmsjca.outbound.connection_state import ConnectionContext
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.producer import JMSProducer, ProducerOptions
-from jmsjca.outbound.session import BaseSession
-from jmsjca.outbound.session_checks import checked_acknowledge_mode
+from jmsjca.outbound.session import BaseSession, checked_acknowledge_mode
 
 __all__ = ["JMSContext", "create_context"]
 

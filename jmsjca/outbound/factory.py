@@ -17,9 +17,9 @@ from jmsjca.arguments import (
 )
 from jmsjca.config.connection_url import ConnectionURL, add_options
 from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
+from jmsjca.config.limits import AcknowledgeMode, FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import OutboundOptions, jmsjca_options, provider_options, read_options
-from jmsjca.config.settings import AcknowledgeMode, FactoryKind, Limits
 from jmsjca.destinations import DestinationKind
 from jmsjca.errors import ConfigurationError, InvalidURLError, excerpt
 from jmsjca.hooks import HookChain, Hooks
@@ -28,7 +28,7 @@ from jmsjca.outbound.connection import Connection, SharedConnection
 from jmsjca.outbound.context import JMSContext, create_context
 from jmsjca.outbound.pool import ConnectionPool
 from jmsjca.outbound.sender import Sender, SendsMessages
-from jmsjca.outbound.session_checks import checked_acknowledge_mode
+from jmsjca.outbound.session import checked_acknowledge_mode
 from jmsjca.providers import find_provider
 from jmsjca.reconnection import ConnectionSettings
 

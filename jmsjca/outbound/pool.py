@@ -1,23 +1,230 @@
-"""The pool of connections. Its verbs and counters are those of psycopg_pool."""
+"""The pool of connections: its idle connections, the threads that wait, and connections that threads share."""
 
 import threading
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
 from typing import Self
 
-from jmsjca.config.settings import SYSTEM_CLOCK, AcknowledgeMode, Clock, Deadline
-from jmsjca.errors import ConfigurationError, JMSError, PoolTimeoutError
-from jmsjca.forking import reset_in_child
+from jmsjca.arguments import MAX_TIMEOUT, check_timeout, is_number, wrong_argument
+from jmsjca.config.clock import SYSTEM_CLOCK, Clock, Deadline
+from jmsjca.config.limits import AcknowledgeMode
+from jmsjca.errors import (
+    ConfigurationError,
+    IllegalStateError,
+    InvalidArgumentError,
+    JMSError,
+    PoolTimeoutError,
+    ResourceAllocationError,
+)
+from jmsjca.forking import ProcessBound, reset_in_child
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.connection import Connection
-from jmsjca.outbound.pool_checks import check_limits, check_whole, checked_sizes, checked_timeout, lock_timeout
-from jmsjca.outbound.pool_places import Claim, Key, PoolPlaces
 from jmsjca.outbound.pooled_connection import PoolableFactory, PooledConnection, kept_connection
 from jmsjca.outbound.session import Session
 
-__all__ = ["ConnectionPool"]
+__all__ = [
+    "Claim",
+    "ConnectionPool",
+    "Key",
+    "PoolPlaces",
+    "SharedConnections",
+    "check_limits",
+    "check_whole",
+    "checked_sizes",
+    "checked_timeout",
+    "lock_timeout",
+]
 
 logger = get_logger("jmsjca.outbound")
+
+_MOST_USES = 100
+
+
+def checked_sizes(min_size: object, max_size: object) -> tuple[int, int]:
+    """Return sizes that a pool can have.
+
+    Raises:
+        ConfigurationError: One is no whole number, or out of range.
+    """
+    small, large = check_whole("min_size", min_size), check_whole("max_size", max_size)
+    if not 0 <= small <= large or large < 1:
+        raise ConfigurationError(f"min_size is {small}, max_size {large}: 0 <= min_size <= max_size >= 1.")
+    return small, large
+
+
+def check_whole(name: str, value: object) -> int:
+    """Return a value that is a whole number.
+
+    Raises:
+        ConfigurationError: The value is something else.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong_argument(name, value, "a whole number", ConfigurationError)
+    return value
+
+
+def check_limits(timeout: object, max_waiting: object, max_idle: object, max_lifetime: object) -> None:
+    """Raise an error for values that a pool cannot have.
+
+    Raises:
+        ConfigurationError: One has a wrong type, or is out of range.
+    """
+    try:
+        check_timeout("timeout", timeout)
+    except InvalidArgumentError as error:
+        raise ConfigurationError(str(error)) from None
+    if check_whole("max_waiting", max_waiting) < 0:
+        raise wrong_argument("max_waiting", max_waiting, "a whole number from 0 on", ConfigurationError)
+    if not is_number(max_idle) or not max_idle >= 0:  # type: ignore[operator]  # a number, nor NaN
+        raise wrong_argument("max_idle", max_idle, "seconds, as a number from 0 on", ConfigurationError)
+    if not is_number(max_lifetime) or not max_lifetime > 0:  # type: ignore[operator]  # likewise
+        raise wrong_argument("max_lifetime", max_lifetime, "seconds, as a number above 0", ConfigurationError)
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return a timeout that a lock can wait for.
+
+    Raises:
+        InvalidArgumentError: It is no number of seconds, negative, or too long.
+    """
+    check_timeout("timeout", timeout)
+    return timeout
+
+
+def lock_timeout(seconds: float) -> float | None:
+    """Return a timeout as a lock takes it: at least 0, and None for more than it can wait for."""
+    return None if seconds > MAX_TIMEOUT else max(seconds, 0.0)
+
+
+Key = tuple[str | None, str | None]
+"""The user name and password of a connection; (None, None) for those of the factory."""
+
+
+class Claim:
+    """A place or connection that a thread takes: recorded before it is taken, so that no exception can lose it.
+
+    Attributes:
+        connection: The connection that was taken, or opened in the place that the claim occupies.
+    """
+
+    __slots__ = ("connection",)
+
+    def __init__(self) -> None:
+        self.connection: PooledConnection | None = None
+
+    def record(self, connection: object) -> None:
+        """Record the connection that is about to be taken."""
+        if isinstance(connection, PooledConnection):
+            self.connection = connection
+
+
+class PoolPlaces(ProcessBound):
+    """Base of `ConnectionPool`: hands out its places, in the order in which threads ask for them."""
+
+    _min_size: int
+    _max_size: int
+    _max_waiting: int
+    _closed: bool
+    _counters: dict[str, int]
+
+    def _vacate(self) -> None:
+        """Begin with all places free."""
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._places: set[PooledConnection | Claim] = set()  # connections, and claims of those that are being opened
+        self._idle: deque[PooledConnection] = deque()  # the one used last is at the right end
+        self._waiting: deque[threading.Condition] = deque()
+
+    def _occupy(self, claim: Claim, connection: PooledConnection) -> None:
+        """Put an opened connection in the place of its claim."""
+        with self._changed:
+            self._places.add(connection)
+            self._places.discard(claim)
+
+    def _free(self, occupant: PooledConnection | Claim) -> None:
+        """Free the place of a connection that has ended, or of a claim. Idempotent."""
+        with self._changed:
+            self._places.discard(occupant)
+            self._notify()
+
+    def _take(self, key: Key, deadline: Deadline, claim: Claim) -> PooledConnection | None:
+        """Wait for an idle connection, or for room for a new one, in the order of arrival.
+
+        Args:
+            key: The user name and password.
+            deadline: The end of the wait.
+            claim: Records what is taken.
+
+        Returns:
+            A connection, of other credentials if the pool is full of them; None if the caller may open one: its place
+            is reserved.
+        """
+        with self._changed:
+            ticket = threading.Condition(self._lock)
+            try:
+                self._waiting.append(ticket)
+                if not self._is_available(ticket):
+                    self._begin_to_wait(deadline)
+                if not ticket.wait_for(lambda: self._is_available(ticket), deadline.remaining()):
+                    raise PoolTimeoutError(
+                        f"All {self._max_size} connections of the pool are borrowed: return them sooner (close()),"
+                        " or use a larger max_size or timeout."
+                    )
+                self._check_open()
+                return self._pop(key, claim)
+            finally:
+                self._waiting.remove(ticket)
+                self._notify()
+
+    def _is_available(self, ticket: threading.Condition) -> bool:
+        return self._closed or self._waiting.index(ticket) < self._count_available()
+
+    def _count_available(self) -> int:
+        return len(self._idle) + max(self._max_size - len(self._places), 0)
+
+    def _notify(self) -> None:
+        """Wake only the threads whose turn it is: waking all of them would slow each of them down."""
+        turns = len(self._waiting) if self._closed else self._count_available()
+        for ticket in islice(self._waiting, turns):
+            ticket.notify()
+        self._changed.notify_all()  # `close`
+
+    def _begin_to_wait(self, deadline: Deadline) -> None:
+        if deadline.remaining() == 0:
+            return
+        self._counters["requests_queued"] += 1
+        if self._max_waiting and len(self._waiting) > self._max_waiting:
+            raise ResourceAllocationError(f"{self._max_waiting} threads wait for a connection already (max_waiting).")
+
+    def _pop(self, key: Key, claim: Claim) -> PooledConnection | None:
+        """Return the idle connection of these credentials that was used last; see `_take`."""
+        for connection in reversed(self._idle):
+            if connection.key == key:
+                break
+        else:
+            if len(self._places) < self._max_size:
+                self._places.add(claim)
+                return None
+            connection = self._idle[0]
+        claim.connection = connection
+        self._idle.remove(connection)
+        return connection
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError("The pool is closed: open() it, or use it as a context manager.")
+
+    def _reserve_below_minimum(self, claim: Claim) -> bool:
+        with self._changed:
+            self._check_open()
+            missing = len(self._places) < self._min_size
+            if missing:
+                self._places.add(claim)
+            return missing
+
 
 _TIMER_ENDS = 1.0  # seconds; it is longer only if it closes connections to a broker that does not answer
 _COUNTERS = (
@@ -417,3 +624,110 @@ class ConnectionPool(PoolPlaces):
                 connection.end()
         finally:
             self._free(connection)
+
+
+@dataclass(eq=False)
+class _Shared:
+    """A borrowed connection, and who uses it.
+
+    Attributes:
+        connection: The connection.
+        users: One object for each block that uses it now.
+        uses: The number of blocks that have begun to use it since it was borrowed.
+    """
+
+    connection: PooledConnection
+    users: set[object]
+    uses: int = 1
+
+
+class SharedConnections:
+    """Lends connections of a pool for single sends. While the pool has none left, threads share those in use.
+
+    A connection to a broker carries many sessions, so that a thread need not wait for another one's send. A connection
+    is not shared any more after it failed, after a hundred uses, and while threads wait for the pool: when its last
+    user leaves it returns to the pool, which checks, replaces or lends it.
+
+    Args:
+        pool: The pool.
+    """
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
+        self._reset_after_fork()
+        reset_in_child(self, SharedConnections._reset_after_fork)
+
+    @contextmanager
+    def connection(self) -> Generator[PooledConnection]:
+        """Borrow a connection, or share one. Create a session on it, and close that in the block.
+
+        Raises:
+            JMSError: As `ConnectionPool.get_connection`.
+        """
+        user = object()
+        try:
+            yield self._join_or_borrow(user).connection
+        finally:
+            try:
+                self._leave(user)
+            except BaseException:  # again, if a signal handler interrupted it
+                self._leave(user)
+                raise
+
+    def _join_or_borrow(self, user: object) -> _Shared:
+        shared = self._join(user)
+        if shared is None and self._joinable():
+            try:
+                return self._borrow(user, 0.0)
+            except PoolTimeoutError:  # another thread was faster
+                shared = self._join(user)
+        return shared or self._borrow(user, -1.0)
+
+    def _join(self, user: object) -> _Shared | None:
+        """Join the connection with the fewest users; None if the pool has one left, or others wait for it."""
+        stats = self._pool.get_stats()
+        if stats["pool_available"] or stats["pool_size"] < stats["pool_max"] or stats["requests_waiting"]:
+            return None
+        with self._lock:
+            shared = min(self._joinable(), key=lambda each: len(each.users), default=None)
+            if shared is not None:
+                shared.uses += 1
+                shared.users.add(user)
+            return shared
+
+    def _joinable(self) -> list[_Shared]:
+        return [each for each in self._in_use if each.uses < _MOST_USES and not each.connection.failed]
+
+    def _borrow(self, user: object, timeout: float) -> _Shared:
+        connection = self._pool.get_connection(timeout=timeout)
+        try:
+            shared = _Shared(connection, {user})
+            with self._lock:
+                self._in_use.append(shared)
+        except BaseException:  # of a signal handler
+            connection.close()
+            raise
+        return shared
+
+    def _leave(self, user: object) -> None:
+        """End the use of a connection, if it has begun; the last user returns the connection. Idempotent."""
+        with self._lock:
+            shared = self._used_by(user)
+            if shared is None:
+                return
+            if len(shared.users) > 1:
+                shared.users.remove(user)
+                return
+            shared.uses = _MOST_USES  # no thread joins it any more
+        shared.connection.close()
+        with self._lock:
+            self._in_use.remove(shared)
+
+    def _used_by(self, user: object) -> _Shared | None:
+        """Return the connection that a block uses; None before it has one, and in a forked child."""
+        return next(iter([each for each in self._in_use if user in each.users]), None)
+
+    def _reset_after_fork(self) -> None:
+        """Begin without connections: those of the parent are not the child's."""
+        self._lock = threading.Lock()
+        self._in_use: list[_Shared] = []

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Protocol, Self
 
 from jmsjca import spi
+from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.config.options import OutboundOptions
-from jmsjca.config.settings import AcknowledgeMode
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.log_records import get_logger

@@ -1,34 +1,199 @@
-"""Message producers of the classic and the simplified API."""
+"""Message producers of the classic and the simplified API, their options, and the pool of closed producers."""
 
 import itertools
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import Self, TypedDict, Unpack
+from typing import Generic, Self, TypedDict, TypeVar, Unpack, cast, overload
 
-from jmsjca.arguments import did_you_mean
+from jmsjca.arguments import GuardedAttributes, check_flag, check_instance, check_text_or_none, did_you_mean
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import ArgumentTypeError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.hooks import Send
 from jmsjca.messages.converters import Body, message_from_body
 from jmsjca.messages.delivery import begin_resend
-from jmsjca.messages.header_values import checked_mode, checked_priority, checked_seconds
-from jmsjca.messages.message import DeliveryMode, Message, check_headers, time_of_send
+from jmsjca.messages.message import (
+    DeliveryMode,
+    Message,
+    check_headers,
+    checked_mode,
+    checked_priority,
+    checked_seconds,
+    time_of_send,
+)
 from jmsjca.messages.properties import Properties
 from jmsjca.outbound.asynchronous_sends import AsynchronousSends, OnCompletion, checked_listener
 from jmsjca.outbound.connection_state import Closeable
-from jmsjca.outbound.delivery_options import (
-    DeliveryOptions,
-    SendOption,
-    checked_properties,
-    checked_reply_to,
-    checked_text,
-)
-from jmsjca.outbound.producer_pool import ProducerPool
-from jmsjca.outbound.session_lock import SessionLock
+from jmsjca.outbound.unit_of_work import SessionLock
 
-__all__ = ["JMSProducer", "MessageProducer", "ProducerOptions"]
+__all__ = [
+    "DeliveryOptions",
+    "JMSProducer",
+    "MessageProducer",
+    "ProducerOptions",
+    "ProducerPool",
+    "SendOption",
+    "checked_properties",
+    "checked_reply_to",
+    "checked_text",
+]
+
+T = TypeVar("T")
+Given = TypeVar("Given")
+
+_MOST_IDLE = 100
+
+
+def _check_flag(name: str, value: object) -> bool:
+    check_flag(name, value)
+    return bool(value)
+
+
+def checked_properties(name: str, value: object) -> Properties:
+    """Return a copy of a mapping as properties, after validation.
+
+    Raises:
+        MessageFormatError: The value is no mapping, or a name or a value is not allowed.
+    """
+    check_instance(name, value, Mapping, "a mapping from names to values", MessageFormatError)
+    return Properties(cast("Mapping[str, object]", value))
+
+
+def checked_text(name: str, value: object) -> str | None:
+    """Return text or None after validation.
+
+    Raises:
+        ArgumentTypeError: The value has another type.
+    """
+    check_text_or_none(name, value)
+    return cast("str | None", value)
+
+
+def checked_reply_to(name: str, value: object) -> Destination | None:
+    """Return a destination or None after validation.
+
+    Raises:
+        InvalidDestinationError: The value has another type.
+    """
+    if value is not None:
+        check_instance(name, value, Destination, "a Queue(…), a Topic(…) or None", InvalidDestinationError)
+    return cast("Destination | None", value)
+
+
+class SendOption(Generic[T, Given]):
+    """A default option of a producer: validated when it is set, refused once the producer is closed.
+
+    Args:
+        check: Returns the valid value for one that was given, or raises an error.
+    """
+
+    def __init__(self, check: Callable[[str, object], T]) -> None:
+        self._check = check
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, producer: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, producer: "DeliveryOptions", owner: type) -> T: ...
+
+    def __get__(self, producer: "DeliveryOptions | None", owner: type) -> Self | T:
+        if producer is None:
+            return self
+        producer.check_open()
+        value: T = getattr(producer, f"_{self._name}")
+        return value
+
+    def __set__(self, producer: "DeliveryOptions", value: Given) -> None:
+        producer.check_open()
+        setattr(producer, f"_{self._name}", self._check(self._name, value))
+
+
+class DeliveryOptions(GuardedAttributes, ABC):
+    """Default options of a producer's sends (JMS 3.1, section 7.4). Values are validated when they are set.
+
+    Attributes:
+        delivery_mode: Whether messages survive a restart of the broker, a `DeliveryMode` or its name; persistent by
+            default.
+        priority: 0 to 9; 4, the default, is normal.
+        time_to_live: Seconds until messages expire; 0, the default, means never.
+        delivery_delay: Seconds until messages may be delivered; 0 by default.
+        disable_message_id: True to send messages without message ids (section 3.4.3).
+        disable_timestamp: True to send messages without timestamps (section 3.4.4).
+
+    Raises:
+        MessageFormatError: A value that is set is invalid.
+        InvalidAttributeError: An attribute that is set does not exist.
+        IllegalStateError: The producer, or its session, is closed.
+    """
+
+    # The values; a send reads them without the check of the attributes.
+    _delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT
+    _priority: int = 4
+    _time_to_live: float = 0
+    _delivery_delay: float = 0
+    _disable_message_id: bool = False
+    _disable_timestamp: bool = False
+
+    delivery_mode = SendOption[DeliveryMode, DeliveryMode | str](checked_mode)
+    priority = SendOption[int, int](checked_priority)
+    time_to_live = SendOption[float, float](checked_seconds)
+    delivery_delay = SendOption[float, float](checked_seconds)
+    disable_message_id = SendOption[bool, bool](_check_flag)
+    disable_timestamp = SendOption[bool, bool](_check_flag)
+
+    @abstractmethod
+    def check_open(self) -> None:
+        """Raise an error if the producer or its session is closed.
+
+        Raises:
+            IllegalStateError: It is closed.
+        """
+
+
+class ProducerPool:
+    """The closed producers of a session that its next producers continue, at most one for each destination.
+
+    At the broker, a producer is its sequence of message ids: all else, such as the link to the destination, belongs to
+    the connection. The next producer is another object, with the default options, so that neither the options of the
+    closed object nor a use of it reach the next one. When the pool is full, the producer closed first is dropped.
+
+    Args:
+        most: The maximum number of producers.
+    """
+
+    def __init__(self, most: int = _MOST_IDLE) -> None:
+        self._most = most
+        self._idle: dict[Destination | None, Iterator[str]] = {}
+
+    def take(self, destination: Destination | None) -> Iterator[str] | None:
+        """Remove the producer of a destination from the pool, and return its message ids; None without one."""
+        return self._idle.pop(destination, None)
+
+    def put(self, destination: Destination | None, message_ids: Iterator[str]) -> None:
+        """Store a closed producer, unless its destination is temporary: a later one of that name is another one.
+
+        Args:
+            destination: The destination; None for a producer that names one in each send.
+            message_ids: The message ids of its next sends.
+        """
+        if destination is not None and destination.temporary:
+            return
+        self._idle.pop(destination, None)
+        self._idle[destination] = message_ids
+        if len(self._idle) > self._most:
+            del self._idle[next(iter(self._idle))]
+
+    def clear(self) -> None:
+        """Drop all producers: their session is closed."""
+        self._idle.clear()
+
+    def __len__(self) -> int:
+        return len(self._idle)
 
 
 Resolve = Callable[[Destination], Destination]

@@ -5,7 +5,8 @@ import uuid
 from contextlib import suppress
 
 from jmsjca.arguments import check_instance, check_timeout
-from jmsjca.config.settings import AcknowledgeMode, Deadline
+from jmsjca.config.clock import Deadline
+from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Destination, TemporaryQueue, check_destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages.converters import Body, message_from_body

@@ -1,12 +1,13 @@
 """Sessions: consumers, browsers, producers and subscriptions around a current unit."""
 
-from collections.abc import Generator
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
 from jmsjca import spi
-from jmsjca.arguments import check_flag, check_instance
-from jmsjca.config.settings import AcknowledgeMode
+from jmsjca.arguments import check_flag, check_instance, enum_member, wrong_argument
+from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import (
     Destination,
     DestinationKind,
@@ -20,23 +21,155 @@ from jmsjca.destinations import (
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidDestinationError,
+    InvalidSelectorError,
     MissingClientIDError,
+    NotSupportedError,
 )
-from jmsjca.outbound.acknowledge_modes import session_mode_of
+from jmsjca.messages.bytes_and_stream import BytesMessage, StreamMessage
+from jmsjca.messages.map_message import MapMessage
+from jmsjca.messages.message import Message, TextMessage
+from jmsjca.messages.object_message import ObjectMessage
 from jmsjca.outbound.asynchronous_sends import AsynchronousSends
-from jmsjca.outbound.browser import QueueBrowser
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext
-from jmsjca.outbound.consumer import MessageConsumer, ObservedReceiver, PrefetchingReceiver
-from jmsjca.outbound.managed_mode import ManagedMode
-from jmsjca.outbound.message_factory import MessageFactory
-from jmsjca.outbound.message_listeners import ListenerDispatcher
-from jmsjca.outbound.producer import MessageProducer
-from jmsjca.outbound.producer_pool import ProducerPool
-from jmsjca.outbound.session_checks import check_selector, check_subscription, require_capability
-from jmsjca.outbound.session_mode import ListenerTransaction, SessionMode, SessionTransacted
+from jmsjca.outbound.consumer import (
+    ListenerDispatcher,
+    MessageConsumer,
+    ObservedReceiver,
+    PrefetchingReceiver,
+    QueueBrowser,
+)
+from jmsjca.outbound.producer import MessageProducer, ProducerPool
+from jmsjca.outbound.session_mode import (
+    ListenerTransaction,
+    ManagedMode,
+    SessionMode,
+    SessionTransacted,
+    session_mode_of,
+)
 from jmsjca.outbound.unit_of_work import TransactionBlock, UnitOfWork
 
-__all__ = ["BaseSession", "Session", "session_for_delivery"]
+__all__ = [
+    "BaseSession",
+    "MessageFactory",
+    "Session",
+    "check_selector",
+    "check_subscription",
+    "checked_acknowledge_mode",
+    "require_capability",
+    "session_for_delivery",
+]
+
+
+def check_subscription(topic: Destination, name: str, *, durable: bool) -> None:
+    """Raise an error if a topic and a name cannot be those of a subscription that is shared or durable.
+
+    Raises:
+        InvalidDestinationError: The topic is no topic, or a temporary one of a durable subscription; or the name is no
+            text, or empty.
+    """
+    check_destination(topic)
+    if not isinstance(topic, Topic) or (durable and topic.temporary):
+        raise InvalidDestinationError(
+            f"A {'durable' if durable else 'shared'} subscription of {topic} cannot be: it needs a topic that is not "
+            "temporary."
+        )
+    check_instance("The name of a subscription", name, str, "a str", InvalidDestinationError)
+    if not name:
+        raise InvalidDestinationError(f"A subscription of {topic} that is shared or durable needs a name; it is empty.")
+
+
+def check_selector(selector: object) -> None:
+    """Raise an error for a selector that is neither text nor None. The broker checks the text.
+
+    Raises:
+        InvalidSelectorError: The value has another type.
+    """
+    if selector is not None:
+        check_instance("selector", selector, str, "a str, such as \"region = 'EU'\", or None", InvalidSelectorError)
+
+
+def checked_acknowledge_mode(name: str, value: object, transacted: object) -> AcknowledgeMode:
+    """Return an acknowledge mode, given as a member or by its name, after validation of both arguments of a session.
+
+    Args:
+        name: The name of the argument with the acknowledge mode.
+        value: That argument.
+        transacted: The argument of this name.
+
+    Raises:
+        InvalidArgumentError: There is no such acknowledge mode, or ``transacted`` is neither True nor False.
+    """
+    check_flag("transacted", transacted, f"; the acknowledge mode is the argument {name}")
+    if isinstance(value, bool):
+        raise wrong_argument(name, value, "an AcknowledgeMode, or its name; a transacted session has transacted=True")
+    return enum_member(name, value, AcknowledgeMode)
+
+
+def require_capability(connection: spi.Connection, capability: str, purpose: str, *, wanted: bool = True) -> None:
+    """Raise an error if the broker lacks a capability.
+
+    Args:
+        connection: The provider's connection.
+        capability: The field of `spi.Capabilities`.
+        purpose: The feature that needs the capability, in the plural.
+        wanted: False if the feature is not used.
+
+    Raises:
+        NotSupportedError: The broker lacks the capability.
+    """
+    if wanted and not getattr(connection.capabilities, capability):
+        raise NotSupportedError(f"This broker has no {purpose}: it lacks the capability {capability}.")
+
+
+class MessageFactory(ABC):
+    """Creates messages, which any session can send (JMS 3.1, section 6.2.4).
+
+    Each method raises `IllegalStateError` once the session is closed, and `MessageFormatError` if a body or a property
+    has a type that the message cannot hold. ``properties`` are the initial properties of the message.
+    """
+
+    @abstractmethod
+    def _check_open(self) -> None: ...
+
+    def create_message(self, *, properties: Mapping[str, object] | None = None) -> Message:
+        """Create a message without a body."""
+        self._check_open()
+        return Message(properties=properties)
+
+    def create_text_message(
+        self, body: str | None = None, *, properties: Mapping[str, object] | None = None
+    ) -> TextMessage:
+        """Create a text message."""
+        self._check_open()
+        return TextMessage(body, properties=properties)
+
+    def create_bytes_message(
+        self, body: bytes | None = None, *, properties: Mapping[str, object] | None = None
+    ) -> BytesMessage:
+        """Create a bytes message."""
+        self._check_open()
+        return BytesMessage(body, properties=properties)
+
+    def create_map_message(
+        self, body: Mapping[str, object] | None = None, *, properties: Mapping[str, object] | None = None
+    ) -> MapMessage:
+        """Create a map message: names with typed values."""
+        self._check_open()
+        return MapMessage(body, properties=properties)
+
+    def create_stream_message(
+        self, body: Sequence[object] | None = None, *, properties: Mapping[str, object] | None = None
+    ) -> StreamMessage:
+        """Create a stream message: a sequence of typed values."""
+        self._check_open()
+        return StreamMessage(body, properties=properties)
+
+    def create_object_message(
+        self, body: object | None = None, *, properties: Mapping[str, object] | None = None
+    ) -> ObjectMessage:
+        """Create an object message, with a copy of the object as it is now."""
+        self._check_open()
+        return ObjectMessage(body, properties=properties)
 
 
 class BaseSession(MessageFactory, Closeable):

@@ -1,26 +1,35 @@
-"""Session modes: how a session settles; transacted sessions, and the transaction of a listener."""
+"""Session modes: how a session settles, transacted, by acknowledge mode, or under a transaction manager."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import ClassVar, NoReturn
 
 from jmsjca import spi
+from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolledBackError
+from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError, TransactionRolledBackError
 from jmsjca.hooks import AroundCommit
 from jmsjca.log_records import get_logger
+from jmsjca.messages.delivery import Outcome, Settlement, bind_delivery, complete_settlement
 from jmsjca.messages.message import Message
-from jmsjca.outbound.session_lock import SessionLock
-from jmsjca.outbound.unit_of_work import CurrentUnit, PrefetchOwner, UnitOfWork
+from jmsjca.outbound.unit_of_work import CurrentUnit, Enlistment, JoinedUnit, PrefetchOwner, SessionLock, UnitOfWork
 
-__all__ = ["ListenerTransaction", "MessageListener", "SessionMode", "SessionTransacted"]
+__all__ = [
+    "ListenerTransaction",
+    "ManagedMode",
+    "MessageListener",
+    "SessionMode",
+    "SessionTransacted",
+    "session_mode_of",
+]
+
+logger = get_logger("jmsjca.outbound")
 
 
 MessageListener = Callable[[Message], object]
 """Called with each message of a consumer (JMS 3.1, section 8.7)."""
-
-logger = get_logger("jmsjca.outbound")
 
 
 class SessionMode(ABC):
@@ -274,3 +283,420 @@ def _belongs_to_delivery() -> IllegalStateError:
     return IllegalStateError(
         "This session belongs to a delivery: the handler's return commits, its exception rolls back."
     )
+
+
+class _AcknowledgeContext:
+    """Base of the contexts that messages of a session with an acknowledge mode are bound to."""
+
+    __slots__ = ()
+
+    endpoint: None = None  # the messages of a session belong to no listener
+    rollback_only: bool = False
+
+    def set_rollback_only(self) -> None:
+        """Raise an error: there is no transaction to roll back."""
+        raise IllegalStateError(
+            "A session that is not transacted has nothing to roll back; recover() requests redelivery."
+        )
+
+
+class _AcknowledgedContext(_AcknowledgeContext):
+    """Context of all messages that were acknowledged before `receive` returned them."""
+
+    __slots__ = ("_lock", "_settlement")
+
+    def __init__(self, lock: SessionLock) -> None:
+        self._lock = lock
+        self._settlement = Settlement()
+        complete_settlement(self._settlement, Outcome.COMMITTED)
+
+    def acknowledge(self) -> Settlement:
+        """Return the settlement: the message is acknowledged already.
+
+        Raises:
+            IllegalStateError: The session is closed (JMS 3.1, section 6.2.15).
+        """
+        self._lock.check_open()
+        return self._settlement
+
+
+class _PendingContext(_AcknowledgeContext):
+    """Context of a message that is not acknowledged yet."""
+
+    __slots__ = ("_acknowledge", "_lock", "_unit")
+
+    def __init__(self, unit: UnitOfWork, lock: SessionLock, acknowledge: Callable[[], None]) -> None:
+        self._unit = unit
+        self._lock = lock
+        self._acknowledge = acknowledge
+
+    def acknowledge(self) -> Settlement:
+        """Acknowledge as the mode says. Idempotent."""
+        with self._lock:
+            self._acknowledge()
+        return self._unit.settlement
+
+
+def session_mode_of(mode: AcknowledgeMode, connection: spi.Connection) -> SessionMode:
+    """Return the session mode for an acknowledge mode.
+
+    Args:
+        mode: The acknowledge mode.
+        connection: The provider's connection.
+    """
+    return _MODES[mode](connection)
+
+
+class AutoAcknowledge(SessionMode):
+    """Acknowledges each message before `receive` returns it."""
+
+    automatic = True
+
+    def __init__(self, connection: spi.Connection) -> None:
+        super().__init__(connection)
+        self._acknowledged = _AcknowledgedContext(self.lock)
+        self._delivering = self._recovered = False  # to a message listener
+
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
+        """Acknowledge the delivery. A message that cannot be decoded is redelivered instead, and counted."""
+        unit = self._connection.unit(atomic=False)  # not a `CurrentUnit`: its bookkeeping would cost half as much again
+        try:
+            unit.take([delivery])
+            message = delivery.message
+            unit.commit(confirmed=False)  # if the acknowledgement is lost, the message is redelivered, as JMS allows
+        except BaseException:  # also of a signal handler: the caller has not got the message
+            with suppress(JMSError):
+                unit.rollback()  # if it has not ended
+            source.return_prefetched()
+            raise
+        bind_delivery(message, self._acknowledged)
+        return message
+
+    def deliver(self, delivery: spi.Delivery, source: PrefetchOwner, listener: MessageListener) -> None:
+        """Pass the message to a listener, and acknowledge it after the listener has returned.
+
+        After an exception, or if the listener called `recover`, the message is redelivered at once, and counted.
+        """
+        unit = self._connection.unit(atomic=False)
+        unit.take([delivery])
+        self._delivering, self._recovered = True, False
+        try:
+            message = delivery.message
+            bind_delivery(message, self._acknowledged)
+            listener(message)
+        except BaseException:
+            _redeliver(unit, source)
+            raise
+        finally:
+            self._delivering = False
+        if self._recovered:
+            _redeliver(unit, source)
+        else:
+            unit.commit(confirmed=False)
+
+    def recover(self) -> None:
+        """Request redelivery of the message that a listener has received and not finished, if any."""
+        self._recovered = self._delivering
+
+    def close(self) -> None:
+        """Do nothing: no message is pending."""
+
+
+def _redeliver(unit: spi.Unit, source: PrefetchOwner) -> None:
+    """Roll a unit back, and release what its consumer has prefetched after it."""
+    with suppress(JMSError):  # on a lost connection the broker redelivers by itself
+        unit.rollback()
+    source.return_prefetched()
+
+
+class DupsOkAcknowledge(AutoAcknowledge):
+    """Acknowledges all returned messages when a consumer asks the broker for more, and when the session closes."""
+
+    def __init__(self, connection: spi.Connection) -> None:
+        super().__init__(connection)
+        lock = self.lock
+        self._current = CurrentUnit(
+            partial(UnitOfWork.begin, connection, lock, sends=False),
+            lambda unit, _: _PendingContext(unit, lock, _acknowledged_later),
+        )
+
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
+        """Return the message, to be acknowledged later."""
+        try:
+            delivery.message  # noqa: B018  # decoded here to keep an undecodable message out of the unit
+        except MessageFormatError:
+            self.on_prefetch_empty()
+            return super().take(delivery, source)
+        return self._current.take(delivery, source)
+
+    def on_prefetch_empty(self) -> None:
+        """Acknowledge all returned messages."""
+        self._current.commit(confirmed=False)
+
+    def check_idle(self) -> None:
+        """Acknowledge all returned messages, so that nothing waits."""
+        self._current.commit(confirmed=False)
+
+    def recover(self) -> None:
+        """Request redelivery of all messages that are not acknowledged; they are counted."""
+        super().recover()
+        self._current.rollback()
+
+    def close(self) -> None:
+        """Acknowledge all returned messages: the client has processed them."""
+        self._current.commit()
+
+
+class ClientAcknowledge(SessionMode):
+    """`Message.acknowledge` acknowledges all messages that the session has received, from all of its consumers."""
+
+    def __init__(self, connection: spi.Connection) -> None:
+        super().__init__(connection)
+        lock = self.lock
+        self._current = CurrentUnit(
+            partial(UnitOfWork.begin, connection, lock),
+            lambda unit, current: _PendingContext(unit, lock, current.commit),
+        )
+
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
+        """Return the message, pending until any message of the session is acknowledged."""
+        return self._current.take(delivery, source)
+
+    def acknowledge(self) -> None:
+        """Acknowledge all received messages."""
+        self._current.commit()
+
+    def check_idle(self) -> None:
+        """Raise an error if received messages are not acknowledged."""
+        if self._current.unit is not None:
+            raise _not_acknowledged()
+
+    def recover(self) -> None:
+        """Request redelivery of all messages that are not acknowledged; they are counted."""
+        self._current.rollback()
+
+    def close(self) -> None:
+        """Request redelivery of pending messages: closing does not acknowledge (JMS 3.1, section 6.2.15)."""
+        self._current.rollback()
+
+
+class IndividualAcknowledge(SessionMode):
+    """`Message.acknowledge` acknowledges that one message."""
+
+    order = spi.Order.MIXED
+
+    def __init__(self, connection: spi.Connection) -> None:
+        super().__init__(connection)
+        self._pending: dict[UnitOfWork, CurrentUnit] = {}  # in order of receipt
+
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
+        """Return the message, pending until it is acknowledged."""
+        current = CurrentUnit(partial(UnitOfWork.begin, self._connection, self.lock), self._pending_context)
+        self._pending[current.get_or_begin()] = current
+        return current.take(delivery, source)
+
+    def acknowledge(self) -> None:
+        """Acknowledge all received messages."""
+        for unit in list(self._pending):
+            self._settle(unit)
+
+    def recover(self) -> None:
+        """Request redelivery of all pending messages, counted, in reverse order of receipt, which keeps their order."""
+        while self._pending:
+            _, current = self._pending.popitem()
+            current.rollback()
+
+    def check_idle(self) -> None:
+        """Raise an error if received messages are not acknowledged."""
+        if self._pending:
+            raise _not_acknowledged()
+
+    def close(self) -> None:
+        """Request redelivery of pending messages: closing does not acknowledge."""
+        self.recover()
+
+    def _pending_context(self, unit: UnitOfWork, current: CurrentUnit) -> _PendingContext:
+        del current
+        return _PendingContext(unit, self.lock, partial(self._settle, unit))
+
+    def _settle(self, unit: UnitOfWork) -> None:
+        if current := self._pending.pop(unit, None):
+            current.commit()
+
+
+def _not_acknowledged() -> IllegalStateError:
+    return IllegalStateError(
+        "Messages that the session has received are not acknowledged: acknowledge() or recover() before the session "
+        "is used in a transaction of the transaction manager."
+    )
+
+
+def _acknowledged_later() -> None:
+    """Do nothing: the mode acknowledges by itself, later."""
+
+
+_MODES: dict[AcknowledgeMode, Callable[[spi.Connection], SessionMode]] = {
+    AcknowledgeMode.AUTO: AutoAcknowledge,
+    AcknowledgeMode.DUPS_OK: DupsOkAcknowledge,
+    AcknowledgeMode.CLIENT: ClientAcknowledge,
+    AcknowledgeMode.INDIVIDUAL: IndividualAcknowledge,
+}
+
+
+class ManagedMode(SessionMode):
+    """Receives and sends in the caller's transaction; outside of one, as another mode does.
+
+    Args:
+        connection: The provider's connection.
+        outside: The mode outside of transactions.
+        enlistment: Joins the sessions of the connection to transactions.
+        strict: True to refuse what Jakarta EE forbids in its containers (``JMSJCA.Strict``).
+    """
+
+    def __init__(
+        self, connection: spi.Connection, outside: SessionMode, enlistment: Enlistment, *, strict: bool = False
+    ) -> None:
+        super().__init__(connection)
+        self.lock = outside.lock
+        self.automatic, self.order = outside.automatic, outside.order
+        self._outside = outside
+        self._enlistment = enlistment
+        self._strict = strict
+        self._joined: JoinedUnit | None = None
+
+    @property
+    def defers_sends(self) -> bool:
+        """True in the caller's transaction, which the session joins, and for a transacted session outside of one."""
+        return self._unit() is not None or self._outside.defers_sends
+
+    def note(self, message: Message, to: Destination, around: AroundCommit) -> None:
+        """Record a sent message for hooks, in the caller's transaction or in that of the other mode."""
+        unit = self._unit()
+        if unit is None:
+            self._outside.note(message, to, around)
+        else:
+            unit.get_or_begin().note(message, to, around)
+
+    def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> Message:
+        """Return the message of a delivery, which belongs to the caller's transaction, if any."""
+        try:
+            unit = self._unit()
+        except BaseException:
+            self._return(delivery, source)
+            raise
+        return self._outside.take(delivery, source) if unit is None else unit.take(delivery, source)
+
+    def send(self, message: Message, to: Destination) -> None:
+        """Add the message to the caller's transaction, if any; else send it."""
+        unit = self._unit()
+        if unit is None:
+            self._outside.send(message, to)
+        else:
+            unit.send(message, to)
+
+    def begin_send(self, message: Message, to: Destination) -> Callable[[], None]:
+        """Add the message to the caller's transaction, if any; else begin to send it.
+
+        Raises:
+            IllegalStateError: Jakarta EE forbids asynchronous sends, and ``JMSJCA.Strict`` is in force.
+        """
+        if self._strict:
+            raise _forbidden("An asynchronous send")
+        unit = self._unit()
+        if unit is None:
+            return self._outside.begin_send(message, to)
+        unit.send(message, to)
+        return _sent_by_the_commit
+
+    def deliver(self, delivery: spi.Delivery, source: PrefetchOwner, listener: MessageListener) -> None:
+        """Pass the message to a message listener, outside of transactions: it runs on a thread of its own."""
+        self._check_over()
+        self._outside.deliver(delivery, source, listener)
+
+    def on_prefetch_empty(self) -> None:
+        """Complete postponed work of the other mode."""
+        self._outside.on_prefetch_empty()
+
+    def acknowledge(self) -> None:
+        """Acknowledge what was received outside of transactions."""
+        self._outside.acknowledge()
+
+    def check_listens(self) -> None:
+        """Raise an error if ``JMSJCA.Strict`` forbids message listeners."""
+        if self._strict:
+            raise _forbidden("A message listener")
+
+    def check_commits(self) -> None:
+        """Raise an error in a transaction that the sessions cannot end."""
+        if self._is_inside() and not self._enlistment.emulates:
+            raise IllegalStateError(
+                "The session takes part in a transaction of the transaction manager: commit or roll back that one. Its "
+                "commit settles what the session has received, and sends its messages."
+            )
+        if not self._is_inside():
+            self._outside.check_commits()
+
+    def check_idle(self) -> None:
+        """Raise an error if something waits for its commit or acknowledgement."""
+        self._outside.check_idle()
+
+    def commit(self) -> None:
+        """Commit outside of transactions; in one, with ``JMSJCA.NoXA`` only, what the connection did in it so far."""
+        self._end(self._outside.commit, CurrentUnit.commit)
+
+    def rollback(self) -> None:
+        """Roll back, as `commit` commits."""
+        self._end(self._outside.rollback, CurrentUnit.rollback)
+
+    def recover(self) -> None:
+        """Request redelivery of what is not acknowledged, outside of transactions."""
+        if self._is_inside():
+            raise IllegalStateError("In a transaction, received messages are redelivered by its rollback.")
+        self._outside.recover()
+
+    def close(self) -> None:
+        """End the work outside of transactions. The end of a transaction ends the work that belongs to it."""
+        self._outside.close()
+
+    def _end(self, outside: Callable[[], None], inside: Callable[[CurrentUnit], None]) -> None:
+        self.check_commits()
+        if not self._is_inside():
+            outside()
+        elif (unit := self._unit()) is not None:
+            inside(unit)
+
+    def _unit(self) -> CurrentUnit | None:
+        """Return the receipts and sends of the caller's transaction, which the session joins; None outside of one."""
+        unit = self._enlistment.unit()
+        if unit is not self._joined:
+            self._check_over()
+            if unit is not None:
+                self._outside.check_idle()
+            self._joined = unit
+        return None if unit is None else unit.current
+
+    def _is_inside(self) -> bool:
+        return (self._joined is not None and not self._joined.is_over) or self._enlistment.is_inside
+
+    def _check_over(self) -> None:
+        if self._joined is not None and not self._joined.is_over:
+            raise IllegalStateError(
+                "The session has joined a transaction that is still open: commit it or roll it back before the session "
+                "is used outside of it, or use another session."
+            )
+
+    def _return(self, delivery: spi.Delivery, source: PrefetchOwner) -> None:
+        """Release a delivery that no unit takes, and what its consumer has prefetched after it."""
+        unit = self._connection.unit(atomic=False)
+        unit.take([delivery])
+        with suppress(JMSError):  # on a lost connection the broker redelivers by itself
+            unit.rollback()
+        source.return_prefetched()
+
+
+def _sent_by_the_commit() -> None:
+    """Do nothing: a send in a transaction has nothing to wait for before the commit."""
+
+
+def _forbidden(what: str) -> IllegalStateError:
+    return IllegalStateError(f"{what} is forbidden in a container of Jakarta EE, which JMSJCA.Strict keeps to.")

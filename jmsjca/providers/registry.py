@@ -5,7 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from jmsjca.arguments import did_you_mean
-from jmsjca.config.provider_families import successor
+from jmsjca.config.connection_url import successor
 from jmsjca.errors import ProviderNotInstalledError, UnknownSchemeError
 from jmsjca.spi import Provider
 

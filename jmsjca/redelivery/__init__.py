@@ -3,8 +3,8 @@
 This package parses the rules, counts redeliveries and decides. The listener carries the decisions out.
 """
 
+from jmsjca.redelivery.decision import Decision, RedeliveryHandler
 from jmsjca.redelivery.encounter import Encounter, EncounterCache, Failure
-from jmsjca.redelivery.handler import Decision, RedeliveryHandler
 from jmsjca.redelivery.moved_copy import MoveFacts, moved_copy, plain_copy, raw_copy, redirected_copy
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING, Action, Delay, Delete, Deliver, Move, RedeliveryPolicy
 

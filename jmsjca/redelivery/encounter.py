@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from jmsjca.errors import MessageFormatError, ResourceAllocationError
-from jmsjca.messages.vendor_properties import check_rollback_key
+from jmsjca.messages.delivery import check_rollback_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,13 +8,12 @@ from typing import Any
 
 from jmsjca.destinations import JAVA_TYPES, Destination
 from jmsjca.errors import MessageFormatError
-from jmsjca.messages.bytes_message import BytesMessage
-from jmsjca.messages.header_values import MAX_SECONDS
-from jmsjca.messages.message import Message
+from jmsjca.messages.bytes_and_stream import BytesMessage
+from jmsjca.messages.delivery import PREFIX, rollback_names, vendor_names
+from jmsjca.messages.message import MAX_SECONDS, Message
 from jmsjca.messages.object_message import ObjectMessage, plain_data_of
 from jmsjca.messages.properties import DUPLICATE_ID, Properties
 from jmsjca.messages.value_types import Int, Long
-from jmsjca.messages.vendor_properties import PREFIX, rollback_names, vendor_names
 from jmsjca.redelivery.encounter import Failure, encodable
 
 __all__ = ["MoveFacts", "moved_copy", "plain_copy", "raw_copy", "redirected_copy", "remaining_life"]

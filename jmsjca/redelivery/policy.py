@@ -1,4 +1,4 @@
-"""The redelivery policy: the actions, and their language ``3:25; 5:1000; 50:move(queue:dlq.$)``.
+"""The redelivery policy: its actions, their language ``3:25; 5:1000; 50:move(queue:dlq.$)``, and its ladder.
 
 Entries are separated by semicolons, with optional blanks around them. An entry is an index, a colon, at most one blank,
 and a delay in milliseconds, ``delete`` or ``move(queue|topic|same:name)``, with at most one blank on either side of the
@@ -7,7 +7,7 @@ inner colon. Indexes must increase; delete and move must be last. Digits and bla
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Self, cast
 
@@ -23,6 +23,7 @@ __all__ = [
     "Move",
     "RedeliveryPolicy",
     "Source",
+    "redelivery_ladder",
 ]
 
 
@@ -291,3 +292,20 @@ def _resolved(action: Action, resolve: Resolve) -> Action:
 
 def _index(rule: _Rule) -> int:
     return rule[0]
+
+
+def redelivery_ladder(policy: RedeliveryPolicy) -> Iterator[dict[str, object]]:
+    """Yield one row for each action of a policy, with the redeliveries that it applies to."""
+    rules = [(0, policy.action(0)), *policy.rules]
+    ends = [str(index - 1) for index, _ in rules[1:]] + [""]
+    for (start, action), end in zip(rules, ends, strict=True):
+        span = str(start) if end == str(start) else f"{start}-{end}" if end else f"{start} and later"
+        yield {"redelivery": span, "action": _described(action)}
+
+
+def _described(action: Action) -> str:
+    if isinstance(action, Deliver):
+        return "deliver at once"
+    if isinstance(action, Delay):
+        return f"deliver after {action.milliseconds} ms"
+    return f"move to {action.destination}" if isinstance(action, Move) else "delete"

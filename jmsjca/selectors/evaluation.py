@@ -13,9 +13,21 @@ import operator
 from collections.abc import Callable
 from typing import Protocol, TypeGuard
 
-from jmsjca.selectors.ast import And, Arithmetic, Comparison, Expression, Identifier, In, IsNull, Like, Literal, Not, Or
 from jmsjca.selectors.like import Pattern
-from jmsjca.selectors.literals import LONG
+from jmsjca.selectors.syntax import (
+    LONG,
+    And,
+    Arithmetic,
+    Comparison,
+    Expression,
+    Identifier,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+)
 
 __all__ = [
     "ARITHMETIC",

@@ -13,7 +13,9 @@ from lark import Lark, Token, Transformer, UnexpectedInput
 
 from jmsjca.errors import InvalidSelectorError
 from jmsjca.messages.properties import KEYWORDS, is_identifier
-from jmsjca.selectors.ast import (
+from jmsjca.selectors.like import split_pattern
+from jmsjca.selectors.syntax import (
+    LONG,
     And,
     Arithmetic,
     Comparison,
@@ -26,9 +28,11 @@ from jmsjca.selectors.ast import (
     Not,
     Or,
     children,
+    read_integer,
+    read_list,
+    read_real,
+    read_string,
 )
-from jmsjca.selectors.like import split_pattern
-from jmsjca.selectors.literals import LONG, read_integer, read_list, read_real, read_string
 
 __all__ = [
     "HEADERS",

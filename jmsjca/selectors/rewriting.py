@@ -20,7 +20,10 @@ from typing import NamedTuple
 
 from jmsjca.errors import NotSupportedError
 from jmsjca.messages.properties import KEYWORDS
-from jmsjca.selectors.ast import (
+from jmsjca.selectors.evaluation import ARITHMETIC, MIRRORED, comparer, is_number
+from jmsjca.selectors.like import ANY, Pattern, split_pattern
+from jmsjca.selectors.selector import Selector
+from jmsjca.selectors.syntax import (
     And,
     Arithmetic,
     Comparison,
@@ -34,11 +37,8 @@ from jmsjca.selectors.ast import (
     Or,
     Value,
     children,
+    write_literal,
 )
-from jmsjca.selectors.evaluation import ARITHMETIC, MIRRORED, comparer, is_number
-from jmsjca.selectors.like import ANY, Pattern, split_pattern
-from jmsjca.selectors.literals import write_literal
-from jmsjca.selectors.selector import Selector
 
 __all__ = ["rewrite"]
 

@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import Any
 
 from jmsjca.messages import Message
-from jmsjca.selectors.ast import Expression, Identifier, In, IsNull, Like, children
 from jmsjca.selectors.evaluation import Fields, compile_condition
+from jmsjca.selectors.syntax import Expression, Identifier, In, IsNull, Like, children
 
 __all__ = ["Selector"]
 

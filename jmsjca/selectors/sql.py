@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from jmsjca.errors import NotSupportedError
-from jmsjca.selectors.ast import (
+from jmsjca.selectors.evaluation import ARITHMETIC, MIRRORED, comparer, is_number
+from jmsjca.selectors.like import split_pattern
+from jmsjca.selectors.selector import Selector
+from jmsjca.selectors.syntax import (
     And,
     Arithmetic,
     Comparison,
@@ -28,9 +31,6 @@ from jmsjca.selectors.ast import (
     Or,
     Value,
 )
-from jmsjca.selectors.evaluation import ARITHMETIC, MIRRORED, comparer, is_number
-from jmsjca.selectors.like import split_pattern
-from jmsjca.selectors.selector import Selector
 
 __all__ = [
     "Condition",

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from jmsjca.errors import InvalidSelectorError
-from jmsjca.selectors.ast import Value
-from jmsjca.selectors.literals import write_literal
+from jmsjca.selectors.syntax import Value, write_literal
 
 __all__ = [
     "INDEXED",

@@ -14,10 +14,10 @@ from jmsjca.errors import ProviderNotInstalledError
 
 try:
     from jmsjca.spark.data_source import JmsDataSource, register
-    from jmsjca.spark.foreach_writer import ForeachWriter
     from jmsjca.spark.rejections import dead_letter
     from jmsjca.spark.replies import replies, reports
     from jmsjca.spark.schema import SCHEMA
+    from jmsjca.spark.writer import ForeachWriter
 except ImportError as error:
     if (error.name or "").partition(".")[0] not in ("pyspark", "pyarrow"):
         raise

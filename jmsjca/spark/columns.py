@@ -5,11 +5,15 @@ hold, is a row with its raw bytes and the error: an exception would end the stre
 redeliver the message to each attempt.
 """
 
+import json
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
 from hashlib import blake2b
 from itertools import compress
 from typing import Any
+from uuid import UUID
 
 from jmsjca import spi
 from jmsjca.destinations import Destination
@@ -25,15 +29,16 @@ from jmsjca.messages import (
     TextMessage,
     convert,
 )
+from jmsjca.messages.json_text import with_finite_numbers
 from jmsjca.messages.message import headers_of
+from jmsjca.messages.object_message import plain_data_of
 from jmsjca.redelivery.encounter import text_of
 from jmsjca.spark.body_columns import BodyColumns
-from jmsjca.spark.body_text import json_of_body
 from jmsjca.spark.part_file import Counts, StagedPart
 from jmsjca.spark.schema import VARIANT, arrow_columns, pa
 from jmsjca.spark.variants import encode_object
 
-__all__ = ["ColumnBuilder", "content_key", "key_reader"]
+__all__ = ["ColumnBuilder", "content_key", "json_of_body", "key_reader"]
 
 _HEADERS = ("message_id", "correlation_id", "destination", "reply_to", "type", "priority", "timestamp", "expiration")
 _CONTENT = ("correlation_id", "destination", "reply_to", "type", "priority", "timestamp", "expiration")
@@ -389,3 +394,46 @@ _ARRAYS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "properties": _properties_array,
     "typed_properties": _variant_array,
 }
+
+
+def json_of_body(message: MapMessage | StreamMessage | ObjectMessage) -> str | None:
+    """Return a body as JSON: an object of a map, an array of a stream.
+
+    Bytes are written in base64; and NaN and infinity, which JSON lacks, as strings.
+
+    Returns:
+        None for an object that is pickled: to unpickle it could run any code.
+
+    Raises:
+        MessageFormatError: A value has no JSON form.
+    """
+    if isinstance(message, ObjectMessage):
+        data = plain_data_of(message)
+        return None if data is None else _encode(data.value)
+    return _encode(dict(message.body) if isinstance(message, MapMessage) else message.body)
+
+
+def _encode(value: Any) -> str:
+    try:
+        try:
+            return _ENCODER.encode(value)
+        except ValueError:  # NaN or infinity
+            return _ENCODER.encode(with_finite_numbers(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise MessageFormatError(f"The body has no JSON form: {error}.") from error
+
+
+def _jsonable(value: Any) -> object:
+    """Return a value that `json` knows for one that it does not know."""
+    if isinstance(value, bytes | bytearray):
+        return b64encode(value).decode()
+    if issubclass(type(value), Mapping):
+        return dict(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, UUID | Decimal):
+        return str(value)
+    raise TypeError(f"it holds a value of type {type(value).__name__}")
+
+
+_ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_jsonable)

@@ -1,6 +1,6 @@
-"""The epochs of a stream: when the next one begins, how many messages it takes, and what the last ones took.
+"""The plans of epochs: when the next one begins, how many messages it takes, and what the last ones took.
 
-A driver may begin an epoch before Spark asks for it, see `jmsjca.spark.prefetch`. Then it records the plan::
+A driver may begin an epoch before Spark asks for it, see `jmsjca.spark.reader`. Then it records the plan::
 
     <location>/v1/<gen>/plan-0000000017              the offset at the end of the epoch
 
@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from jmsjca.log_records import get_logger
-from jmsjca.spark.generation import new_generation
 from jmsjca.spark.part_file import Counts
-from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, replace_sealed
-from jmsjca.spark.staging import Staging
+from jmsjca.spark.staging import Staging, new_generation
+from jmsjca.spark.store import create_sealed, damaged, read_sealed, replace_sealed
 
 __all__ = ["AvailableNowLimit", "EmptyEpochBackoff", "EpochPlans", "Offset", "Progress", "Share", "plan_shares"]
 

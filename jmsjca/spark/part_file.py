@@ -21,8 +21,7 @@ from zlib import crc32
 
 from jmsjca.errors import StoreError
 from jmsjca.spark.schema import ipc, pa
-from jmsjca.spark.sealed_files import seal, unseal
-from jmsjca.spark.store import Store
+from jmsjca.spark.store import Store, seal, unseal
 
 __all__ = ["Counts", "StagedPart", "read_counts", "read_keys", "read_part", "write_part"]
 

@@ -1,4 +1,4 @@
-"""The reader of one partition: receive, stage, settle, resolve duplicates, return rows. Replays have the same result.
+"""The reader of one partition: receive, stage, settle, resolve duplicates, return rows. Replays have the same rows.
 
 The order of the steps is essential:
 
@@ -6,40 +6,170 @@ The order of the steps is essential:
 - a redelivered message is detected by the keys of staged, unconfirmed messages; it is settled and dropped;
 - staging is exclusive: of two attempts at a partition one defines its rows, the other releases its messages;
 - duplicates are resolved after staging: if a broker delivered one message to two partitions, exactly one keeps it.
+
+The connections of an executor's process: one task after the other uses them.
+
+Spark keeps the Python processes of its executors for the next task, and a connection costs several round trips. Between
+two tasks a connection has no consumer, so it holds no messages.
+
+Messages that the broker delivered to several partitions or queries: exactly one of them keeps each.
+
+**Partitions.** Each partition decides after it is published, and a written decision is final. A partition leaves a
+message to a smaller partition that has it, and to a larger one that has decided to keep it. No partition waits: if the
+larger one has not decided, for instance because its attempt crashed, its decision is made here, from the same files.
+
+A partition that leaves nothing to others does not flush that to disk: if a power failure removes the decision, the
+batch is repeated, and the same decision is made from the same files. A decision that another partition has relied on
+must stay, so that partition flushes it before its own.
+
+At least one keeps the message: the smallest partition that has it leaves it only to one that keeps it. At most one
+keeps it: of two, the one published later sees the other, and either leaves the message to it or records that the other
+left it.
+
+**Queries.** A message that one query of a staging location has staged is not received by another one. If a task fails
+between staging and settling, its messages are redelivered to any consumer of the queue, which may be one of another
+query. That one recognises them by the keys in doubt of all queries of the queue in its staging location, and settles
+and drops them, because the query that staged them has their rows. A query that is never run again leaves orphans.
 """
 
+import atexit
 import gc
+import os
+import time
 import uuid
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from jmsjca import spi
-from jmsjca.config.settings import SYSTEM_CLOCK, Clock
+from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import InvalidOptionError, JMSError, StoreError
 from jmsjca.log_records import get_logger
+from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.columns import ColumnBuilder, key_reader
-from jmsjca.spark.connections import Lease, leased
-from jmsjca.spark.duplicates import keys_in_doubt, resolve_duplicates
-from jmsjca.spark.epochs import Offset
+from jmsjca.spark.epoch_plans import Offset
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.part_file import StagedPart
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
+from jmsjca.spark.staging import EpochPartition, Origin, Staging, StaleEpochError, generations
+from jmsjca.spark.store import Store
 
-__all__ = ["JmsPartition", "PartitionReader", "plan_partitions", "without_garbage_collection"]
+__all__ = [
+    "JmsPartition",
+    "Lease",
+    "PartitionReader",
+    "close_connections",
+    "count_kept_by_others",
+    "keys_in_doubt",
+    "leased",
+    "orphans",
+    "plan_partitions",
+    "resolve_duplicates",
+    "without_garbage_collection",
+]
 
 logger = get_logger("jmsjca.spark")
+
+_MAX_IDLE = 30.0  # seconds: shorter than Spark keeps an idle process, and than most firewalls forget a connection
 
 _GRACE = 0.1  # of maxBatchLatency
 _FIRST = 100  # messages: their average size limits the number of the next ones
 _CHUNK_BYTES = 1 << 24  # received at a time: these are in memory as messages beside the rows so far
+
+
+class Lease:
+    """A connection in use.
+
+    Args:
+        settings: The settings of the connection.
+
+    Attributes:
+        connection: The connection.
+        used: The time of the end of the last use.
+
+    Raises:
+        JMSError: The broker cannot be reached.
+    """
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._usable = True
+        self.connection: spi.Connection = connect(settings, self._on_lost)
+        self.used = time.monotonic()
+
+    def drop(self) -> None:
+        """Close the connection after this use, because it failed, or may have released messages."""
+        self._usable = False
+
+    @property
+    def is_usable(self) -> bool:
+        """True if the connection may be used again."""
+        return self._usable and time.monotonic() - self.used < _MAX_IDLE
+
+    def _on_lost(self, error: JMSError) -> None:
+        """Record that the connection broke, perhaps between two tasks."""
+        del error
+        self._usable = False
+
+
+_idle: dict[tuple[int, ConnectionSettings], Lease] = {}
+
+
+@contextmanager
+def leased(settings: ConnectionSettings) -> Generator[Lease]:
+    """Lend the connection that an earlier task used, or a new one. It is kept unless the task fails.
+
+    Args:
+        settings: The settings of the connection.
+
+    Raises:
+        JMSError: The broker cannot be reached.
+    """
+    key = (os.getpid(), settings)  # a forked process does not have the connections of its parent
+    lease = _take(key) or Lease(settings)
+    try:
+        yield lease
+    except BaseException:
+        lease.drop()
+        raise
+    finally:
+        _put_back(key, lease)
+
+
+def close_connections() -> None:
+    """Close the connections that no task uses."""
+    for key in [key for key in _idle if key[0] == os.getpid()]:
+        _close(_idle.pop(key))
+
+
+def _take(key: tuple[int, ConnectionSettings]) -> Lease | None:
+    lease = _idle.pop(key, None)
+    if lease is not None and not lease.is_usable:
+        _close(lease)
+        return None
+    return lease
+
+
+def _put_back(key: tuple[int, ConnectionSettings], lease: Lease) -> None:
+    lease.used = time.monotonic()
+    if lease.is_usable and key not in _idle:
+        _idle[key] = lease
+    else:
+        _close(lease)
+
+
+def _close(lease: Lease) -> None:
+    with suppress(JMSError):  # at the end of the process the provider may have closed it
+        lease.connection.close()
+
+
+atexit.register(close_connections)
 
 
 class JmsPartition(InputPartition):
@@ -399,3 +529,98 @@ def without_garbage_collection() -> Generator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def resolve_duplicates(staging: Staging, part: EpochPartition, keys: set[str] | None = None) -> set[str]:
+    """Return the keys of messages of a published partition that other partitions keep. Decide it if necessary.
+
+    Args:
+        staging: The staged files.
+        part: The partition.
+        keys: The keys of its messages; None reads them from its file.
+
+    Returns:
+        The keys; none with ``guarantee=at-least-once``.
+    """
+    if staging.at_least_once:  # the other partition may be an attempt with rows that are never read
+        return set()
+    decision = staging.decision(part)
+    return staging.record_decision(part, _find_foreign(staging, part, keys)) if decision is None else decision
+
+
+def count_kept_by_others(staging: Staging, epoch: int) -> int:
+    """Return how many messages the partitions of an epoch received that other partitions keep.
+
+    Args:
+        staging: The staged files.
+        epoch: The number of the epoch.
+    """
+    published = staging.published(epoch)
+    if staging.at_least_once or all(published.values()):  # the messages of a confirmed partition are settled
+        return 0
+    return sum(len(staging.decision(part) or ()) for part in published)
+
+
+def _find_foreign(staging: Staging, part: EpochPartition, keys: set[str] | None) -> set[str]:
+    published = staging.published()
+    # The messages of a confirmed partition are settled; two have the same message only if one is unconfirmed.
+    others = [other for other, sure in published.items() if other != part and not (sure and published.get(part))]
+    if not others:
+        return set()
+    mine = staging.keys(part) if keys is None else keys
+    foreign: set[str] = set()
+    for other in others:
+        common = mine & _keys_of(staging, other)
+        if common and other < part:
+            foreign |= common
+        elif kept := common and common - resolve_duplicates(staging, other):
+            staging.flush_decision(other)
+            foreign |= kept
+    return foreign
+
+
+def _keys_of(staging: Staging, part: EpochPartition) -> set[str]:
+    """Return the keys of a partition; none if its epoch was removed meanwhile, and therefore decided."""
+    try:
+        return staging.keys(part)
+    except FileNotFoundError:
+        return set()
+
+
+def keys_in_doubt(staging: Staging) -> set[str]:
+    """Return the keys of staged messages that may be redelivered to a query.
+
+    Args:
+        staging: The staged files of the query. Other queries of its queue count if they have another ``stagingName``;
+            without a name, a query shares its queue with none.
+
+    Raises:
+        StoreError: A file is damaged.
+    """
+    return staging.keys_in_doubt().union(*(other.keys_in_doubt() for other in _others(staging)))
+
+
+def orphans(location: Store | Path, origin: Origin | None = None) -> Iterator[str]:
+    """Yield the addresses of the published files that may be unprocessed.
+
+    Args:
+        location: The staging location.
+        origin: The source whose generations are searched; None for all.
+    """
+    for staging in generations(location):
+        if origin is None or staging.may_concern(origin):
+            low = staging.low
+            unsure = staging.unsure(low)
+            for part in staging.published():
+                if (part.epoch > low or part in unsure) and staging.counts(part).rows:
+                    yield staging.store.address(part.file("arrow"))
+
+
+def _others(staging: Staging) -> Iterator[Staging]:
+    mine = staging.origin()
+    if mine is None or not mine.name:
+        return
+    for other in generations(staging.location):
+        theirs = other.origin()
+        if theirs is not None and theirs.identity == mine.identity and theirs.name not in ("", mine.name):
+            yield other

@@ -1,33 +1,288 @@
-"""The driver's side of the streaming source: its epochs."""
+"""The driver's side of the streaming source: epochs, the look at the queues, and the next epoch in advance.
 
+The next epoch, staged by the driver while Spark works on the current one: the option ``prefetchEpochs``.
+
+A prefetch is an early attempt at the partitions of an epoch, with the code of the tasks: messages are staged before
+they are settled, and staging is exclusive. The driver stages one partition after the other; the tasks receive the rest.
+Only one thing differs: Spark's log does not have the epoch yet, so its plan is recorded first (`EpochPlans`). A driver
+that finds a plan returns it as the next offset, in this run or after a crash: nothing that was staged is left behind.
+"""
+
+import itertools
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from jmsjca import spi
-from jmsjca.errors import IllegalStateError, InvalidOptionError, StoreError
+from jmsjca.destinations import Destination, Subscription
+from jmsjca.errors import (
+    ConfigurationError,
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidOptionError,
+    JMSError,
+    MessageFormatError,
+    NotSupportedError,
+    StoreError,
+)
 from jmsjca.log_records import get_logger
+from jmsjca.reconnection import connect
 from jmsjca.spark.body_columns import BodyColumns
-from jmsjca.spark.duplicates import count_kept_by_others, orphans
-from jmsjca.spark.epochs import AvailableNowLimit, EmptyEpochBackoff, EpochPlans, Offset, Progress, plan_shares
-from jmsjca.spark.generation import Origin
+from jmsjca.spark.epoch_plans import AvailableNowLimit, EmptyEpochBackoff, EpochPlans, Offset, Progress, plan_shares
 from jmsjca.spark.options import SourceOptions
-from jmsjca.spark.partition import JmsPartition, PartitionReader, plan_partitions
-from jmsjca.spark.prefetch import Prefetch
-from jmsjca.spark.queue_monitor import QueueMonitor
-from jmsjca.spark.staging import EpochPartition, Staging
+from jmsjca.spark.partition import JmsPartition, PartitionReader, count_kept_by_others, orphans, plan_partitions
+from jmsjca.spark.staging import EpochPartition, Origin, Staging
 from jmsjca.spark.store import StoreUnavailableError
 
-__all__ = ["JmsStreamReader"]
+__all__ = ["JmsStreamReader", "Prefetch", "QueueMonitor"]
 
 logger = get_logger("jmsjca.spark")
 
+_POLL = 0.02  # seconds: far below the time that Spark needs for a batch
+
 _HELD_PATIENCE = 60.0  # seconds: most brokers notice within them that a consumer is gone
 _LOOKS = 3  # at a queue without a known depth, before AvailableNow takes it for empty
+
+
+class QueueMonitor:
+    """Checks the queues for messages. Connects on first use; the connection is not pickled with the reader.
+
+    Args:
+        options: The options of the source.
+
+    Attributes:
+        oldest: The JMSTimestamp of the first message of the queues at the last look, as text; None if unknown.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._connection: spi.Connection | None = None
+        self._lost = False
+        self._next = 0.0
+        self._failing_since: float | None = None
+        self.oldest: str | None = None
+
+    def find_waiting(self) -> list[str]:
+        """Return the names of the queues in which messages are available; all if the broker does not support browsing.
+
+        Returns none while the broker cannot be reached, up to ``driverRetryTimeout``.
+
+        Raises:
+            JMSError: The broker could not be reached for longer than the option ``driverRetryTimeout``.
+        """
+        self.throttle()
+        try:
+            connection, self.oldest = self._open(), None
+            found = [name for name, source in self._options.sources.items() if self._can_receive(connection, source)]
+        except (ConfigurationError, InvalidDestinationError, NotSupportedError):
+            raise
+        except JMSError as error:
+            self._tolerate(error)
+            return []
+        self._failing_since = None
+        if found:
+            self._next = 0.0  # the batch that begins now takes its time, and what comes meanwhile need not wait
+        return found
+
+    @property
+    def is_failing(self) -> bool:
+        """True if the broker could not be reached at the last look."""
+        return self._failing_since is not None
+
+    def depths(self) -> dict[str, spi.Depth] | None:
+        """Return the numbers of messages in each queue; None if the broker does not report them.
+
+        Raises:
+            JMSError: The broker cannot be reached.
+        """
+        connection = self._open()
+        # The broker counts all messages, and a selector reads some.
+        admin = None if self._options.selector else connection.admin()
+        return None if admin is None else {name: admin.depth(s) for name, s in self._options.sources.items()}
+
+    def depths_or_none(self) -> dict[str, spi.Depth] | None:
+        """Return the numbers of messages in each queue; None if they cannot be found out."""
+        try:
+            return self.depths()
+        except JMSError:
+            return None
+
+    def throttle(self) -> None:
+        """Wait for the next look: Spark polls without pause, an idle broker is polled once per ``pollInterval``."""
+        time.sleep(max(self._next - time.monotonic(), 0))
+        self._next = time.monotonic() + self._options.pollInterval
+
+    def close(self) -> None:
+        """Close the connection, if it is open."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_connection": None}
+
+    def _open(self) -> spi.Connection:
+        if self._lost:
+            self.close()
+        if self._connection is None:
+            self._lost = False
+            connection = connect(self._options.settings, self._on_lost)
+            for source in self._options.sources.values():
+                self._subscribe(connection, source)
+            self._connection = connection
+        return self._connection
+
+    def _subscribe(self, connection: spi.Connection, source: Destination | Subscription) -> None:
+        """Create the subscription, if the source is one: only then does the broker keep messages for it.
+
+        Raises:
+            NotSupportedError: The broker lacks shared durable subscriptions.
+        """
+        if isinstance(source, Subscription):
+            if not (connection.capabilities.shared and connection.capabilities.durable):
+                connection.close()
+                raise NotSupportedError(
+                    f"{source.topic} cannot be read: this broker has no shared durable subscriptions, which the"
+                    " partitions of a stream compete on."
+                )
+            connection.consumer(source, selector=self._options.selector, window=0).close()
+
+    def _on_lost(self, error: JMSError) -> None:
+        """Record the loss of the connection. Without browsing there is no other sign of it."""
+        del error
+        self._lost = True
+
+    def _can_receive(self, connection: spi.Connection, source: Destination | Subscription) -> bool:
+        if isinstance(source, Subscription):
+            admin = None if self._options.selector else connection.admin()
+            return admin is None or admin.depth(source).ready > 0
+        if not connection.capabilities.browse:
+            return True
+        chunks = connection.browse(source, selector=self._options.selector, limit=1)
+        first = next(itertools.chain.from_iterable(chunks), None)
+        if first is None:
+            return False
+        sent = _sent(first)
+        self.oldest = min(filter(None, (self.oldest, sent)), default=None)
+        return True
+
+    def _tolerate(self, error: JMSError) -> None:
+        self.close()
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+            logger.warning("The broker cannot be reached, looking again until it can: %s", error)
+        if now - self._failing_since > self._options.driverRetryTimeout:
+            raise error
+
+
+def _sent(delivery: spi.Delivery) -> str | None:
+    """Return the time when a message was sent; None if it has none, or cannot be decoded."""
+    try:
+        sent: datetime | None = delivery.message.timestamp
+    except MessageFormatError:
+        return None
+    return None if sent is None else sent.isoformat()
+
+
+class Prefetch:
+    """The prefetch of one epoch, in a thread of the driver.
+
+    It begins when the current epoch is staged completely, so the rows of a queue stay in order. Only a full epoch is
+    prefetched, which has no room for messages that arrive later: so a prefetch makes no batch smaller.
+
+    Args:
+        options: The options of the source.
+        staging: The staged files of the generation.
+        monitor: The monitor of the queues; nothing else uses it until the prefetch has ended.
+        current: The epoch that Spark works on.
+        available_now: The end of the run; None if it has none. It does not change until the prefetch has ended.
+        body: The columns that come out of the bodies; None without them.
+
+    Attributes:
+        plan: The plan of the epoch, once it is recorded.
+    """
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        staging: Staging,
+        monitor: QueueMonitor,
+        current: Offset,
+        available_now: AvailableNowLimit | None = None,
+        *,
+        body: BodyColumns | None = None,
+    ) -> None:
+        self._body = body
+        self._options = options
+        self._staging = staging
+        self._monitor = monitor
+        self._current = current
+        self._available_now = available_now
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self.run, name="jmsjca-prefetch", daemon=True)
+        self.plan: Offset | None = None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """End the prefetch after the partition that is being staged, and wait for that."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def run(self) -> None:
+        """Wait for the messages of a full epoch, and stage them. Failures are logged: the tasks receive the rest."""
+        try:
+            plan = self._wait_for_plan()
+            if plan is None or not EpochPlans(self._staging).begin(plan):
+                return
+            self.plan = plan
+            for partition in plan_partitions(self._options, plan, plan.epoch):
+                if self._ended.is_set():
+                    return
+                PartitionReader(self._options, partition, body=self._body).stage()
+        except Exception as error:  # noqa: BLE001  # it is only an early attempt
+            logger.warning(
+                "Epoch %d was not prefetched completely, its tasks receive the rest: %s", self._current.epoch + 1, error
+            )
+
+    def _wait_for_plan(self) -> Offset | None:
+        """Return the plan of a full epoch; None if the prefetch ends before there is one."""
+        parts = sum(share.parts for share in self._current.plan)
+        while len(self._staging.published(self._current.epoch)) < parts:
+            if self._ended.wait(_POLL):
+                return None
+        rows = self._room()
+        while rows > 0:
+            if plan := self._full_plan(rows):
+                return plan
+            if self._ended.wait(max(self._options.pollInterval, _POLL)):
+                return None
+        return None
+
+    def _room(self) -> int:
+        """Return the maximum number of messages of the epoch; 0 if the current one is the last of the run."""
+        rows = self._options.maxMessagesPerBatch
+        if self._available_now is None:
+            return rows
+        kept_by_others = count_kept_by_others(self._staging, self._current.epoch)
+        return min(rows, self._available_now.left_after(self._staging.counts_of(self._current.epoch), kept_by_others))
+
+    def _full_plan(self, rows: int) -> Offset | None:
+        depths = self._monitor.depths_or_none() or {}
+        ready = {name: depth.ready for name, depth in depths.items() if depth.ready}
+        if sum(ready.values()) < rows:
+            return None
+        return self._current.next(plan_shares(ready, self._options.partitions, rows))
 
 
 class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -212,7 +467,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def _unsure(self, offset: Offset) -> Sequence[EpochPartition]:
-        """Return the attempts of the last epoch that must be read again: see `jmsjca.spark.generation`."""
+        """Return the attempts of the last epoch that must be read again: see `jmsjca.spark.staging`."""
         return self._staged(offset).unsure(offset.epoch) if offset.gen and self._options.at_least_once else ()
 
     def _record_last_epoch(self, start: Offset) -> None:

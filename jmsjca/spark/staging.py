@@ -16,27 +16,283 @@
 
 The driver creates the folder of an epoch before Spark writes the offset of the epoch to its log. So a folder that is
 missing when a batch is processed was lost, and is an error: messages received instead would get the number of others.
+
+The keys of messages without a confirmed settlement, after their epoch was removed.
+
+::
+
+    doubt/0000000017-00003.ids   the keys of one partition, as its epoch was removed
+    doubt/KEYS                   all earlier ones in one file, with the time for which they were kept
+
+Their messages may be redelivered at any time, and are recognised by these keys. The files of the partitions are merged,
+so that a task reads one file however many epochs ended in doubt. A reader that finds a merged file gone finds its keys
+in ``KEYS``, because it reads that file last.
+
+The age of a key is the running time of the query, by a clock that never jumps: after a long pause, or after somebody
+set the clock of the machine, keys are kept too long rather than too short.
+
+Generations: one checkpoint's staged files, with a name and an origin.
+
+The name of a generation has the guarantee, so that it never changes.
+
+With ``guarantee=exactly-once`` the store decides which of several attempts at a partition is the first. Without such a
+store, with ``guarantee=at-least-once``, this happens:
+
+- Each attempt stages its messages in a file of its own, unless it finds one of another attempt. Files stay as they are.
+- It settles the messages only if the epoch is not committed then. The driver records that an epoch is committed before
+  it lists the files of the epoch. So either the driver sees the file, or the attempt settles nothing.
+- If a partition has several files, the driver does not know which of them Spark has read. The next epoch has the rows
+  of all of them: some a second time, none never.
+- Messages are not recognised by their keys. A file that has a key may be one that is never read.
 """
 
 import json
 import re
 import socket
+import uuid
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple, Self
 
-from jmsjca.config.settings import SYSTEM_CLOCK, Clock
+from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 from jmsjca.errors import IllegalStateError, InvalidOptionError, JMSError, StoreError
-from jmsjca.spark.doubt import KeysInDoubt, read_keys_file
+from jmsjca.log_records import get_logger
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.generation import Origin, is_at_least_once
 from jmsjca.spark.part_file import Counts, StagedPart, read_counts, read_keys, read_part, write_part
-from jmsjca.spark.sealed_files import create_sealed, damaged, read_sealed, replace_sealed
-from jmsjca.spark.staging_names import EpochPartition, epoch_folder, epochs_of, files_of, published_of
-from jmsjca.spark.store import Store
+from jmsjca.spark.store import (
+    EpochPartition,
+    Store,
+    create_sealed,
+    damaged,
+    epoch_folder,
+    epochs_of,
+    files_of,
+    published_of,
+    read_sealed,
+    replace_sealed,
+)
 
-__all__ = ["EpochPartition", "Staging", "StaleEpochError", "generations"]
+__all__ = [
+    "DEFAULT_PORTS",
+    "MAX_KEYS",
+    "EpochPartition",
+    "KeysInDoubt",
+    "Origin",
+    "Staging",
+    "StaleEpochError",
+    "generations",
+    "is_at_least_once",
+    "new_generation",
+    "read_keys_file",
+]
+
+logger = get_logger("jmsjca.spark")
+
+MAX_KEYS = 200_000
+_MERGED = "KEYS"
+_SAVED = 60.0  # seconds after which the age is written again
+
+
+class _Group(NamedTuple):
+    """The keys that were parked together: their age in seconds at the last write, and the keys."""
+
+    age: float
+    keys: list[str]
+
+
+class KeysInDoubt:
+    """The parked keys of one generation. Tasks read them; only the driver parks, merges and drops them.
+
+    Args:
+        store: The store of the files.
+        clock: The clock for the age of the keys.
+        limit: The maximum number of keys; the oldest ones are dropped first.
+    """
+
+    def __init__(self, store: Store, clock: Clock = SYSTEM_CLOCK, limit: int = MAX_KEYS) -> None:
+        self._store = store
+        self._clock = clock
+        self._limit = limit
+        self._last: float | None = None
+        self._unsaved = 0.0
+
+    def read(self) -> set[str]:
+        """Return all parked keys.
+
+        Raises:
+            StoreError: A file is damaged.
+        """
+        keys: set[str] = set()
+        for name in self._parked():
+            keys |= read_keys_file(self._store, name) or set()
+        return keys.union(_read_merged(self._store))  # last: it has the keys of the files that are gone meanwhile
+
+    def park(self, name: str, keys: Iterable[str]) -> None:
+        """Write the keys of a partition durably.
+
+        Args:
+            name: The name of the file, which sorts by age.
+            keys: The keys.
+        """
+        self._store.add_folder()
+        create_sealed(self._store, f"{name}.ids", json.dumps(sorted(keys)))
+
+    def merge(self, retention: float) -> None:
+        """Merge the parked keys into one file, and drop those that are too old or too many.
+
+        Args:
+            retention: The running time of the query, in seconds, after which keys are dropped.
+        """
+        self._advance()
+        parked = self._parked()
+        if not parked and self._unsaved < min(_SAVED, retention):
+            return
+        groups = [group._replace(age=group.age + self._unsaved) for group in _groups(self._store)]
+        known = {key for group in groups for key in group.keys}  # of a merge whose files were not removed
+        groups += [_Group(0.0, sorted((read_keys_file(self._store, name) or set()) - known)) for name in parked]
+        kept = self._bounded([group for group in groups if group.age < retention])
+        if parked or groups:
+            replace_sealed(self._store, _MERGED, json.dumps({"groups": kept}))
+        self._unsaved = 0.0
+        for name in parked:
+            self._store.delete(name)
+        self._store.sweep()
+
+    def _parked(self) -> list[str]:
+        return sorted(name for name in self._store.names() if name.endswith(".ids"))
+
+    def _advance(self) -> None:
+        now = self._clock.monotonic()
+        self._unsaved += 0.0 if self._last is None else now - self._last
+        self._last = now
+
+    def _bounded(self, groups: list[_Group]) -> list[_Group]:
+        """Return the youngest groups that have no more keys than allowed."""
+        kept, room = list[_Group](), self._limit
+        for group in reversed(groups):
+            kept.append(group._replace(keys=group.keys[:room]))
+            room -= len(kept[-1].keys)
+        dropped = sum(len(group.keys) for group in groups) - self._limit + room
+        if dropped:
+            logger.warning(
+                "More than %d messages are in doubt: the keys of the oldest %d were dropped. If the broker redelivers"
+                " their messages, they become rows a second time.",
+                self._limit,
+                dropped,
+            )
+        return [group for group in reversed(kept) if group.keys]
+
+
+def read_keys_file(store: Store, name: str) -> set[str] | None:
+    """Return the keys in a file; None if there is no file.
+
+    Raises:
+        StoreError: The file is damaged.
+    """
+    text = read_sealed(store, name)
+    try:
+        return None if text is None else set(json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise damaged(store, name, str(error)) from error
+
+
+def _read_merged(store: Store) -> frozenset[str]:
+    version = store.version(_MERGED)
+    return frozenset() if version is None else _cached_keys(store, version)
+
+
+@lru_cache(4)
+def _cached_keys(store: Store, _: str) -> frozenset[str]:
+    """Return the keys of one version of a merged file: tasks in one process read it again and again."""
+    return frozenset(key for group in _groups(store) for key in group.keys)
+
+
+def _groups(store: Store) -> list[_Group]:
+    text = read_sealed(store, _MERGED)
+    try:
+        found: list[Any] = [] if text is None else json.loads(text)["groups"]
+        return [_Group(float(age), [str(key) for key in keys]) for age, keys in found]
+    except (ValueError, TypeError, KeyError) as error:
+        raise damaged(store, _MERGED, str(error)) from error
+
+
+DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671, "stomp": 61613, "stomp+ssl": 61614}
+
+_AT_LEAST_ONCE = "atleastonce_"
+_SOURCE = re.compile(r"(.*) at ([\w+.-]+)://([^/]*)(.*)", re.DOTALL)
+
+
+def new_generation(*, at_least_once: bool = False) -> str:
+    """Return a new name.
+
+    Args:
+        at_least_once: True for ``guarantee=at-least-once``.
+    """
+    return f"{_AT_LEAST_ONCE if at_least_once else ''}{uuid.uuid4().hex}"
+
+
+def is_at_least_once(gen: str) -> bool:
+    """Return True for a generation with ``guarantee=at-least-once``."""
+    return gen.startswith(_AT_LEAST_ONCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source of the staged messages of a generation.
+
+    Texts that name the same destinations and brokers are equal: their order, the case of hosts, a default port and a
+    slash at the end do not matter.
+
+    Attributes:
+        source: The destination and the broker, without credentials.
+        name: The name that the query has in a shared staging location; empty if it has none.
+        identity: The source in the one form that is compared.
+    """
+
+    source: str = field(compare=False)
+    name: str = ""
+    identity: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", _in_one_form(self.source))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the origin that `str` wrote.
+
+        Raises:
+            ValueError: The text is no such one.
+        """
+        found = json.loads(text)
+        return cls(str(found["source"]), str(found["name"]))
+
+    @property
+    def described(self) -> str:
+        """The source and the name, for messages."""
+        return f"{self.source} (stagingName {self.name!r})" if self.name else self.source
+
+    def __str__(self) -> str:
+        return json.dumps({"source": self.source, "name": self.name})
+
+
+def _in_one_form(source: str) -> str:
+    match = _SOURCE.fullmatch(source)
+    if match is None:
+        return source
+    destinations, protocol, hosts, path = match.groups()
+    if hosts:  # a file has none
+        path = path.rstrip("/")
+        hosts = ",".join(sorted(_with_port(host.lower(), DEFAULT_PORTS.get(protocol)) for host in hosts.split(",")))
+    return f"{', '.join(sorted(re.split(', (?=queue:)', destinations)))} at {protocol}://{hosts}{path}"
+
+
+def _with_port(host: str, port: int | None) -> str:
+    return host if port is None or re.search(r":\d+\Z", host) else f"{host}:{port}"
+
 
 _VERSION = "v1"
 _GENERATION = re.compile(r"\w+")
@@ -63,7 +319,7 @@ class Staging:
     Attributes:
         location: The store of all generations.
         gen: The generation.
-        at_least_once: True for a generation with ``guarantee=at-least-once``, see `jmsjca.spark.generation`.
+        at_least_once: True for a generation with ``guarantee=at-least-once``, see `jmsjca.spark.staging`.
         store: The store of its files.
     """
 

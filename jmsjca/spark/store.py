@@ -1,16 +1,32 @@
-"""The store of staged messages: its few operations, which the staging code above builds on.
+"""The store of staged messages: its operations, its names, and small files with checksums.
 
 Exactly-once reading needs two properties of a store: of several processes that create one file, exactly one succeeds,
 and a file is there whole or not at all. `jmsjca.spark.folder_store` and `jmsjca.spark.object_store` have them. Without
-the first one, reading is possible with ``guarantee=at-least-once``, see `jmsjca.spark.generation`.
+the first one, reading is possible with ``guarantee=at-least-once``, see `jmsjca.spark.staging`.
 """
 
-from collections.abc import Callable
-from typing import BinaryIO, Protocol, Self
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import BinaryIO, NamedTuple, Protocol, Self
+from zlib import crc32
 
 from jmsjca.errors import StoreError
 
-__all__ = ["Store", "StoreUnavailableError"]
+__all__ = [
+    "EpochPartition",
+    "Store",
+    "StoreUnavailableError",
+    "create_sealed",
+    "damaged",
+    "epoch_folder",
+    "epochs_of",
+    "files_of",
+    "published_of",
+    "read_sealed",
+    "replace_sealed",
+    "seal",
+    "unseal",
+]
 
 
 class StoreUnavailableError(StoreError):
@@ -146,3 +162,124 @@ class Store(Protocol):
             StoreError: One of them does not work here; the message has the remedy.
         """
         ...
+
+
+_SEAL = b"crc32:"
+# The texts of version 1: a list of keys, the number of an epoch, or the id that Spark gives a query, which is a UUID.
+_VERSION_1 = re.compile(rb"\[.*\]|[0-9]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.DOTALL)
+_REMEDY = "Restore it from a backup, or see `jmsjca spark repair --help` for what can be repaired."
+
+
+def create_sealed(store: Store, name: str, text: str, common: str | None = None) -> bool:
+    """Create a file with a text and its checksum. Return False if it exists already.
+
+    Args:
+        store: The store.
+        name: The name of the file.
+        text: The text.
+        common: The name of a file that has this text for many files: they may be lost when the machine crashes. None
+            for a file of its own, which is durable.
+    """
+    data = seal(text.encode())
+    if common is None:
+        return store.create(name, lambda file: file.write(data))
+    return store.create_like(name, data, common)
+
+
+def replace_sealed(store: Store, name: str, text: str) -> None:
+    """Replace a file by a text and its checksum."""
+    store.replace(name, seal(text.encode()))
+
+
+def read_sealed(store: Store, name: str) -> str | None:
+    """Return a text that has a checksum; None if there is no file. The texts of version 1 have no checksum.
+
+    Raises:
+        StoreError: The file is empty or damaged.
+    """
+    try:
+        with store.open(name) as file:
+            data = file.read()
+    except FileNotFoundError:
+        return None
+    if _VERSION_1.fullmatch(data):
+        return data.decode(errors="replace")
+    try:
+        return unseal(data).decode()
+    except ValueError as error:
+        raise damaged(store, name, str(error)) from error
+
+
+def damaged(store: Store, name: str, problem: str) -> StoreError:
+    """Return the error for a file that cannot be used."""
+    return StoreError(
+        f"The file {store.address(name)} is damaged: {problem}. Without it jmsjca cannot know which messages were"
+        f" processed. {_REMEDY}"
+    )
+
+
+def seal(data: bytes) -> bytes:
+    """Return a short text with its checksum in front, so that a truncated text is found too."""
+    return b"%b%08x %b" % (_SEAL, crc32(data), data)
+
+
+def unseal(sealed: bytes) -> bytes:
+    """Return the text that was sealed.
+
+    Raises:
+        ValueError: The checksum does not match, or is missing.
+    """
+    head, _, data = sealed.partition(b" ")
+    if head != b"%b%08x" % (_SEAL, crc32(data)):
+        raise ValueError("its checksum does not match" if sealed else "it is empty")
+    return data
+
+
+_FOLDER = re.compile(r"e-([0-9]{10}|[1-9][0-9]{10,})")
+_FILE = re.compile(r"p-([0-9]{5}|[1-9][0-9]{5,})(?:\.(\w+))?\.(arrow|acked|ok)")
+
+
+class EpochPartition(NamedTuple):
+    """One partition of one epoch. The order decides which partition keeps a message that two of them have.
+
+    Attributes:
+        epoch: The number of the epoch.
+        number: The number of the partition in it.
+        attempt: The attempt that has a file of its own, with ``guarantee=at-least-once``; else empty.
+    """
+
+    epoch: int
+    number: int
+    attempt: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file name, without extension."""
+        return f"p-{self.number:05d}{'.' if self.attempt else ''}{self.attempt}"
+
+    def file(self, ending: str) -> str:
+        """Return the name of a file below its generation."""
+        return f"{epoch_folder(self.epoch)}/{self.name}.{ending}"
+
+
+def epoch_folder(epoch: int) -> str:
+    """Return the name of the folder of an epoch."""
+    return f"e-{epoch:010d}"
+
+
+def epochs_of(folders: Mapping[str, set[str]]) -> dict[int, set[str]]:
+    """Return the epochs among folders with the names of their files."""
+    found = ((_FOLDER.fullmatch(folder), names) for folder, names in folders.items())
+    return {int(match[1]): names for match, names in found if match}
+
+
+def files_of(epoch: int, names: Iterable[str]) -> Iterator[tuple[EpochPartition, str]]:
+    """Yield the partition and the ending of each file of partitions among the files of an epoch."""
+    for match in map(_FILE.fullmatch, names):
+        if match:
+            yield EpochPartition(epoch, int(match[1]), match[2] or ""), match[3]
+
+
+def published_of(epoch: int, names: set[str]) -> dict[EpochPartition, bool]:
+    """Return the published partitions among the files of an epoch, in order, and whether each is confirmed."""
+    return {part: f"{part.name}.acked" in names for part, ending in sorted(files_of(epoch, names)) if ending == "arrow"}

@@ -22,8 +22,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from jmsjca import ConnectionFactory, Queue
+    from jmsjca import ConnectionFactory
     from jmsjca.adapter import ResourceAdapter
+    from jmsjca.destinations import Queue
     from jmsjca.testing.call_recorder import CallRecorder
     from jmsjca.testing.faults import FaultInjection
     from jmsjca.testing.recorder import MessageRecorder
@@ -126,7 +127,7 @@ def jms_connection_factory(jms_broker_url: str) -> ConnectionFactory:
 @pytest.fixture
 def jms_queue() -> Queue:
     """Provide a queue with a unique name, so that tests on one broker do not meet."""
-    from jmsjca import Queue  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.destinations import Queue  # noqa: PLC0415  # loaded by the tests that need it
 
     return Queue(f"test.{uuid.uuid4().hex}")
 

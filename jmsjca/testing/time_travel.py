@@ -10,7 +10,7 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
-from jmsjca.config.settings import SystemClock
+from jmsjca.config.clock import SystemClock
 from jmsjca.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class TimeTravel:
             return seconds if not len(queue) or seconds is None else min(seconds, _POLL)
 
         patch.setattr(DelayQueue, "time_to_next", soon)
-        patch.setattr("jmsjca.inbound.serial_dispatcher._wait", self._wait)
+        patch.setattr("jmsjca.inbound.dispatcher._wait", self._wait)
 
     def _read(self, source: Callable[[], float]) -> float:
         return source() + self._offset

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from sqlalchemy import Engine, event
 from sqlalchemy.orm import Session, SessionTransaction, sessionmaker
 
 from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolledBackError
-from jmsjca.transactions.event_loop import run_on_loop, running_loop
 from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, transaction_of
 
 if TYPE_CHECKING:  # the module needs greenlet, which SQLAlchemy does not install by itself
@@ -25,8 +25,14 @@ __all__ = [
     "join",
     "joined_session",
     "new_session",
+    "run_on_loop",
+    "running_loop",
     "vote_last",
 ]
+
+_POLL_INTERVAL = 0.5  # seconds between checks of a waiting thread that the loop still runs
+
+T = TypeVar("T")
 
 SessionSource: TypeAlias = Engine | sessionmaker[Session]
 """Where a session comes from: an engine, or a factory of sessions."""
@@ -254,3 +260,41 @@ def asynchronous_sources() -> tuple[type, ...]:
 def _asynchronous_module() -> Any:
     """Return the module of asynchronous sessions; None if the program has not loaded it, and so has none of them."""
     return sys.modules.get("sqlalchemy.ext.asyncio")
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs on the current thread; None if none does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def run_on_loop(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the loop of another thread, wait for it, and return its result.
+
+    Args:
+        loop: The loop.
+        coroutine: The coroutine.
+
+    Raises:
+        IllegalStateError: The loop does not run any more.
+        BaseException: The error of the coroutine.
+    """
+    try:
+        running = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    except RuntimeError as error:  # it is closed
+        coroutine.close()
+        raise _not_running() from error
+    while not running.done():
+        if not loop.is_running():
+            raise _not_running()
+        try:
+            return running.result(_POLL_INTERVAL)
+        except TimeoutError:
+            continue  # of the wait, or of the coroutine, which is done then
+    return running.result()
+
+
+def _not_running() -> IllegalStateError:
+    return IllegalStateError("The event loop of an asynchronous database session does not run any more.")

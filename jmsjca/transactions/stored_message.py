@@ -9,14 +9,15 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DUPLICATE_ID, DeliveryMode, EntryValue, Message, ObjectMessage, Properties, typed_entry
 from jmsjca.messages.object_message import plain_data_of
-from jmsjca.providers.common.json_codec import (
+from jmsjca.providers.common.codec import (
     BODY_DECODERS,
     destination_from_json,
     destination_to_json,
     encode_body,
+    to_datetime,
+    to_milliseconds,
     type_tag,
 )
-from jmsjca.providers.common.lazy_headers import to_datetime, to_milliseconds
 
 __all__ = ["StoredSend", "decode_message", "decode_sends", "encode_message", "encode_sends"]
 

@@ -25,17 +25,11 @@ from jmsjca import Queue, TextMessage
 from jmsjca.config import SystemClock
 from jmsjca.messages import Int
 from jmsjca.providers.stomp.brokers.dialect import TRANSACTION
-from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.consumer import STOMPConsumer
-from jmsjca.providers.stomp.protocol.frames import (
-    Frame,
-    FrameParser,
-    check_headers,
-    encode_frame,
-    with_headers,
-)
+from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser, check_headers, encode_frame, with_headers
 from jmsjca.providers.stomp.protocol.stomp_py import BaseTransport, ConnectionListener, Protocol12
 from jmsjca.providers.stomp.protocol.transport import SocketChannel, STOMPTransport
+from jmsjca.providers.stomp.provider import dialect_for
 from jmsjca.spi import Order
 from tests.benchmarks.measurements import Measurements, write
 

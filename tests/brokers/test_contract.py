@@ -8,8 +8,8 @@ from poisoning import poison_amqp, poison_stomp
 
 from jmsjca.destinations import Queue
 from jmsjca.testing.contract import *  # noqa: F403  # every case of the suite
+from jmsjca.testing.contract.messages import TestPoison  # noqa: F401
 from jmsjca.testing.contract.network import *  # noqa: F403
-from jmsjca.testing.contract.poison import TestPoison  # noqa: F401
 
 # A queue that nobody may send to. RabbitMQ keeps names of this kind to itself; the others are configured so.
 REFUSED = dict.fromkeys(("rabbitmq", "rabbitmq4"), Queue("amq.refused"))

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage
-from jmsjca.testing.contract.fault_proxy import FaultProxy
+from jmsjca.testing.contract.network import FaultProxy
 from tests.unit.inbound.listeners import PATIENCE, Recorder, send
 
 IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp"}

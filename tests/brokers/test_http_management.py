@@ -6,9 +6,8 @@ from brokers import registry
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, JMSSecurityError, NotSupportedError
 from jmsjca.reconnection import ConnectionSettings, connect
-from jmsjca.testing.contract import admin
-from jmsjca.testing.contract.admin import TestAdmin  # noqa: F401  # cases of the suite
-from jmsjca.testing.contract.administration import TestActivity, TestCreating  # noqa: F401
+from jmsjca.testing.contract import administration
+from jmsjca.testing.contract.administration import TestActivity, TestAdmin, TestCreating  # noqa: F401  # cases of the suite
 
 PAIRS = ["activemq-amqp", "activemq-stomp"]
 
@@ -24,12 +23,12 @@ def jms_broker_url(request, broker_url, management_url):
     return f"{broker_url(request.param)}?management_url={management_url}"
 
 
-class TestRemoving(admin.TestRemoving):
+class TestRemoving(administration.TestRemoving):
     """As the contract has it, but for one thing that the broker does not offer."""
 
     def test_purge_of_a_subscription_leaves_the_others(self, harness, admin):
         with pytest.raises(NotSupportedError, match="does not purge"):
-            admin.purge(harness.subscription())
+            administration.purge(harness.subscription())
 
 
 def capabilities(url, *credentials):

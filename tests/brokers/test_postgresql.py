@@ -14,7 +14,7 @@ from jmsjca import Outcome, Queue
 from jmsjca.errors import NotSupportedError, TransactionInDoubtError
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.transactions import Relay, SqlInbox, joined_session, recover_prepared, two_phase_session
-from jmsjca.transactions.notifications import NotificationListener
+from jmsjca.transactions.outbox import NotificationListener
 from tests.unit.conftest import adapter, connected, recorder  # noqa: F401  # fixtures
 from tests.unit.inbound.listeners import PATIENCE, send
 from tests.unit.inbound.test_container_transactions import (  # noqa: F401  # cases

@@ -7,12 +7,7 @@ from proton import Message as AMQPMessage
 from proton import symbol
 
 from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
-from jmsjca.errors import (
-    IllegalStateError,
-    InvalidDestinationError,
-    NotSupportedError,
-    TransactionRolledBackError,
-)
+from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError, TransactionRolledBackError
 from jmsjca.spi import Depth
 from tests.brokers.test_gaps_rabbitmq4 import Management
 from tests.unit.inbound.listeners import PATIENCE, Recorder

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jmsjca.testing.contract import *  # noqa: F403  # every case of the suite
-from jmsjca.testing.contract.poison import TestPoison  # noqa: F401
+from jmsjca.testing.contract.messages import TestPoison  # noqa: F401
 
 
 @pytest.fixture

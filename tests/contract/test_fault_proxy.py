@@ -2,7 +2,7 @@
 
 import pytest
 
-from jmsjca.testing.contract.fault_proxy import AMQPSplitter, STOMPSplitter
+from jmsjca.testing.contract.network import AMQPSplitter, STOMPSplitter
 
 
 def amqp(performative, payload=b"", channel=0):

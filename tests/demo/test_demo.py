@@ -8,10 +8,9 @@ import psutil
 import pytest
 
 from jmsjca import ConnectionFactory, Queue
-from jmsjca.demo.display import Display
 from jmsjca.demo.events import DemoRequest
 from jmsjca.demo.progress import CrashTrigger
-from jmsjca.demo.run import run_demo
+from jmsjca.demo.run import Display, run_demo
 from tests.demo.accounts import assert_balanced, assert_crashed
 
 pytestmark = pytest.mark.demo

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from settle_first import SettledMoment
 
-from jmsjca.demo.display import Display
 from jmsjca.demo.events import DemoRequest
-from jmsjca.demo.run import run_demo
+from jmsjca.demo.run import Display, run_demo
 from tests.demo.accounts import assert_balanced, assert_crashed
 
 pytestmark = pytest.mark.demo

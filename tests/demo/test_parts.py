@@ -9,8 +9,8 @@ import pytest
 
 from jmsjca.demo.account import Findings, IdempotentReceiver
 from jmsjca.demo.events import generate, read_events
-from jmsjca.demo.processes import DemoError, await_end
 from jmsjca.demo.progress import Batch, StallDetector, note, sum_up
+from jmsjca.demo.run import DemoError, await_end
 from jmsjca.demo.settings import DemoSettings
 from jmsjca.errors import InvalidOptionError
 

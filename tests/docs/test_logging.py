@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from jmsjca import ResourceAdapter
-from jmsjca.inbound.log_fields import Event
+from jmsjca.inbound.listener_log import Event
 from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
 

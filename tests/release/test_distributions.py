@@ -115,7 +115,11 @@ def test_the_wheel_has_the_package_and_nothing_else(built):
     kinds = {Path(name).suffix for name in names if ".dist-info/" not in name}
     assert kinds <= {".py", ".typed", ".html", ".css", ".js", ".lark", ".toml", ".json"}
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"jmsjca", "pyspark_jmsjca.py"}
-    for needed in ("jmsjca/py.typed", "jmsjca/testing/contract/units.py", "jmsjca/management/console/static/live.js"):
+    for needed in (
+        "jmsjca/py.typed",
+        "jmsjca/testing/contract/sessions.py",
+        "jmsjca/management/console/static/live.js",
+    ):
         assert needed in names
 
 

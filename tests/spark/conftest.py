@@ -10,11 +10,10 @@ from spark_session import spark_session
 
 from jmsjca import ConnectionFactory, Message, Queue, TextMessage
 from jmsjca.reconnection import ConnectionSettings, connect
-from jmsjca.spark.connections import close_connections
 from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.object_store import Bucket, ObjectStore
 from jmsjca.spark.options import SourceOptions
-from jmsjca.spark.partition import JmsPartition, PartitionReader
+from jmsjca.spark.partition import JmsPartition, PartitionReader, close_connections
 from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spark.staging_location import open_location
 from jmsjca.spark.store import Store

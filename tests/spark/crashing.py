@@ -18,11 +18,10 @@ from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import folder_store, partition
-from jmsjca.spark.generation import new_generation
 from jmsjca.spark.object_store import ObjectStore
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.staging import EpochPartition, Staging
+from jmsjca.spark.staging import EpochPartition, Staging, new_generation
 from tests.support.s3_server import CREDENTIALS
 
 CRASHED = 9

@@ -18,11 +18,10 @@ from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.providers.embedded.unit import EmbeddedUnit
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import folder_store, partition
-from jmsjca.spark.epochs import EpochPlans
+from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import PartitionReader
-from jmsjca.spark.prefetch import Prefetch
-from jmsjca.spark.reader import JmsStreamReader
+from jmsjca.spark.reader import JmsStreamReader, Prefetch
 from jmsjca.spark.staging import Staging
 from tests.spark.crashing import CRASHED, Crash, in_child
 

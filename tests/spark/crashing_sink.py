@@ -19,11 +19,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 from jmsjca import ConnectionFactory, Queue
 from jmsjca.errors import NotSupportedError
 from jmsjca.outbound import MessageConsumer, MessageProducer, Session
-from jmsjca.providers.amqp.commit import UnitCommit
 from jmsjca.providers.amqp.engine.event_loop import SocketTransport
+from jmsjca.providers.amqp.unit import UnitCommit
 from jmsjca.providers.embedded.unit import EmbeddedUnit
-from jmsjca.spark.atomic_writer import BatchSender, Rows
-from jmsjca.spark.exactly_once import StateQueue
+from jmsjca.spark.exactly_once import BatchSender, Rows, StateQueue
 from jmsjca.spark.options import SinkOptions
 from tests.spark.crashing import CRASHED, Crash, in_child
 

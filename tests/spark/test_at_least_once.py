@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 
 from jmsjca.errors import InvalidOptionError, StoreError
-from jmsjca.spark import connections
-from jmsjca.spark.duplicates import orphans
+from jmsjca.spark import partition
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.generation import Origin
 from jmsjca.spark.options import SourceOptions
-from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.repair import repair
-from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
-from jmsjca.spark.staging_location import open_location
+from jmsjca.spark.partition import JmsPartition, PartitionReader, orphans
+from jmsjca.spark.staging import EpochPartition, Origin, Staging, StaleEpochError
+from jmsjca.spark.staging_location import open_location, repair
 from jmsjca.spark.store import Store
 from tests.spark.driving import Driver
 from tests.spark.step_orders import See, explore
@@ -99,13 +96,13 @@ class Scene:
         reader._staging = SteppedStaging(self._location, see)
         connection = Recording(HELD[name], name in self._owners)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(connections, "connect", lambda *_: connection)
+            patch.setattr(partition, "connect", lambda *_: connection)
             try:
                 rows = [text for batch in reader.read() for text in batch.column("text").to_pylist()]
             except StaleEpochError:
                 rows = None
             finally:
-                connections.close_connections()
+                partition.close_connections()
         if rows is not None:
             see((self._root / f"done-{name}").write_text, json.dumps(rows))
         return {"rows": rows, "settled": connection.settled}

@@ -12,7 +12,7 @@ from pyspark.sql.types import IntegerType, MapType, StringType, StructType
 from jmsjca import ConnectionFactory, DeliveryMode, Queue, TextMessage
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DUPLICATE_ID
-from jmsjca.spark.atomic_writer import BatchSender, Rows
+from jmsjca.spark.exactly_once import BatchSender, Rows
 from jmsjca.spark.options import SinkOptions
 
 TEXT = StructType().add("text", StringType())

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from spark_schemas import schema_of
 
 from jmsjca.spark.body_columns import Body, BodyColumns
+from jmsjca.spark.data_source import plan_columns
 from jmsjca.spark.options import SourceOptions
-from jmsjca.spark.read_schema import plan_columns
 
 URL = "embedded:///x/y.db"
 KEPT = {"body": "binary", "error": "string"}

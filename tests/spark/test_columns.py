@@ -24,9 +24,9 @@ from jmsjca.messages import (
     TextMessage,
 )
 from jmsjca.spark.columns import ColumnBuilder, key_reader
+from jmsjca.spark.data_source import plan_columns
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.part_file import StagedPart
-from jmsjca.spark.read_schema import plan_columns
 from jmsjca.spark.schema import ARROW_SCHEMA, COLUMNS, SCHEMA
 from jmsjca.spark.variants import decode_object
 

@@ -7,9 +7,8 @@ import pytest
 
 from jmsjca.errors import ConnectionLostError
 from jmsjca.reconnection import ConnectionSettings
-from jmsjca.spark import connections
-from jmsjca.spark.connections import close_connections, leased
-from jmsjca.spark.partition import JmsPartition, PartitionReader
+from jmsjca.spark import partition
+from jmsjca.spark.partition import JmsPartition, PartitionReader, close_connections, leased
 from jmsjca.spark.staging import EpochPartition
 
 
@@ -32,7 +31,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Connection]]:
         made.append(Connection(lost))
         return made[-1]
 
-    monkeypatch.setattr(connections, "connect", connect)
+    monkeypatch.setattr(partition, "connect", connect)
     yield made
     close_connections()
 
@@ -79,7 +78,7 @@ def test_a_connection_that_is_lost_between_two_tasks_is_replaced(opened) -> None
 
 def test_a_connection_that_was_idle_for_long_is_replaced(opened, monkeypatch: pytest.MonkeyPatch) -> None:
     use()
-    monkeypatch.setattr(connections.time, "monotonic", lambda: 1e12)
+    monkeypatch.setattr(partition.time, "monotonic", lambda: 1e12)
     use()
     assert [connection.is_open for connection in opened] == [False, True]
 
@@ -107,8 +106,8 @@ def test_a_connection_that_cannot_be_closed_ends_no_process(opened, monkeypatch:
 
 def test_tasks_share_a_connection_and_leave_no_consumer(broker, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    connect = connections.connect
-    monkeypatch.setattr(connections, "connect", lambda *given: made.append(given) or connect(*given))
+    connect = partition.connect
+    monkeypatch.setattr(partition, "connect", lambda *given: made.append(given) or connect(*given))
     broker.send("a", "b", "c", "d")
     assert broker.texts(EpochPartition(1, 0), quota=1) == ["a"]
     assert broker.texts(EpochPartition(1, 1), quota=1) == ["b"]
@@ -118,8 +117,8 @@ def test_tasks_share_a_connection_and_leave_no_consumer(broker, monkeypatch: pyt
 
 def test_a_settlement_in_doubt_ends_its_connection(broker, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    connect = connections.connect
-    monkeypatch.setattr(connections, "connect", lambda *given: made.append(given) or connect(*given))
+    connect = partition.connect
+    monkeypatch.setattr(partition, "connect", lambda *given: made.append(given) or connect(*given))
     broker.send("a", "b")
     reader = broker.reader(EpochPartition(1, 0), quota=1)
 

@@ -12,7 +12,7 @@ import pytest
 
 from jmsjca.errors import TransactionRolledBackError
 from jmsjca.messages import TextMessage
-from jmsjca.spark import connections
+from jmsjca.spark import partition
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader
 from jmsjca.spark.staging import EpochPartition, Staging
@@ -115,11 +115,11 @@ class Scene:
         reader._staging = SteppedStaging(self._location, see, self._turns, self._content_of)
         connection = Connection(self._held[number], number in self._owners)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(connections, "connect", lambda *_: connection)
+            patch.setattr(partition, "connect", lambda *_: connection)
             try:
                 return [text for batch in reader.read() for text in batch.column("text").to_pylist()]
             finally:
-                connections.close_connections()
+                partition.close_connections()
 
     def _content_of(self, part: EpochPartition) -> Any:
         return self._contents(part, self._files.get(f"{part.name}.arrow"))  # read once for each content

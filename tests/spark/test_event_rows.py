@@ -10,8 +10,7 @@ from jmsjca import Queue
 from jmsjca.connector import ConnectorConfig, DeliveryOutcome, EventPipeline
 from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.connector.event_conversion import default_data_handler
-from jmsjca.connector.event_rows import ORIGIN, EventRows, Subscription
-from jmsjca.connector.object_columns import ObjectColumns
+from jmsjca.connector.event_pipeline import ORIGIN, EventRows, ObjectColumns, Subscription
 from jmsjca.errors import ConfigurationError, JMSError
 
 DEFINITIONS = BusinessObjectDefinitions(

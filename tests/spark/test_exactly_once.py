@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jmsjca import ConnectionFactory, Limits, Queue, TextMessage
-from jmsjca.config.settings import DestinationSettings
+from jmsjca.destinations import DestinationSettings
 from jmsjca.errors import IllegalStateError, MessageFormatError, StoreError
 from jmsjca.messages import DUPLICATE_ID
 from jmsjca.spark.exactly_once import StateQueue, Token

@@ -7,8 +7,8 @@ import pytest
 
 from jmsjca.errors import StoreError
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.repair import repair
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
+from jmsjca.spark.staging_location import repair
 from tests.spark.conftest import Broker
 from tests.spark.driving import Driver
 

@@ -6,16 +6,14 @@ from pathlib import Path
 import pytest
 
 from jmsjca.errors import InvalidOptionError
-from jmsjca.providers.amqp import login
+from jmsjca.providers.amqp import provider as provider_module
 from jmsjca.providers.stomp import provider
-from jmsjca.spark.duplicates import keys_in_doubt
-from jmsjca.spark.generation import DEFAULT_PORTS, Origin
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.part_file import Counts, StagedPart
+from jmsjca.spark.partition import keys_in_doubt
 from jmsjca.spark.schema import pa
-from jmsjca.spark.sealed_files import create_sealed
-from jmsjca.spark.staging import EpochPartition, Staging
-from jmsjca.spark.store import Store
+from jmsjca.spark.staging import DEFAULT_PORTS, EpochPartition, Origin, Staging
+from jmsjca.spark.store import Store, create_sealed
 
 
 def origin(url: str, **changes: str) -> Origin:
@@ -67,7 +65,7 @@ def test_a_name_is_a_difference() -> None:
 
 
 def test_the_default_ports_are_those_of_the_providers() -> None:
-    assert DEFAULT_PORTS == login._DEFAULT_PORTS | provider._PORTS
+    assert DEFAULT_PORTS == provider_module._DEFAULT_PORTS | provider._PORTS
 
 
 def test_queries_of_one_queue_know_each_other_by_other_texts(location: Store) -> None:

@@ -9,21 +9,15 @@ import pytest
 from spark_schemas import schema_of
 
 from jmsjca import spi
-from jmsjca.errors import (
-    ConnectionLostError,
-    JMSError,
-    StoreError,
-    TransactionInDoubtError,
-    TransactionRolledBackError,
-)
+from jmsjca.errors import ConnectionLostError, JMSError, StoreError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.reconnection import connect
-from jmsjca.spark import connections, partition
-from jmsjca.spark.connections import Lease, close_connections
+from jmsjca.spark import partition
+from jmsjca.spark import partition as partition_module
+from jmsjca.spark.data_source import plan_columns
 from jmsjca.spark.options import SourceOptions
-from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.read_schema import plan_columns
+from jmsjca.spark.partition import JmsPartition, Lease, PartitionReader, close_connections
 from jmsjca.spark.schema import SCHEMA
 from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
 
@@ -74,7 +68,7 @@ def read_with_fault(broker, monkeypatch, error):
     def read(part: EpochPartition, really: bool, **changes: object) -> list[dict[str, object]]:
         with monkeypatch.context() as patch:
             close_connections()
-            patch.setattr(connections, "connect", lambda *given: FaultyConnection(connect(*given), error, really))
+            patch.setattr(partition_module, "connect", lambda *given: FaultyConnection(connect(*given), error, really))
             return broker.read(part, **changes)
 
     return read

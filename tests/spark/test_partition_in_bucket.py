@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jmsjca.spark.connections import close_connections
 from jmsjca.spark.object_store import ObjectStore
-from jmsjca.spark.partition import PartitionReader
+from jmsjca.spark.partition import PartitionReader, close_connections
 from jmsjca.spark.staging import EpochPartition
 from tests.spark.conftest import Broker
 from tests.spark.test_partition import (

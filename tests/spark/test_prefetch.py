@@ -13,14 +13,14 @@ from spark_schemas import schema_of
 
 from jmsjca import Queue, TextMessage
 from jmsjca.errors import ConnectionLostError, InvalidOptionError, StoreError
-from jmsjca.spark import connections, partition
-from jmsjca.spark.epochs import EpochPlans, Offset, Share
+from jmsjca.spark import partition
+from jmsjca.spark import partition as partition_module
+from jmsjca.spark.data_source import plan_columns
+from jmsjca.spark.epoch_plans import EpochPlans, Offset, Share
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.prefetch import Prefetch
-from jmsjca.spark.read_schema import plan_columns
-from jmsjca.spark.reader import JmsStreamReader
-from jmsjca.spark.repair import repair
+from jmsjca.spark.reader import JmsStreamReader, Prefetch
 from jmsjca.spark.staging import EpochPartition, Staging
+from jmsjca.spark.staging_location import repair
 from tests.spark import crashing_prefetch
 from tests.spark.crashing import CRASHED
 from tests.spark.driving import Driver
@@ -200,9 +200,9 @@ def test_a_prefetch_that_fails_leaves_its_messages_to_the_tasks(broker, driver, 
     made.batch()
     prefetch = prefetch_of(made)
     prefetch._ended.clear()
-    connections.close_connections()
+    partition_module.close_connections()
     with monkeypatch.context() as patch:
-        patch.setattr(connections, "connect", lose)
+        patch.setattr(partition_module, "connect", lose)
         prefetch.run()
     assert "Epoch 2 was not prefetched completely, its tasks receive the rest" in caplog.text
     assert made.batch() == [*"efgh"]
@@ -342,7 +342,7 @@ def test_a_crash_anywhere_loses_and_doubles_nothing(tmp_path, capsys) -> None:
 
 FAULTS = {
     "no plan before the first message": (
-        "spark/epochs.py",
+        "spark/epoch_plans.py",
         " and self._staging.create_epoch(plan.epoch) and self._record(plan)",
         " and self._staging.create_epoch(plan.epoch)",
     ),

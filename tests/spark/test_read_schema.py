@@ -6,8 +6,8 @@ from spark_schemas import schema_of
 
 from jmsjca.errors import InvalidOptionError
 from jmsjca.spark import SCHEMA, JmsDataSource
+from jmsjca.spark.data_source import plan_columns
 from jmsjca.spark.options import SourceOptions
-from jmsjca.spark.read_schema import plan_columns
 from jmsjca.spark.schema import spark_columns
 
 GIVEN = {"url": "embedded:///x/y.db", "destination": "orders", "stagingLocation": "/x"}

@@ -28,11 +28,11 @@ from jmsjca.errors import (
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spark import SCHEMA, JmsDataSource
-from jmsjca.spark import queue_monitor as module
-from jmsjca.spark.epochs import EmptyEpochBackoff, Offset, Share, plan_shares
+from jmsjca.spark import reader as module
+from jmsjca.spark.epoch_plans import EmptyEpochBackoff, Offset, Share, plan_shares
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import PartitionReader
-from jmsjca.spark.queue_monitor import QueueMonitor
+from jmsjca.spark.reader import QueueMonitor
 from jmsjca.spark.staging import EpochPartition, Staging
 from jmsjca.spi import Capabilities
 from tests.spark.driving import Driver

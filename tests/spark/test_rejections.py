@@ -14,7 +14,7 @@ from jmsjca.errors import InvalidOptionError, MessageFormatError
 from jmsjca.hooks import DeadLetter
 from jmsjca.management import Insight
 from jmsjca.messages import DUPLICATE_ID
-from jmsjca.spark.atomic_writer import BatchSender, Rows
+from jmsjca.spark.exactly_once import BatchSender, Rows
 from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.rejections import RETRY_COUNT
 from jmsjca.spark.rows import REJECTION

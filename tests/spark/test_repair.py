@@ -9,11 +9,10 @@ from typer.testing import CliRunner
 from jmsjca.errors import InvalidArgumentError, StoreError
 from jmsjca.management.commands import app
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.generation import Origin
 from jmsjca.spark.part_file import Counts, StagedPart
-from jmsjca.spark.repair import repair
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import EpochPartition, Staging
+from jmsjca.spark.staging import EpochPartition, Origin, Staging
+from jmsjca.spark.staging_location import repair
 from jmsjca.spark.store import Store
 
 FIRST, SECOND = EpochPartition(3, 0), EpochPartition(4, 0)

@@ -7,9 +7,8 @@ import pytest
 
 from jmsjca.errors import ConnectionLostError
 from jmsjca.providers.embedded.unit import EmbeddedUnit
-from jmsjca.spark.generation import Origin
 from jmsjca.spark.partition import JmsPartition, PartitionReader
-from jmsjca.spark.staging import EpochPartition, Staging
+from jmsjca.spark.staging import EpochPartition, Origin, Staging
 from jmsjca.spi import Depth
 
 TEXTS = ["m0", "m1", "m2"]

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 
 from jmsjca.errors import IllegalStateError, InvalidOptionError, StoreError
-from jmsjca.spark.doubt import KeysInDoubt
-from jmsjca.spark.duplicates import orphans
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.generation import Origin
 from jmsjca.spark.object_store import ObjectStore
 from jmsjca.spark.part_file import Counts, StagedPart, seal, unseal
+from jmsjca.spark.partition import orphans
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import EpochPartition, Staging, StaleEpochError
+from jmsjca.spark.staging import EpochPartition, KeysInDoubt, Origin, Staging, StaleEpochError
 from jmsjca.spark.staging_location import open_location
 from jmsjca.spark.store import Store
 from tests.support.s3_server import CREDENTIALS, SECRET, s3_server

@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from jmsjca.errors import StoreError
-from jmsjca.spark.duplicates import orphans
-from jmsjca.spark.epochs import EpochPlans, Offset, Share
+from jmsjca.spark.epoch_plans import EpochPlans, Offset, Share
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.generation import Origin
 from jmsjca.spark.part_file import Counts, StagedPart
-from jmsjca.spark.repair import repair
+from jmsjca.spark.partition import orphans
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import EpochPartition, Staging, generations
+from jmsjca.spark.staging import EpochPartition, Origin, Staging, generations
+from jmsjca.spark.staging_location import repair
 from jmsjca.spark.store import Store
 
 PART = EpochPartition(1, 0)

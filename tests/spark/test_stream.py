@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from jmsjca import DeliveryMode, Queue
 from jmsjca.errors import InvalidOptionError
 from jmsjca.spark import SCHEMA, JmsDataSource
-from jmsjca.spark.repair import repair
+from jmsjca.spark.staging_location import repair
 from tests.support.s3_server import CREDENTIALS, s3_server
 
 pytestmark = pytest.mark.spark

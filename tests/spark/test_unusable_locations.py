@@ -10,15 +10,13 @@ import pytest
 
 from jmsjca.errors import StoreError
 from jmsjca.management.cli import run
-from jmsjca.spark.duplicates import orphans
 from jmsjca.spark.folder_store import FolderStore
-from jmsjca.spark.generation import Origin
 from jmsjca.spark.part_file import Counts, StagedPart
+from jmsjca.spark.partition import orphans
 from jmsjca.spark.reader import JmsStreamReader
-from jmsjca.spark.repair import repair
 from jmsjca.spark.schema import pa
-from jmsjca.spark.staging import EpochPartition, Staging
-from jmsjca.spark.staging_location import open_location
+from jmsjca.spark.staging import EpochPartition, Origin, Staging
+from jmsjca.spark.staging_location import open_location, repair
 from jmsjca.spark.store import StoreUnavailableError
 from tests.support.s3_server import CREDENTIALS
 

@@ -5,9 +5,9 @@ import inspect
 from dataclasses import fields
 from pathlib import Path
 
-from jmsjca.providers.amqp.brokers.registry import BROKERS as AMQP
+from jmsjca.providers.amqp.provider import BROKERS as AMQP
 from jmsjca.providers.embedded.provider import CAPABILITIES as EMBEDDED
-from jmsjca.providers.stomp.brokers.registry import BROKERS as STOMP
+from jmsjca.providers.stomp.provider import BROKERS as STOMP
 from jmsjca.spi import Capabilities
 from tests.support.evidence import gaps_of
 

@@ -16,9 +16,8 @@ from meeting_tasks import MeetingPartition
 from pyspark import TaskContext
 
 from jmsjca.outbound import Session
-from jmsjca.spark import JmsDataSource, prefetch
-from jmsjca.spark.atomic_writer import AtomicStreamWriter
-from jmsjca.spark.exactly_once import StateQueue
+from jmsjca.spark import JmsDataSource, reader
+from jmsjca.spark.exactly_once import AtomicStreamWriter, StateQueue
 from jmsjca.spark.options import SinkOptions, SourceOptions
 from jmsjca.spark.partition import PartitionReader
 from jmsjca.spark.reader import JmsStreamReader
@@ -145,7 +144,7 @@ class CrashingReader(JmsStreamReader):
 
     def _start_prefetch(self, current) -> None:
         if current.epoch == EPOCH and not self._crash.is_over:
-            prefetch.PartitionReader = partial(EarlyPartition, crash=self._crash)
+            reader.PartitionReader = partial(EarlyPartition, crash=self._crash)
         super()._start_prefetch(current)
 
     def _end_prefetch(self):

@@ -8,7 +8,7 @@ from proton import Endpoint, Link, Message, ProtonException, Terminus, symbol
 from proton.reactor import LinkOption
 from raw_amqp import RawAMQP
 
-from jmsjca.testing.contract.fault_proxy import FaultProxy
+from jmsjca.testing.contract.network import FaultProxy
 
 # What makes a terminus a queue.
 QUEUES = {"artemis": "queue", "activemq": "queue"}

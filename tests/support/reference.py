@@ -22,10 +22,10 @@ from jmsjca.config.configuration_file import (
     FactorySection,
     ListenerSection,
 )
+from jmsjca.config.limits import Limits
 from jmsjca.config.options import _NAMES, InboundOptions, OutboundOptions
-from jmsjca.config.settings import Limits
 from jmsjca.management.commands import app
-from jmsjca.providers.amqp.login import AMQPOptions
+from jmsjca.providers.amqp.provider import AMQPOptions
 from jmsjca.providers.common.network import NetworkOptions
 from jmsjca.providers.stomp.provider import STOMPOptions
 

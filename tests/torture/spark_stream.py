@@ -21,10 +21,9 @@ from pyspark.sql.types import StructType
 
 from jmsjca import spi
 from jmsjca.spark import JmsDataSource, register
-from jmsjca.spark.connections import Lease
 from jmsjca.spark.java import find_java
 from jmsjca.spark.options import SourceOptions
-from jmsjca.spark.partition import JmsPartition, PartitionReader
+from jmsjca.spark.partition import JmsPartition, Lease, PartitionReader
 from jmsjca.spark.reader import JmsStreamReader
 
 __all__ = ["FAILED", "QUEUE"]

@@ -12,7 +12,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from jmsjca import ActivationSpec
-from jmsjca.config.activation_spec_fields import ActivationSpecFields
+from jmsjca.config.activation_spec import ActivationSpecFields
 
 ROOT = Path(__file__).parents[2]
 ACCEPTED, REJECTED = (Path(__file__).with_name(name) for name in ("accepted.py", "rejected.py"))

@@ -1,19 +1,44 @@
-"""The data handlers by MIME type: the built-in ones and those of the entry-point group ``jmsjca.data_handlers``."""
+"""Data handlers: their contract, and those that are known by MIME type."""
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import cast
+from typing import Protocol, cast
 
-from jmsjca.connector.data_handlers.delimited_text import DelimitedDataHandler
-from jmsjca.connector.data_handlers.fixed_width_text import FixedWidthDataHandler
-from jmsjca.connector.data_handlers.handler import DataHandler
+from jmsjca.connector.business_objects import BusinessObject
+from jmsjca.connector.data_handlers.flat_text import DelimitedDataHandler, FixedWidthDataHandler
 from jmsjca.connector.data_handlers.json_text import JSONDataHandler
 from jmsjca.connector.data_handlers.name_value_text import NameValueDataHandler
 from jmsjca.connector.data_handlers.xml_text import XMLDataHandler
 from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.errors import ConfigurationError, excerpt
 
-__all__ = ["DataHandlers", "data_handler", "data_handler_of_class"]
+__all__ = ["DataHandler", "DataHandlers", "data_handler", "data_handler_of_class"]
+
+
+class DataHandler(Protocol):
+    """A conversion between message bodies of one MIME type and business objects."""
+
+    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:  # noqa: A002
+        """Return the business object of a message body.
+
+        Args:
+            content: The body of a text or bytes message.
+            type: The type of the business object; None if the body names it.
+
+        Raises:
+            UnknownBusinessObjectError: Neither the body nor the caller names the type.
+            DataHandlerError: The body cannot be converted.
+        """
+        ...
+
+    def to_content(self, business_object: BusinessObject) -> str | bytes:
+        """Return the message body of a business object.
+
+        Raises:
+            DataHandlerError: An attribute has a value that the format cannot represent.
+        """
+        ...
+
 
 _GROUP = "jmsjca.data_handlers"
 _Factory = Callable[[BusinessObjectDefinitions | None], DataHandler]

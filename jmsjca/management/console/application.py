@@ -20,9 +20,7 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.management.console.access import LOOPBACK_HOSTS, Access, ConsoleGuard, Receive, Scope, Send
-from jmsjca.management.console.actions import ActionPages
-from jmsjca.management.console.pages import ReadPages
-from jmsjca.management.console.rendering import Renderer
+from jmsjca.management.console.pages import ActionPages, ReadPages, Renderer
 from jmsjca.management.insight import Insight
 from jmsjca.outbound.factory import ConnectionFactory
 

@@ -1,23 +1,277 @@
-"""The pages of the console that only read. Each function answers one request, on a thread of its own."""
+"""The pages and the actions of the console, and their HTML. Each function answers one request, on its own thread.
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any, Protocol
+The actions of the console: replay, drop and edit. Each is shown as a plan, and done on confirmation.
 
+A confirmation is for the messages of its plan. If the queue has others meanwhile, nothing is done, and the page has a
+new plan: otherwise messages would be deleted that no person has seen.
+"""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import partial
+from threading import Lock
+from typing import Any, Protocol, cast
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from jmsjca.errors import InvalidArgumentError
+from jmsjca import __version__
+from jmsjca.destinations import Destination, destination
+from jmsjca.errors import InvalidArgumentError, JMSError
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.health import Health
-from jmsjca.management.console.editing import editable_text
-from jmsjca.management.console.live import LiveNumbers, LiveRow
-from jmsjca.management.console.rendering import Renderer
-from jmsjca.management.insight import Insight
-from jmsjca.management.message_view import MessageView
-from jmsjca.management.redelivery_ladder import redelivery_ladder
+from jmsjca.management.console.access import Form
+from jmsjca.management.insight import Change, Changes, Edit, Insight, selector_of_ids
+from jmsjca.management.message_changes import parse_property
+from jmsjca.management.message_view import MessageView, visible
+from jmsjca.messages.bytes_and_stream import BytesMessage
+from jmsjca.messages.message import Message, TextMessage
+from jmsjca.redelivery.policy import redelivery_ladder
 
-__all__ = ["ReadPages", "number_of"]
+__all__ = [
+    "EDIT_FIELDS",
+    "PLOT_HEIGHT",
+    "PLOT_WIDTH",
+    "ActionPages",
+    "LiveNumbers",
+    "LiveRow",
+    "ReadPages",
+    "Renderer",
+    "edit_of",
+    "editable_text",
+    "number_of",
+    "page_link",
+    "plot_points",
+]
+
+_MAX_CELL = 200
+
+EDIT_FIELDS = ("body", "properties", "removed")
+_MAX_TEXT = 16 * 1024  # bytes; percent-encoded, three times as many in a form of 64 KiB
+
+
+def editable_text(message: Message) -> str | None:
+    """Return the body as a text for a form; None if it is no text, too long, or has characters that forms lose."""
+    if isinstance(message, TextMessage):
+        text = message.body or ""
+    elif isinstance(message, BytesMessage):
+        try:
+            text = (message.get_body(bytes) or b"")[: _MAX_TEXT + 1].decode()
+        except UnicodeDecodeError:
+            return None
+    else:
+        return None
+    # The number of characters comes first: a large body is not copied.
+    is_short = len(text) <= _MAX_TEXT and len(text.encode("utf-8", "surrogatepass")) <= _MAX_TEXT
+    return text if is_short and all(char.isprintable() or char in "\n\t" for char in text) else None
+
+
+def edit_of(form: Form, message: Message) -> Edit:
+    """Return the edit that a form orders.
+
+    Args:
+        form: The form: the body, properties to set as lines ``NAME=VALUE``, and names of properties to remove.
+        message: The message as it is.
+
+    Raises:
+        InvalidArgumentError: The form changes nothing, a property is not ``NAME=VALUE``, or the message has no property
+            of a name to remove.
+    """
+    body, old = _text(form, "body"), editable_text(message)
+    changed = None if old is None or body == old else body
+    properties = dict(map(parse_property, _lines(form, "properties")))
+    removed = _lines(form, "removed")
+    if changed is None and not properties and not removed:
+        raise InvalidArgumentError("There is nothing to edit: change the body, or name properties.")
+    edit = Edit(changed, properties, removed)
+    edit.check(message)
+    return edit
+
+
+def _text(form: Form, name: str) -> str:
+    """Return a field, whose line ends browsers send as CR LF."""
+    return (form.get(name) or [""])[-1].replace("\r\n", "\n")
+
+
+def _lines(form: Form, name: str) -> Sequence[str]:
+    return [line.strip() for line in _text(form, name).split("\n") if line.strip()]
+
+
+PLOT_WIDTH, PLOT_HEIGHT = 120, 32  # of the coordinates of a plot
+_INTERVAL = 1.0  # seconds between two samples
+_SAMPLES = 60
+
+
+class SampledAdapter(Protocol):
+    """The part of a resource adapter that is sampled."""
+
+    @property
+    def activations(self) -> Sequence[Activation]:
+        """The activations."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRow:
+    """The numbers of one activation.
+
+    Attributes:
+        number: The number of the activation in its adapter.
+        values: The numbers by name, as the page shows them.
+        plots: The points of the plots by name.
+    """
+
+    number: int
+    values: dict[str, str]
+    plots: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    moment: float
+    delivered: int
+    in_flight: int
+    calls: int
+    seconds: float
+
+
+class LiveNumbers:
+    """Samples the activations of an adapter, at most once in a second, while a page is looked at. Thread-safe.
+
+    Args:
+        adapter: The adapter.
+        clock: The source of the time, in seconds.
+    """
+
+    def __init__(self, adapter: SampledAdapter, clock: Callable[[], float] = time.monotonic) -> None:
+        self._adapter = adapter
+        self._clock = clock
+        self._lock = Lock()
+        self._samples: dict[Activation, deque[_Sample]] = {}
+
+    def rows(self) -> list[LiveRow]:
+        """Take a sample, and return the numbers of all activations."""
+        with self._lock:
+            return [self._row(number, each) for number, each in enumerate(self._adapter.activations)]
+
+    async def events(self) -> AsyncGenerator[str]:
+        """Yield the numbers as server-sent events, once in a second, until the reader goes."""
+        while True:
+            rows = [{"number": each.number, "values": each.values, "plots": each.plots} for each in self.rows()]
+            yield f"data: {json.dumps(rows)}\n\n"
+            await asyncio.sleep(_INTERVAL)
+
+    def _row(self, number: int, activation: Activation) -> LiveRow:
+        samples = self._samples.setdefault(activation, deque(maxlen=_SAMPLES))
+        stats, now = activation.stats, self._clock()
+        if not samples or now - samples[-1].moment >= _INTERVAL / 2:  # several readers share the samples
+            flight, calls = activation.units_in_flight, stats.n_messages - stats.n_active_endpoints
+            samples.append(_Sample(now, stats.n_delivered_messages, flight, calls, stats.handler_seconds))
+        rates, latencies = _rates(samples), _latencies(samples)
+        values = {
+            "status": activation.status,
+            "in_flight": str(activation.units_in_flight),
+            "delivered": str(stats.n_delivered_messages),
+            "redelivered": str(stats.n_redelivered_messages),
+            "bypassed": str(stats.n_bypassed_messages),
+            "rate": f"{rates[-1]:.1f}" if rates else "0.0",
+            "latency": f"{latencies[-1]:.1f}" if latencies else "0.0",
+        }
+        flights = [float(sample.in_flight) for sample in samples]
+        plots = {"rate": rates, "in_flight": flights, "latency": latencies}
+        return LiveRow(number, values, {name: plot_points(found) for name, found in plots.items()})
+
+
+def _rates(samples: Sequence[_Sample]) -> list[float]:
+    """Return the messages per second between neighbouring samples; 0 where the counters were reset."""
+    pairs = zip(list(samples)[:-1], list(samples)[1:], strict=True)
+    return [max(later.delivered - sooner.delivered, 0) / (later.moment - sooner.moment) for sooner, later in pairs]
+
+
+def _latencies(samples: Sequence[_Sample]) -> list[float]:
+    """Return the mean milliseconds of the calls that ended between neighbouring samples; 0 where none ended."""
+    pairs = zip(list(samples)[:-1], list(samples)[1:], strict=True)
+    calls = [(later.calls - sooner.calls, later.seconds - sooner.seconds) for sooner, later in pairs]
+    return [1000 * max(seconds, 0.0) / ended if ended > 0 else 0.0 for ended, seconds in calls]
+
+
+def plot_points(values: Sequence[float]) -> str:
+    """Return the points of an SVG polyline: the latest value on the right, the largest at the top, 0 at the bottom.
+
+    Args:
+        values: The values, from the oldest on; none of them is negative.
+    """
+    largest, step = max([1.0, *values]), PLOT_WIDTH / (_SAMPLES - 1)
+    first = PLOT_WIDTH - step * (len(values) - 1)
+    heights = ((PLOT_HEIGHT - 2) * value / largest for value in values)
+    return " ".join(f"{first + step * n:.1f},{PLOT_HEIGHT - 1 - height:.1f}" for n, height in enumerate(heights))
+
+
+class Renderer:
+    """Renders the templates of the console.
+
+    Args:
+        shared: Values of all templates, such as the CSRF token.
+    """
+
+    def __init__(self, shared: Mapping[str, object]) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("jmsjca.management.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters.update(cell=_cell, moment=_moment, visible=visible)
+        self._shared = {**shared, "version": __version__}
+
+    def page(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        """Return a page.
+
+        Args:
+            request: The request that it answers.
+            template: The name of the template, without the extension.
+            status: The status of the response.
+            **values: The values of the template.
+        """
+        html = self._environment.get_template(f"{template}.html").render(
+            **self._shared, **values, here=template, link=partial(page_link, request)
+        )
+        return HTMLResponse(html, status)
+
+
+def page_link(request: Request, path: str, **query: object) -> str:
+    """Return the address of a page, below where the console is mounted.
+
+    Args:
+        request: The request.
+        path: The path of the page in the console.
+        **query: The query; empty values are left out.
+    """
+    shown = {name: value for name, value in query.items() if value not in (None, "")}
+    return f"{request.scope.get('root_path', '')}{path}{'?' if shown else ''}{urlencode(shown, errors='replace')}"
+
+
+def _cell(value: object) -> str:
+    """Return the beginning of a value for a cell of a table; a dash for nothing."""
+    if value is None or value == "":
+        return "–"  # noqa: RUF001  # a dash
+    text = str(value)
+    return f"{visible(text, _MAX_CELL)}…" if len(text) > _MAX_CELL else visible(text)
+
+
+def _moment(value: datetime | None) -> str:
+    return "–" if value is None else value.isoformat(" ", "seconds")  # noqa: RUF001  # a dash
+
 
 _PAGE_SIZE = 50
 _MAX_PAGE = 1_000_000
@@ -184,3 +438,162 @@ def _activation_row(activation: Activation, live: LiveRow) -> dict[str, Any]:
         "reason": health.reason or (None if error is None else str(error)),
         "since": health.since,
     }
+
+
+_SHOWN = 100  # changes that the page lists; it counts all
+
+_Run = Callable[[Insight, "_Order", bool], Iterator[Change]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """The order of a form: the messages with some ids, those that a selector matches, or all of a queue.
+
+    Attributes:
+        queue: The queue.
+        selector: The selector of the messages; None for all.
+        to: The destination of a replay; None for the origin of each message.
+        fields: The fields of the form that confirm the same order.
+        form: The form.
+    """
+
+    queue: str
+    selector: str | None
+    to: Destination | None
+    fields: Sequence[tuple[str, str]]
+    form: Form
+
+    @classmethod
+    def of(cls, form: Form) -> "_Order":
+        """Return the order of a form.
+
+        Raises:
+            InvalidArgumentError: The form names no queue, or no messages.
+        """
+        queue, selector, name = (_last(form, field) for field in ("queue", "selector", "to"))
+        ids = [each for each in form.get("id", ()) if each]
+        if not queue:
+            raise InvalidArgumentError("Name the queue.")
+        if not ids and not _last(form, "all"):
+            raise InvalidArgumentError("Choose messages, or all that the selector matches.")
+        names = ("queue", "selector", "to", "to_kind", "all", "id", *EDIT_FIELDS)
+        fields = [(field, value) for field in names for value in form.get(field, ())]
+        to = destination(name, _last(form, "to_kind") or "queue") if name else None
+        return cls(queue, selector_of_ids(ids) if ids else selector or None, to, fields, form)
+
+    @property
+    def message_id(self) -> str:
+        """The id of the only message.
+
+        Raises:
+            InvalidArgumentError: The form names several, or none.
+        """
+        ids = [each for each in self.form.get("id", ()) if each]
+        if len(ids) != 1:
+            raise InvalidArgumentError("One message at a time can be edited.")
+        return ids[0]
+
+
+class ActionPages:
+    """The pages that change messages.
+
+    Args:
+        insight: The service that changes them.
+        renderer: Renders the templates.
+    """
+
+    def __init__(self, insight: Insight, renderer: Renderer) -> None:
+        self._insight = insight
+        self._renderer = renderer
+
+    async def replay(self, request: Request) -> Response:
+        """Send dead letters back to where each came from, or elsewhere."""
+        return await run_in_threadpool(self._act, request, "replay", _replay)
+
+    async def drop(self, request: Request) -> Response:
+        """Delete messages."""
+        return await run_in_threadpool(self._act, request, "drop", _drop)
+
+    async def edit(self, request: Request) -> Response:
+        """Replace a message by an edited copy in the same queue."""
+        return await run_in_threadpool(self._act, request, "edit", _edit)
+
+    async def mend(self, request: Request) -> Response:
+        """Edit a dead letter and send it back to where it came from, or elsewhere."""
+        return await run_in_threadpool(self._act, request, "mend", _mend)
+
+    def _act(self, request: Request, action: str, run: _Run) -> Response:
+        form = cast("Form", request.scope["jmsjca.form"])
+        order, confirmed = _Order.of(form), _last(form, "confirm") == "yes"
+        changes = run(self._insight, order, not confirmed)
+        mark, has_changed = _mark(changes), False
+        if confirmed and isinstance(changes, Changes) and _last(form, "plan") not in {"", mark}:
+            changes, confirmed, has_changed = iter(changes.planned), False, True  # what is not read is not carried out
+        outcomes, shown, error = _carry_out(changes)
+        return self._renderer.page(
+            request,
+            "changes",
+            status=502 if error else 409 if has_changed else 200,
+            mark=mark,
+            has_changed=has_changed,
+            action=action,
+            verb=_VERBS[action],
+            order=order,
+            confirmed=confirmed,
+            outcomes=outcomes,
+            total=sum(outcomes.values()),
+            shown=shown,
+            error=error,
+        )
+
+
+_VERBS = {"replay": "Replay", "drop": "Drop", "edit": "Replace", "mend": "Edit and replay"}
+"""The words on the buttons that confirm."""
+
+
+def _edit(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
+    message = insight.message(order.queue, order.message_id)
+    edit = edit_of(order.form, message)
+    return iter([insight.edit(order.queue, order.message_id, edit, to=order.to, dry_run=dry_run)])
+
+
+def _mend(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
+    edit = edit_of(order.form, insight.message(order.queue, order.message_id))
+    return insight.replay(order.queue, order.selector, to=order.to, edit=edit, dry_run=dry_run)
+
+
+def _replay(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
+    return insight.replay(order.queue, order.selector, to=order.to, dry_run=dry_run)
+
+
+def _drop(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
+    return insight.delete(order.queue, order.selector, dry_run=dry_run)
+
+
+def _mark(changes: Iterator[Change]) -> str:
+    """Return a mark of the messages in a plan; an empty text for an edit: its form names the only message."""
+    if not isinstance(changes, Changes):
+        return ""
+    ids = sorted(each.message_id for each in changes.planned)
+    return hashlib.sha256("\n".join(ids).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _carry_out(changes: Iterator[Change]) -> tuple[Counter[str], Sequence[Change], str | None]:
+    """Return the outcomes, the first changes, and the error that ended them after one was done."""
+    outcomes: Counter[str] = Counter()
+    shown: list[Change] = []
+    try:
+        for change in changes:
+            outcomes[change.outcome] += 1
+            if len(shown) < _SHOWN:
+                shown.append(change)
+    except JMSError as error:
+        if not outcomes:
+            raise  # nothing was changed
+        return outcomes, shown, str(error)
+    return outcomes, shown, None
+
+
+def _last(form: Form, name: str) -> str:
+    values = form.get(name) or [""]
+    return values[-1].strip()

@@ -1,4 +1,4 @@
-"""Connections of the console's own server: one that sends no whole request in time is closed."""
+"""The console's own server: a connection that sends no whole request in time is closed."""
 
 import asyncio
 

@@ -1,20 +1,229 @@
-"""The provider for brokers that speak AMQP 1.0."""
+"""The provider for AMQP 1.0: login with TLS and SASL, and recognition and management of the broker."""
 
-from collections.abc import Callable
+import re
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from proton import Connection, Transport, symbol
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
-from jmsjca.errors import InvalidURLError, JMSError
-from jmsjca.providers.amqp.brokers.http_admin import with_management
+from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.errors import (
+    ConnectionLostError,
+    InvalidDestinationError,
+    InvalidOptionError,
+    InvalidURLError,
+    JMSError,
+    NotSupportedError,
+)
+from jmsjca.log_records import get_logger
+from jmsjca.providers.amqp.admin import ManagementConnection
+from jmsjca.providers.amqp.brokers.activemq import ACTIVEMQ
+from jmsjca.providers.amqp.brokers.artemis import ARTEMIS
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
+from jmsjca.providers.amqp.brokers.qpid import QPID
+from jmsjca.providers.amqp.brokers.rabbitmq import (
+    RABBITMQ,
+    RABBITMQ4,
+    QueueType,
+    RabbitMQAdmin,
+    StreamOptions,
+    queue_name,
+    rabbitmq4,
+)
+from jmsjca.providers.amqp.codec.addresses import address_of
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine.engine import Engine
+from jmsjca.providers.amqp.engine.event_loop import offer_idle_timeout
 from jmsjca.providers.amqp.engine.proton_ffi import check_version
-from jmsjca.providers.amqp.login import AMQPOptions, Login
-from jmsjca.providers.common.network import require_tls_for_password
+from jmsjca.providers.amqp.links.link_pool import LinkPool
+from jmsjca.providers.common.broker_profile import administered
+from jmsjca.providers.common.http_management import JOLOKIA, MANAGED, ActiveMQAdmin, HTTPManagement, RabbitMQHTTPAdmin
+from jmsjca.providers.common.network import (
+    NetworkOptions,
+    check_protocol,
+    open_socket,
+    peer_name,
+    require_tls_for_password,
+)
+from jmsjca.spi import Admin, Capabilities
 
-__all__ = ["AMQPProvider"]
+__all__ = ["BROKERS", "AMQPOptions", "AMQPProvider", "Login", "probe_transactions", "profile_for", "with_management"]
 
-_CLOSE_TIMEOUT = 1.0  # seconds, for a connection that is not used
+logger = get_logger("jmsjca.amqp")
+
+_CLOSE_TIMEOUT = 1.0  # seconds to close a connection that is lost already
+
+_PROBE_ATTEMPTS = 2
+_DEFAULT_PORTS = {"amqp": 5672, "amqps": 5671}
+
+_MAX_FRAME_BYTES = 256 * 1024
+"""A usual message fits into one frame: Artemis may reply to a drain between two frames, and end the message there."""
+
+_SOLE_CONNECTION = symbol("sole-connection-for-container")
+"""Without this capability some brokers let a second connection with the client id steal a durable subscription."""
+
+
+@dataclass(frozen=True, slots=True)
+class AMQPOptions(NetworkOptions):
+    """Options in the URL of a broker that speaks AMQP.
+
+    Args:
+        queue_type: The type of the queues that are declared on RabbitMQ 4: "quorum" or "classic".
+        stream_offset: Where consumers of streams of RabbitMQ 4 begin, as in `StreamOptions`.
+        stream_filter: The filter values of the messages that they receive, separated by commas.
+        stream_match_unfiltered: True to receive messages without a filter value, too.
+    """
+
+    queue_type: QueueType = "quorum"
+    stream_offset: str | None = None
+    stream_filter: str | None = None
+    stream_match_unfiltered: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the queue type and the options for streams."""
+        if self.queue_type not in get_args(QueueType):
+            raise InvalidOptionError(f"Option queue_type is quorum or classic, not {self.queue_type[:50]!r}.")
+        self.streams  # noqa: B018
+
+    @property
+    def streams(self) -> StreamOptions:
+        """The options for consumers of streams."""
+        return StreamOptions(self.stream_offset, self.stream_filter, self.stream_match_unfiltered)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Opens one connection, and probes the capabilities of an untested broker.
+
+    Args:
+        url: The broker's URL; its protocol decides between TLS and plain text.
+        options: The network options of the URL.
+        credentials: User name and password; None for EXTERNAL (with a client certificate) or ANONYMOUS.
+        client_id: The container id; None for a random one.
+        clock: The clock for timers.
+        on_lost: Called once when the connection is lost.
+    """
+
+    url: ConnectionURL
+    options: AMQPOptions
+    credentials: Credentials | None
+    client_id: str | None
+    clock: Clock
+    on_lost: Callable[[JMSError], None]
+
+    def open(self) -> tuple[Engine, LinkPool]:
+        """Open a connection; return its engine and links.
+
+        A broker may end the connection because of the probe. Then connect again, the first time with the probe, as the
+        end may have been a coincidence, and the second time without.
+        """
+        for _ in range(_PROBE_ATTEMPTS):
+            engine, links = self._connect()
+            if _capabilities_known(engine, links):
+                return engine, links
+        logger.warning("%s ends connections that are asked for transactions: it is used without any.", self.url)
+        return self._connect()
+
+    def _connect(self) -> tuple[Engine, LinkPool]:
+        url, options, port = self.url, self.options, _DEFAULT_PORTS[self.url.protocol]
+        sock = open_socket(url, options, default_port=port, tls=url.protocol == "amqps")
+        connection = _proton_connection(url, self.credentials, self.client_id)
+        engine = Engine(sock, connection, _proton_transport(options, self.credentials), self.clock, self.on_lost)
+        handler = engine.connection_handler
+        try:
+            engine.start()
+            engine.wait(
+                handler.opened, options.connect_timeout, f"the opening of the connection to {peer_name(url, port)}"
+            )
+            properties = engine.call(lambda: handler.properties)  # one turn later: a close may follow the open
+            offers = engine.call(lambda: _offered_capabilities(connection))
+            product, version = (str(properties.get(name, "")) for name in ("product", "version"))
+            broker = profile_for(product, version, offers, queue_type=options.queue_type, streams=options.streams)
+        except BaseException as error:  # also one of a signal handler: the caller does not get this connection
+            engine.abort(ConnectionLostError("The connection was abandoned while it was opened."))
+            if isinstance(error, ConnectionLostError):
+                check_protocol(engine.socket_transport.greeting, "AMQP 1.0", url, port)
+            raise
+        engine.sessions.keeps = broker.keeps_sessions
+        return engine, LinkPool(engine, broker, options.reply_timeout)
+
+
+def _capabilities_known(engine: Engine, links: LinkPool) -> bool:
+    """Complete the profile of an untested broker; return False if the connection ended because of the probe."""
+    if links.broker.product:
+        return True
+    has_transactions = probe_transactions(engine, links)
+    if has_transactions:
+        links.broker = links.broker.with_transactions()
+    return has_transactions is not None
+
+
+def _offered_capabilities(connection: Any) -> set[str]:
+    """Return the capabilities that the broker offers; none if it sent something else than symbols."""
+    try:
+        return set(map(str, connection.remote_offered_capabilities or ()))
+    except TypeError:
+        return set()
+
+
+def _proton_connection(url: ConnectionURL, credentials: Credentials | None, client_id: str | None) -> Connection:
+    connection = Connection()
+    connection.container = client_id or f"jmsjca-{uuid.uuid4().hex}"
+    connection.hostname = url.host.strip("[]")
+    if client_id:
+        connection.desired_capabilities = [_SOLE_CONNECTION]
+    if credentials is not None:
+        connection.user = credentials.user_name
+        connection.password = credentials.password or ""
+    return connection
+
+
+def _proton_transport(options: NetworkOptions, credentials: Credentials | None) -> Transport:
+    """Create a transport that allows one SASL mechanism only, so that a broker cannot downgrade the login."""
+    transport = Transport()
+    transport.max_frame_size = _MAX_FRAME_BYTES
+    offer_idle_timeout(transport, options.heartbeat)
+    sasl = transport.sasl()
+    sasl.allow_insecure_mechs = True  # TLS protects the login, or was waived: see require_tls_for_password
+    if credentials is not None:
+        sasl.allowed_mechs("PLAIN")
+    else:
+        sasl.allowed_mechs("EXTERNAL" if options.certificate_file else "ANONYMOUS")
+    return transport
+
+
+def probe_transactions(engine: Engine, links: LinkPool) -> bool | None:
+    """Declare an empty transaction and roll it back, to learn whether the broker supports transactions.
+
+    Args:
+        engine: The engine of an unused connection: its loss during the probe is not reported.
+        links: The links of the connection.
+
+    Returns:
+        True if the broker did both; then its support is trusted. None if it ended the connection, or did not reply.
+    """
+    try:
+        engine.call(lambda: engine.connection_handler.suppress_loss_report(on=True))
+        answer = _declare_and_roll_back(links)
+        engine.call(lambda: engine.connection_handler.suppress_loss_report(on=False))
+    except ConnectionLostError as error:
+        logger.info("The broker was asked whether it has transactions, and the connection ended: %s", error)
+        engine.close(_CLOSE_TIMEOUT)
+        return None
+    return answer
+
+
+def _declare_and_roll_back(links: LinkPool) -> bool:
+    try:
+        transaction = links.declare(links.reply_timeout)
+    except ConnectionLostError:
+        raise
+    except JMSError:
+        return False
+    return links.roll_back(transaction)
 
 
 class AMQPProvider:
@@ -65,3 +274,113 @@ def _managed(
     except BaseException:  # also one of a signal handler: the caller does not get this connection
         engine.close(_CLOSE_TIMEOUT)
         raise
+
+
+BROKERS = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ, RABBITMQ4)
+_UNKNOWN_CAPABILITIES = Capabilities(give_back="local", client_ids=True, structured=True, shared_between_processes=True)
+_UNKNOWN = AMQPBrokerProfile(
+    "any other",
+    "AMQP",
+    "",
+    _UNKNOWN_CAPABILITIES,
+    product="",
+    naming="capability",
+    required_offers={"client_ids": "sole-connection-for-container"},
+)
+
+
+def profile_for(
+    product: str,
+    version: str,
+    offered: Collection[str],
+    *,
+    queue_type: QueueType = "quorum",
+    streams: StreamOptions = StreamOptions(),  # noqa: B008  # immutable
+) -> AMQPBrokerProfile:
+    """Return the profile for the broker that sent an open frame.
+
+    An untested broker has only the capabilities that it offers and that are defined exactly. Whether it supports
+    transactions is probed later. `DELAYED_DELIVERY` does not count: ActiveMQ offers it, but delivers immediately unless
+    it is configured to delay.
+
+    Args:
+        product: The product name.
+        version: The version; empty if the broker sent none.
+        offered: The capabilities that the broker offers.
+        queue_type: The type of queues that are declared on RabbitMQ 4.
+        streams: The options for consumers of streams of RabbitMQ 4.
+
+    Raises:
+        NotSupportedError: An option for streams is set, and the broker is another one.
+    """
+    of_product = (broker for broker in BROKERS if broker.product == product and broker.version <= _major(version))
+    found = max(of_product, key=lambda broker: broker.version, default=_UNKNOWN)
+    if found is RABBITMQ4:
+        found = rabbitmq4(queue_type, streams)
+    elif streams:
+        raise NotSupportedError(
+            f"The options stream_offset and stream_filter are for RabbitMQ 4; the broker is {product} {version}."
+        )
+    return replace(found.negotiated(offered), announced=f"{product} {version}".strip())
+
+
+def _major(version: str) -> int:
+    """Return the major version; 0 if it is not known."""
+    found = re.match(r"\d{1,4}", version)
+    return int(found[0]) if found else 0
+
+
+def with_management(
+    broker: AMQPBrokerProfile, options: NetworkOptions, credentials: Credentials | None
+) -> AMQPBrokerProfile:
+    """Return the profile of a broker with its management at the option ``management_url``.
+
+    Raises:
+        InvalidOptionError: The broker is another one, or the option is no URL of HTTP.
+        JMSSecurityError: The password would be sent without TLS.
+    """
+    management = HTTPManagement(options, credentials)
+    if broker.product == ACTIVEMQ.product:
+        return replace(administered(broker, JOLOKIA), create_admin=_jolokia(management))
+    if broker.product != RABBITMQ.product:
+        return administered(broker, None)
+    if broker.version < RABBITMQ4.version:
+        return replace(administered(broker, MANAGED), create_admin=_api(management))
+    # RabbitMQ 4.0 counts no messages that AMQP 1.0 clients send and receive.
+    return replace(administered(broker, {**MANAGED, "counts_traffic": False}), extend_admin=_extension(management))
+
+
+def _jolokia(management: HTTPManagement) -> Callable[[ManagementConnection, float], Admin]:
+    def create(connection: ManagementConnection, timeout: float) -> Admin:
+        """Return the administration of a connection."""
+        del timeout
+        return ActiveMQAdmin(management, connection)
+
+    return create
+
+
+def _api(management: HTTPManagement) -> Callable[[ManagementConnection, float], Admin]:
+    def create(connection: ManagementConnection, timeout: float) -> Admin:
+        """Return the administration of a connection."""
+        del connection, timeout
+        return RabbitMQHTTPAdmin(management, _plugin_queue)
+
+    return create
+
+
+def _extension(management: HTTPManagement) -> Callable[[Admin], Admin]:
+    api = RabbitMQHTTPAdmin(management, queue_name)
+
+    def extend(admin: Admin) -> Admin:
+        """Add what only the API over HTTP lists and counts."""
+        return admin.extended(api) if isinstance(admin, RabbitMQAdmin) else admin
+
+    return extend
+
+
+def _plugin_queue(source: Destination | Subscription) -> str:
+    """Return the name of the queue that the plug-in for AMQP 1.0 declares."""
+    if not isinstance(source, Queue):
+        raise InvalidDestinationError(f"{source} stores no messages itself, and RabbitMQ 3 has no subscriptions here.")
+    address_of(source, RABBITMQ.naming).check()
+    return source.name

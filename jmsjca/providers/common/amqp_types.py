@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Short
-from jmsjca.providers.common.modified_utf8 import decode_modified, decode_string
+from jmsjca.providers.common.codec import decode_modified, decode_string
 
 __all__ = [
     "MALFORMED",

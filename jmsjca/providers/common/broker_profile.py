@@ -1,13 +1,15 @@
-"""Broker profiles: the name, protocol and capabilities of a broker."""
+"""Broker profiles: the name, protocol and capabilities of a broker, and the filters of Artemis."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from jmsjca.errors import InvalidOptionError, NotSupportedError
+from jmsjca.selectors.rewriting import rewrite
 from jmsjca.spi import Capabilities
 
-__all__ = ["BrokerProfile", "administered"]
+__all__ = ["BrokerProfile", "administered", "identifiers_in", "to_artemis_filter", "to_exact_artemis_filter"]
 
 _B = TypeVar("_B", bound="BrokerProfile")
 
@@ -60,3 +62,39 @@ def administered(broker: _B, added: Mapping[str, Any] | None) -> _B:
             f"Option management_url is for ActiveMQ Classic and RabbitMQ, and this is {broker.name}: leave it out."
         )
     return replace(broker, capabilities=replace(broker.capabilities, **added))
+
+
+_WORD = re.compile(r"'(?:[^']|'')*'|(?:[^\W\d]|\$)[\w$]*")
+_ARTEMIS_NAMES = {
+    "JMSDeliveryMode": "AMQDurable",
+    "JMSMessageID": "AMQUserID",
+    "JMSPriority": "AMQPriority",
+    "JMSTimestamp": "AMQTimestamp",
+}
+_ARTEMIS_DELIVERY_MODES = {"PERSISTENT": "DURABLE", "NON_PERSISTENT": "NON_DURABLE"}
+_QUOTED_DELIVERY_MODES = {f"'{jms}'": f"'{artemis}'" for jms, artemis in _ARTEMIS_DELIVERY_MODES.items()}
+
+
+def to_exact_artemis_filter(selector: str) -> str:
+    """Return a filter that selects what the selector says, where properties keep their types.
+
+    Raises:
+        InvalidSelectorError: The selector is invalid.
+        NotSupportedError: Artemis cannot decide the selector as JMS says.
+    """
+    return rewrite(selector, _ARTEMIS_NAMES, _ARTEMIS_DELIVERY_MODES)
+
+
+def to_artemis_filter(selector: str) -> str:
+    """Return a selector with the header names of Artemis, as Artemis' JMS client writes it.
+
+    A filter with the JMS names matches nothing, without an error. As in that client, both delivery mode literals are
+    replaced in the whole selector if it mentions JMSDeliveryMode.
+    """
+    names = _ARTEMIS_NAMES | (_QUOTED_DELIVERY_MODES if "JMSDeliveryMode" in identifiers_in(selector) else {})
+    return _WORD.sub(lambda word: names.get(word[0], word[0]), selector)
+
+
+def identifiers_in(selector: str) -> set[str]:
+    """Return the identifiers and keywords of a selector, without string literals."""
+    return {word for word in _WORD.findall(selector) if not word.startswith("'")}

@@ -1,13 +1,21 @@
-"""Message bodies as bytes, and typed values and destinations as JSON."""
+"""What codecs share: bodies as bytes, values as JSON, headers that are decoded on access, and modified UTF-8.
+
+Strings of a peer that are UTF-8, or Java's modified UTF-8 where they are not.
+
+ActiveMQ keeps strings as `DataOutput.writeUTF` of Java writes them, and may pass those bytes on in AMQP strings: NUL is
+0xC0 0x80, and a character beyond 16 bits is a pair of surrogates of three bytes each.
+"""
 
 import json
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from jmsjca.destinations import Destination, destination
+from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
     BytesMessage,
     EntryValue,
@@ -23,14 +31,20 @@ from jmsjca.messages import (
 
 __all__ = [
     "BODY_DECODERS",
+    "UNDECODABLE",
     "BodyDecoder",
+    "LazyHeaders",
+    "decode_modified",
+    "decode_string",
     "destination_from_json",
     "destination_to_json",
     "encode_body",
     "expect_text",
     "from_json",
+    "to_datetime",
     "to_json",
     "to_json_with_infinities",
+    "to_milliseconds",
     "type_tag",
 ]
 
@@ -180,3 +194,115 @@ def _number_text(value: PropertyValue) -> str:
     if not isinstance(value, float) or math.isfinite(value):
         return to_json(value)
     return _INFINITY_LITERALS.get(value, "null")
+
+
+UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+"""Errors that decoding a received message may raise: its text may hold any value, of any depth and size."""
+
+
+class LazyHeaders(Mapping[str, Any]):
+    """Headers by the names of the attributes of `Message`, decoded on access.
+
+    Access to a damaged header raises `MessageFormatError`. A subclass sets `decoders`, and defines `decoding_error`.
+
+    Attributes:
+        decoders: The decoder of each header, which takes the mapping itself.
+        undecodable: The errors that damaged data may raise in decoders.
+    """
+
+    __slots__ = ()
+
+    decoders: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
+    undecodable: ClassVar[tuple[type[Exception], ...]] = UNDECODABLE
+
+    def decoding_error(self, error: Exception) -> MessageFormatError:
+        """Return the error for a header that cannot be decoded."""
+        raise NotImplementedError from error
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self.decoders[name](self)
+        except self.undecodable as error:
+            raise self.decoding_error(error) from error
+
+    def select(self, names: Iterable[str]) -> list[Any]:
+        """Return some headers, in the order of their names: cheaper than one access for each."""
+        decoders = self.decoders
+        try:
+            return [decoders[name](self) for name in names]
+        except self.undecodable as error:
+            raise self.decoding_error(error) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.decoders)
+
+    def __len__(self) -> int:
+        return len(self.decoders)
+
+    def __call__(self) -> Self:
+        """Return the headers themselves: `Message.received` takes a function that returns them."""
+        return self
+
+
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(microsecond=999_000, tzinfo=UTC)
+_EPOCH, _LONG_LIMIT = datetime(1970, 1, 1, tzinfo=UTC), 1 << 63
+_EARLIEST, _LATEST = ((moment - _EPOCH) // timedelta(milliseconds=1) for moment in (_FIRST, _LAST))
+
+
+def to_datetime(milliseconds: int | None) -> datetime | None:
+    """Return the time of milliseconds since the epoch; None for None.
+
+    Senders in other languages have times outside of the years 1 to 9999: these are the first and the last one here.
+
+    Raises:
+        ValueError: The number has more than 64 bits.
+    """
+    if milliseconds is None:
+        return None
+    if _EARLIEST <= milliseconds <= _LATEST:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    if -_LONG_LIMIT <= milliseconds < _LONG_LIMIT:
+        return _FIRST if milliseconds < 0 else _LAST
+    raise ValueError("a time is a number of milliseconds of 64 bits")
+
+
+def to_milliseconds(moment: datetime | None) -> int | None:
+    """Return the milliseconds since the epoch of a time; None for None."""
+    return None if moment is None else round(moment.timestamp() * 1000)
+
+
+_NUL = b"\xc0\x80"
+_LAST_OF_16_BITS = "\uffff"
+
+
+def decode_string(encoded: bytes) -> str:
+    """Return a string from UTF-8, or from modified UTF-8 if it is not valid UTF-8.
+
+    Raises:
+        UnicodeDecodeError: The bytes are neither.
+    """
+    try:
+        return encoded.decode()
+    except UnicodeDecodeError as error:
+        return decode_modified(encoded, error)
+
+
+def decode_modified(encoded: bytes, error: UnicodeDecodeError) -> str:
+    """Return a string from modified UTF-8.
+
+    An unpaired surrogate is refused, although Java writes it: the string could not be sent on as UTF-8.
+
+    Args:
+        encoded: Bytes that are not UTF-8.
+        error: Raised if they are not modified UTF-8 either; it names the first byte that is not UTF-8.
+
+    Raises:
+        UnicodeDecodeError: The bytes are not modified UTF-8.
+    """
+    try:
+        units = encoded.replace(_NUL, b"\0").decode("utf-8", "surrogatepass")
+        if b"\0" not in encoded and max(units) <= _LAST_OF_16_BITS:
+            return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+    except UnicodeDecodeError:
+        pass
+    raise error

@@ -1,28 +1,37 @@
-"""Code shared by the network protocols: URL options, verified TLS sockets, protection of passwords."""
+"""What network protocols share: URL options, TLS sockets, passwords, and rules for destinations."""
 
 import socket
 import ssl
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL, Credentials
-from jmsjca.config.text import check_text
+from jmsjca.config.connection_url import check_text
+from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import (
     ConnectionLostError,
+    InvalidClientIDError,
+    InvalidDestinationError,
     InvalidOptionError,
     InvalidURLError,
     JMSError,
     JMSSecurityError,
+    NotSupportedError,
     WrongProtocolError,
 )
+from jmsjca.providers.common.broker_profile import BrokerProfile
 
 __all__ = [
     "LOGIN_REMEDY",
     "NetworkOptions",
+    "OwnedDestinations",
+    "check_no_local",
     "check_protocol",
     "connection_error",
+    "foreign_subscription_error",
     "open_socket",
     "peer_name",
     "request_quick_ack",
@@ -30,6 +39,10 @@ __all__ = [
     "spoken_protocol",
     "tls_context",
 ]
+
+_MAX_REMOVED = 10_000
+
+T = TypeVar("T")
 
 
 # TLS alerts that a retry cannot cure (RFC 8446, section 6.2).
@@ -270,3 +283,88 @@ def _parse_seconds(name: str, text: str) -> float:
 
 def _unknown_option_message(name: str, url: ConnectionURL, known: Iterable[str]) -> str:
     return f"{url.protocol}:// has no option {name[:50]!r} {did_you_mean(name.lower(), {k.lower(): k for k in known})}."
+
+
+class OwnedDestinations(Generic[T]):
+    """Base class of the temporary destinations of a connection. Thread-safe.
+
+    A provider stores a resource with each destination, for example the link that keeps it alive.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owned: dict[Destination, T] = {}
+        self._removed: dict[Destination, None] = {}  # the oldest first
+
+    def check_owned(self, source: Destination | Subscription) -> None:
+        """Raise an error for a source that this connection cannot consume from.
+
+        Raises:
+            InvalidDestinationError: A temporary destination belongs to another connection or was deleted, or a durable
+                subscription would use a temporary topic.
+        """
+        target = source.topic if isinstance(source, Subscription) else source
+        if not target.temporary:
+            return
+        if target not in self._owned:
+            raise InvalidDestinationError(
+                f"{target} was deleted or belongs to another connection, which alone can consume from it."
+            )
+        if isinstance(source, Subscription) and source.durable:
+            raise InvalidDestinationError(f"A durable subscription cannot use the temporary topic {target}.")
+
+    def check_not_removed(self, to: Destination) -> None:
+        """Raise an error for a temporary destination that this connection has removed.
+
+        Raises:
+            InvalidDestinationError: The destination was removed.
+        """
+        if self._removed and to in self._removed:
+            raise InvalidDestinationError(f"{to} was deleted.")
+
+    def resolve(self, what: Destination) -> Destination:
+        """Return the temporary destination of this connection that has the same name, else the given destination."""
+        own = destination(what.name, what.kind, temporary=True)
+        return own if own in self._owned else what
+
+    def _add(self, created: Destination, resource: T) -> None:
+        with self._lock:
+            self._owned[created] = resource
+
+    def _discard(self, what: Destination) -> T:
+        """Disown a destination and return its resource.
+
+        Raises:
+            InvalidDestinationError: This connection does not own the destination.
+        """
+        with self._lock:
+            if what not in self._owned:
+                raise InvalidDestinationError(f"{what} was deleted or belongs to another connection.")
+            self._removed[what] = None
+            if len(self._removed) > _MAX_REMOVED:
+                del self._removed[next(iter(self._removed))]
+            return self._owned.pop(what)
+
+
+def check_no_local(broker: BrokerProfile, source: Destination | Subscription) -> None:
+    """Check that a consumer can exclude the messages of its own connection.
+
+    Raises:
+        NotSupportedError: The broker does not support it for this kind of subscription, or the subscription is shared.
+        InvalidDestinationError: The source is a queue.
+    """
+    broker.require("no_local")
+    if isinstance(source, Queue):
+        raise InvalidDestinationError(f"no_local applies to subscribers of topics, not to {source}.")
+    if isinstance(source, Subscription):
+        if source.shared:
+            raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
+        broker.require("durable_no_local", requested=source.durable)
+
+
+def foreign_subscription_error(subscription: Subscription, client_id: str | None) -> InvalidClientIDError:
+    """Return the error for a durable subscription that belongs to another client id than the connection's."""
+    return InvalidClientIDError(
+        f"The durable subscription {subscription.name!r} belongs to the client id {subscription.client_id!r}, and this"
+        f" connection has {client_id!r}."
+    )

@@ -8,6 +8,7 @@ from jmsjca.errors import InvalidDestinationError
 from jmsjca.providers.embedded import maintenance
 from jmsjca.providers.embedded.store.queues import (
     find_queue,
+    is_temporary,
     list_destinations,
     open_queue,
     purge_queue,
@@ -16,7 +17,6 @@ from jmsjca.providers.embedded.store.queues import (
     write_settings,
 )
 from jmsjca.providers.embedded.store.store import Store
-from jmsjca.providers.embedded.store.temporary_destinations import is_temporary
 from jmsjca.spi import Activity, Depth
 
 __all__ = ["EmbeddedAdmin"]

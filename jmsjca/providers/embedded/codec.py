@@ -14,19 +14,22 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import DUPLICATE_ID, GROUP_ID, DeliveryMode, Message, Properties, type_name, typed_property
 from jmsjca.messages.message import has_properties
-from jmsjca.providers.common.json_codec import (
+from jmsjca.providers.common.codec import (
     BODY_DECODERS,
+    UNDECODABLE,
     BodyDecoder,
+    LazyHeaders,
     destination_from_json,
     destination_to_json,
     encode_body,
     expect_text,
     from_json,
+    to_datetime,
     to_json,
     to_json_with_infinities,
+    to_milliseconds,
     type_tag,
 )
-from jmsjca.providers.common.lazy_headers import UNDECODABLE, LazyHeaders, to_datetime, to_milliseconds
 
 __all__ = [
     "SELECTOR_FIELDS",

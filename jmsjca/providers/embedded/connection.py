@@ -17,23 +17,27 @@ from jmsjca.errors import (
     TransactionInDoubtError,
 )
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
-from jmsjca.providers.embedded.browser import browse
-from jmsjca.providers.embedded.consumer import ConsumerHandle, EmbeddedConsumer
+from jmsjca.providers.embedded.consumer import ConsumerHandle, EmbeddedConsumer, browse
 from jmsjca.providers.embedded.delivery import StoredMessage
-from jmsjca.providers.embedded.store.consumers import register_client_id, register_consumer, release_client_id
 from jmsjca.providers.embedded.store.messages import SenderInfo
-from jmsjca.providers.embedded.store.queues import open_queue, remove_queue
-from jmsjca.providers.embedded.store.selector_scan import condition_of
-from jmsjca.providers.embedded.store.store import Store, close_store
-from jmsjca.providers.embedded.store.subscriptions import no_local_tag, open_subscription, sender_tags
-from jmsjca.providers.embedded.store.temporary_destinations import (
+from jmsjca.providers.embedded.store.queues import (
     check_exists,
     check_owned,
     create_temporary,
     drop_of_connection,
     drop_temporary,
     is_temporary,
+    no_local_tag,
+    open_queue,
+    open_subscription,
+    register_client_id,
+    register_consumer,
+    release_client_id,
+    remove_queue,
+    sender_tags,
 )
+from jmsjca.providers.embedded.store.selector_scan import condition_of
+from jmsjca.providers.embedded.store.store import Store, close_store
 from jmsjca.providers.embedded.unit import ConnectionState, EmbeddedUnit
 from jmsjca.spi import Capabilities, Order
 

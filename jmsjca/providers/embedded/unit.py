@@ -19,8 +19,8 @@ from jmsjca.providers.common.unit import BaseUnit, size_limit_error
 from jmsjca.providers.embedded.codec import Outgoing, encode
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery, EmbeddedDeliveryOwner
 from jmsjca.providers.embedded.store.messages import SenderInfo, enqueue, release, settle
+from jmsjca.providers.embedded.store.queues import check_exists
 from jmsjca.providers.embedded.store.store import Store
-from jmsjca.providers.embedded.store.temporary_destinations import check_exists
 from jmsjca.spi import Delivery
 
 __all__ = ["ConnectionState", "EmbeddedUnit"]

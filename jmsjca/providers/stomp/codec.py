@@ -24,14 +24,16 @@ from jmsjca.messages import (
     type_name,
     typed_property,
 )
-from jmsjca.providers.common.json_codec import (
+from jmsjca.providers.common.codec import (
     BODY_DECODERS,
+    UNDECODABLE,
     destination_from_json,
     destination_to_json,
     encode_body,
     expect_text,
+    to_datetime,
+    to_milliseconds,
 )
-from jmsjca.providers.common.lazy_headers import UNDECODABLE, to_datetime, to_milliseconds
 from jmsjca.providers.stomp.protocol.frames import Frame
 
 __all__ = [

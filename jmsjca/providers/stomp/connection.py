@@ -1,14 +1,18 @@
-"""A STOMP connection and the registry of its consumers."""
+"""A STOMP connection: its consumers, durable subscriptions and temporary destinations."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 from weakref import WeakSet
 
 from jmsjca.config import Clock, Limits
-from jmsjca.config.text import check_text
-from jmsjca.destinations import Destination, Queue, Subscription, Topic
+from jmsjca.config.connection_url import check_text
+from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
 from jmsjca.errors import (
     ConnectionLostError,
     IllegalStateError,
@@ -17,20 +21,25 @@ from jmsjca.errors import (
     JMSError,
     NotSupportedError,
 )
-from jmsjca.providers.common.activemq_admin import AdministeredConnection
-from jmsjca.providers.common.subscriptions import check_no_local
+from jmsjca.providers.common.broker_profile import BrokerProfile
+from jmsjca.providers.common.http_management import AdministeredConnection
+from jmsjca.providers.common.network import OwnedDestinations, check_no_local, foreign_subscription_error
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
-from jmsjca.providers.stomp.consumer import STOMPConsumer
+from jmsjca.providers.stomp.consumer import RenewingSubscription, STOMPConsumer, SubscriptionSet, default_window
 from jmsjca.providers.stomp.delivery import STOMPDelivery
-from jmsjca.providers.stomp.durable_subscriptions import DurableSubscriptions, check_subscription
 from jmsjca.providers.stomp.errors import translating_errors
+from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
-from jmsjca.providers.stomp.subscription import RenewingSubscription, SubscriptionSet, default_window
-from jmsjca.providers.stomp.temporary_destinations import TemporaryDestinations
 from jmsjca.providers.stomp.unit import STOMPUnit
 from jmsjca.spi import Admin, Capabilities, Order
 
-__all__ = ["STOMPConnection", "_ConsumerRegistry"]
+__all__ = [
+    "DurableSubscriptions",
+    "STOMPConnection",
+    "TemporaryDestinations",
+    "_ConsumerRegistry",
+    "check_subscription",
+]
 
 
 class STOMPConnection:
@@ -291,3 +300,187 @@ class _ConsumerRegistry:
             broken = self._broken
         if broken is not None:  # the connection broke while the consumer was opened
             consumer.on_connection_lost(broken)
+
+
+_NAMES = {"destination": "/topic/jmsjca.temporaries"}
+"""Topic over which a side session learns the name of a new temporary destination."""
+
+
+class TemporaryDestinations(OwnedDestinations[None]):
+    """The temporary destinations of a connection.
+
+    The broker creates one when a frame names it, and shows its real name to other sessions only.
+
+    Args:
+        session: The session.
+        dialect: The dialect of the broker.
+        open_side_session: Opens another session.
+    """
+
+    def __init__(self, session: STOMPSession, dialect: Dialect, open_side_session: Callable[[], STOMPSession]) -> None:
+        super().__init__()
+        self._session = session
+        self._dialect = dialect
+        self._open_side_session = open_side_session
+
+    def create(self, kind: DestinationKind) -> Destination:
+        """Create a temporary destination.
+
+        Raises:
+            BrokerRefusedError: The broker refuses it.
+            ConnectionLostError: The broker does not report its name.
+        """
+        mark = uuid.uuid4().hex
+        told = self._ask(mark, {"correlation-id": mark, "reply-to": f"/temp-{kind}/{mark}"})
+        made = self._dialect.read_address(told)
+        if made is None or not made.temporary:
+            raise ConnectionLostError(f"The broker gave a temporary {kind} no name, but {told[:100]!r}.")
+        self._add(made, None)
+        return made
+
+    def remove(self, what: Destination) -> None:
+        """Stop using a temporary destination; the broker keeps it until the connection ends.
+
+        Raises:
+            InvalidDestinationError: It does not belong to this connection.
+        """
+        self._discard(what)
+
+    def _ask(self, mark: str, headers: dict[str, str]) -> str:
+        heard: Future[str] = Future()
+
+        def on_frames(frames: Sequence[Frame]) -> None:
+            """Find the message of this connection among those of other connections."""
+            for frame in frames:
+                if frame.headers.get("correlation-id") == mark and not heard.done():
+                    heard.set_result(frame.headers.get("reply-to", ""))
+
+        session = self._open_side_session()
+        try:
+            session.dispatcher.add_listener("names", on_frames)
+            session.request("SUBSCRIBE", {"id": "names", "ack": "auto", **_NAMES})
+            self._session.request("SEND", {**_NAMES, **headers})
+            return heard.result(self._session.reply_timeout)
+        except FutureTimeoutError as error:
+            raise ConnectionLostError("The broker did not report the name of a temporary destination.") from error
+        finally:
+            session.close(session.reply_timeout)
+
+
+C = TypeVar("C", bound="_Consumer")
+
+
+class _Consumer(Protocol):
+    @property
+    def is_finished(self) -> bool:
+        """True if it is closed and no unit holds anything of it."""
+        ...
+
+
+class DurableSubscriptions:
+    """The durable subscriptions that this connection has used; no broker lists them over STOMP.
+
+    Args:
+        session: The session.
+        dialect: The dialect of the broker.
+        open_side_session: Opens another session, for requests that may end it.
+    """
+
+    def __init__(self, session: STOMPSession, dialect: Dialect, open_side_session: Callable[[], STOMPSession]) -> None:
+        self._session = session
+        self._dialect = dialect
+        self._open_side_session = open_side_session
+        self._topics: dict[str, Topic] = {}
+        self._consumers: dict[str, _Consumer] = {}
+        self._changing: dict[str, object] = {}  # by name: a token of the call that opens a consumer, or removes
+
+    def open(self, source: Destination | Subscription, open_consumer: Callable[[], C]) -> C:
+        """Open a consumer; of a durable subscription only if it has none.
+
+        Args:
+            source: The queue, topic or subscription.
+            open_consumer: Opens it.
+
+        Raises:
+            IllegalStateError: It has a consumer on this connection, or units that hold messages of an earlier one; or
+                another thread opens one, or removes the subscription.
+            InvalidDestinationError: The name belongs to another topic on this connection. The broker would move it.
+        """
+        if not isinstance(source, Subscription) or source.name is None:
+            return open_consumer()
+        with self._reserved(source.name):
+            self._assign_topic(source, source.name)
+            consumer = open_consumer()
+            self._consumers[source.name] = consumer
+        return consumer
+
+    def remove(self, source: Subscription) -> None:
+        """Remove a subscription from the broker.
+
+        Raises:
+            IllegalStateError: It is in use on this connection.
+            InvalidDestinationError: It does not exist, as far as this connection can know.
+        """
+        with self._reserved(source.name or ""):
+            self._remove(source)
+
+    def _remove(self, source: Subscription) -> None:
+        if self._dialect.confirms_unknown_unsubscribe and source.name not in self._topics:
+            raise InvalidDestinationError(
+                f"This connection has had no consumer of the durable subscription {source.name!r}, and over STOMP"
+                f" {self._dialect.broker.name} does not report whether it exists. Open a consumer of it first."
+            )
+        self._dialect.remove_subscription(self._session, source, self._open_side_session)
+        self._topics.pop(source.name or "", None)
+
+    def _assign_topic(self, source: Subscription, name: str) -> None:
+        if self._dialect.recreates_moved_subscriptions:
+            self._topics[name] = source.topic
+        topic = self._topics.setdefault(name, source.topic)
+        if topic != source.topic:
+            raise InvalidDestinationError(
+                f"The durable subscription {name!r} of {source.client_id!r} belongs to {topic}, not to"
+                f" {source.topic}. Remove it first, or use another name."
+            )
+
+    @contextmanager
+    def _reserved(self, name: str) -> Generator[None]:
+        """Reserve a subscription without a consumer for this thread, which opens one or removes the subscription."""
+        token = object()
+        try:
+            if self._changing.setdefault(name, token) is not token:
+                raise IllegalStateError(
+                    f"The durable subscription {name!r} is in use: another thread opens its consumer, or removes it."
+                )
+            self._check_unused(name)
+            yield
+        finally:
+            if self._changing.get(name) is token:
+                del self._changing[name]
+
+    def _check_unused(self, name: str) -> None:
+        consumer = self._consumers.get(name)
+        if consumer is not None and not consumer.is_finished:
+            raise IllegalStateError(
+                f"The durable subscription {name!r} is in use: close its consumer, and end the units that hold"
+                " messages of it."
+            )
+
+
+def check_subscription(broker: BrokerProfile, source: Destination | Subscription, client_id: str | None) -> None:
+    """Raise an error for a subscription that the broker does not support, or of another client id.
+
+    Raises:
+        NotSupportedError: It is shared or durable, and the broker does not support that.
+        InvalidClientIDError: Its client id is not that of the connection.
+        InvalidDestinationError: Its name holds NUL or half of a surrogate pair.
+    """
+    if not isinstance(source, Subscription):
+        return
+    check_text(source.name, f"The name {source.name!a:.200}", InvalidDestinationError)
+    broker.require("shared", requested=source.shared)
+    if not source.durable:
+        return
+    broker.require("durable")
+    if not source.client_id or source.client_id != client_id:
+        raise foreign_subscription_error(source, client_id)

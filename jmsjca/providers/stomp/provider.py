@@ -1,14 +1,21 @@
-"""The provider of ``stomp://`` and ``stomp+ssl://`` URLs."""
+"""The provider of ``stomp://`` and ``stomp+ssl://`` URLs, and the recognition of the broker."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
-from jmsjca.errors import ConnectionLostError, JMSError
-from jmsjca.providers.common.activemq_admin import JOLOKIA, ActiveMQAdmin, AdministeredConnection
-from jmsjca.providers.common.broker_profile import administered
-from jmsjca.providers.common.http_management import HTTPManagement
+from jmsjca.errors import ConnectionLostError, JMSError, NotSupportedError
+from jmsjca.providers.common.broker_profile import BrokerProfile, administered
+from jmsjca.providers.common.http_management import (
+    JOLOKIA,
+    MANAGED,
+    ActiveMQAdmin,
+    AdministeredConnection,
+    HTTPManagement,
+    RabbitMQHTTPAdmin,
+)
 from jmsjca.providers.common.network import (
     NetworkOptions,
     check_protocol,
@@ -16,18 +23,18 @@ from jmsjca.providers.common.network import (
     peer_name,
     require_tls_for_password,
 )
-from jmsjca.providers.common.rabbitmq_http_admin import MANAGED, RabbitMQHTTPAdmin
-from jmsjca.providers.stomp.brokers.activemq import ACTIVEMQ
+from jmsjca.providers.stomp.brokers.activemq import ACTIVEMQ, ActiveMQ, RecentActiveMQ
+from jmsjca.providers.stomp.brokers.artemis import ARTEMIS, Artemis
 from jmsjca.providers.stomp.brokers.dialect import Dialect
-from jmsjca.providers.stomp.brokers.rabbitmq import RabbitMQ
-from jmsjca.providers.stomp.brokers.registry import dialect_for
+from jmsjca.providers.stomp.brokers.openmq import OPENMQ, OpenMQ
+from jmsjca.providers.stomp.brokers.rabbitmq import RABBITMQ, RABBITMQ4, RabbitMQ
 from jmsjca.providers.stomp.connection import STOMPConnection
 from jmsjca.providers.stomp.errors import translating_errors
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.providers.stomp.protocol.transport import SocketChannel
-from jmsjca.spi import Admin
+from jmsjca.spi import Admin, Capabilities
 
-__all__ = ["STOMPProvider"]
+__all__ = ["BROKERS", "UNKNOWN", "STOMPProvider", "UnknownBroker", "dialect_for"]
 
 _SECURE = "stomp+ssl"
 _PORTS = {"stomp": 61613, _SECURE: 61614}
@@ -173,3 +180,58 @@ def _quote_client_id(client_id: str) -> str:
     """Quote a client id that has outer blanks, which ActiveMQ strips, or looks quoted: ids must stay distinct."""
     quoted = client_id.startswith("'") and client_id.endswith("'")
     return f"'{client_id}'" if quoted or client_id != client_id.strip() else client_id
+
+
+UNKNOWN = BrokerProfile(
+    "an unknown broker", "STOMP", "", Capabilities(give_back="local", structured=True, shared_between_processes=True)
+)
+
+BROKERS = (ACTIVEMQ, ARTEMIS, RABBITMQ, RABBITMQ4, OPENMQ)
+
+
+class UnknownBroker(ActiveMQ):
+    """An untested broker: only the semantics that the STOMP specification guarantees are assumed."""
+
+    __slots__ = ()
+    acknowledges_in_transaction = False
+    confirms_before_commit = False
+    confirms_in_order = False
+    refuses_commit_after_failed_send = False
+    needs_abort_after_commit = False
+    encode = Dialect.encode
+    is_header_property = Dialect.is_header_property
+    is_header_value = Dialect.is_header_value
+
+
+_SETTLES_UP_TO = (6, 3)
+_RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})(?!\d)")
+_KNOWN: dict[str, tuple[type[Dialect], BrokerProfile]] = {
+    "ActiveMQ": (ActiveMQ, ACTIVEMQ),
+    "ActiveMQ-Artemis": (Artemis, ARTEMIS),
+    "RabbitMQ": (RabbitMQ, RABBITMQ),
+    "Eclipse OpenMQ(tm)": (OpenMQ, OPENMQ),
+}
+
+
+def dialect_for(server: str, version: str, *, java_maps: bool = False) -> Dialect:
+    """Return the dialect for the header ``server`` of CONNECTED; an unknown broker gets the conservative minimum.
+
+    Raises:
+        NotSupportedError: `java_maps` is set, and the broker is not ActiveMQ, the only one that supports it.
+    """
+    product, _, release = server.partition("/")
+    kind, broker = _KNOWN.get(product, (UnknownBroker, UNKNOWN))
+    if kind is ActiveMQ and _at_least(release, _SETTLES_UP_TO):
+        kind = RecentActiveMQ
+    if broker is RABBITMQ and _at_least(release, (4, 0)):
+        broker = RABBITMQ4
+    if java_maps and broker is not ACTIVEMQ:
+        raise NotSupportedError(
+            f"The option java_maps is for ActiveMQ; {broker.name} does not convert Java maps for STOMP."
+        )
+    return kind(broker, version, java_maps, server)
+
+
+def _at_least(release: str, wanted: tuple[int, int]) -> bool:
+    found = _RELEASE.match(release)
+    return found is not None and (int(found[1]), int(found[2])) >= wanted

@@ -9,7 +9,7 @@ import pytest
 from jmsjca.errors import ConfigurationError
 from jmsjca.messages import BytesMessage, DeliveryMode, TextMessage
 from jmsjca.spi import Order
-from jmsjca.testing.contract.destination_settings import Configured, admin_of, configure, fail, failing, reject
+from jmsjca.testing.contract.destinations import Configured, admin_of, configure, fail, failing, reject
 from jmsjca.testing.contract.harness import Harness, bodies, moment
 
 __all__ = ["TestDeadLetterPlaces", "TestDeadLetters"]

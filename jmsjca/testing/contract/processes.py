@@ -13,7 +13,7 @@ import pytest
 from jmsjca.destinations import Destination, Queue, Subscription, TemporaryQueue
 from jmsjca.errors import IllegalStateError, InvalidClientIDError, InvalidDestinationError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
-from jmsjca.testing.contract.destination_settings import admin_of, configure
+from jmsjca.testing.contract.destinations import admin_of, configure
 from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
 
 __all__ = ["ChildProcess", "TestConcurrentProcesses", "TestCrashes", "TestKilledProcesses", "child_process"]

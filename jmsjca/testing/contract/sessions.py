@@ -1,4 +1,4 @@
-"""Cases for what sessions do on threads of their own: sends that are pipelined, and message listeners."""
+"""Cases for sessions and units: commit, rollback, pipelined sends, and message listeners."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from queue import SimpleQueue
 
 import pytest
 
-from jmsjca.config import AcknowledgeMode
+from jmsjca.config import AcknowledgeMode, Limits
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.errors import IllegalStateError, JMSError, ResourceAllocationError
 from jmsjca.messages import Message, TextMessage
 from jmsjca.outbound import Connection, ConnectionFactory, Session
-from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies
+from jmsjca.spi import Order, Unit
+from jmsjca.testing.contract.harness import PATIENCE, Contract, Harness, bodies, prepare
 
-__all__ = ["TestAsynchronousSends", "TestMessageListeners", "TestPipelinedSends"]
+__all__ = [
+    "TestAsynchronousSends",
+    "TestCommit",
+    "TestMessageListeners",
+    "TestPipelinedSends",
+    "TestRollback",
+    "TestUnitStates",
+]
 
 
 class TestPipelinedSends(Contract):
@@ -258,3 +266,296 @@ class TestMessageListeners(_Sessions):
 
 def _reply(session: Session, to: Destination, message: Message) -> None:
     session.create_producer(to).send(TextMessage(message.body.upper()))
+
+
+class TestCommit(Contract):
+    """Commit (JMS 3.1, section 6.2.7)."""
+
+    def test_commit_acknowledges(self, harness: Harness) -> None:
+        """Deliveries of a committed unit are never redelivered."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        harness.settle(harness.gather(harness.connection.consumer(queue), 2))
+        harness.connection.close()
+        harness.expect(queue)
+
+    def test_commit_settles_what_its_unit_took_and_no_more(self, harness: Harness) -> None:
+        """Other deliveries of the consumer are redelivered after its close."""
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        first, *_ = harness.gather(harness.connection.consumer(queue), 3)
+        harness.settle([first])
+        harness.connection.close()
+        harness.expect(queue, "b", "c")
+
+    def test_commit_after_commit(self, harness: Harness) -> None:
+        """One unit after the other, of one consumer and with many messages each."""
+        queue, sent = harness.queue(), [str(n) for n in range(60)]
+        harness.send(queue, *sent)
+        consumer = harness.connection.consumer(queue)
+        for begin in range(0, 45, 15):
+            chunk = harness.gather(consumer, 15)
+            assert bodies(chunk) == sent[begin : begin + 15]
+            harness.settle(chunk)
+        harness.connection.close()
+        harness.expect(queue, *sent[45:])
+
+    def test_sends_are_invisible_before_commit(self, harness: Harness) -> None:
+        """A message is produced by the commit, not by the send."""
+        queue = harness.queue()
+        unit = harness.unit()
+        harness.record(unit, queue, "a")
+        consumer = harness.connect().consumer(queue)
+        assert harness.receives_nothing(consumer, queue)
+        unit.commit()
+        assert bodies(harness.gather(consumer, 1)) == ["a"]
+
+    def test_commit_settles_and_sends_together(self, harness: Harness) -> None:
+        """One unit moves a message from one queue to another (capability atomic)."""
+        harness.require("atomic")
+        source, target = harness.queue(), harness.queue()
+        harness.send(source, "a")
+        unit = harness.holding(harness.gather(harness.connection.consumer(source), 1))
+        harness.record(unit, target, "moved")
+        unit.commit()
+        harness.connection.close()
+        harness.expect(source)
+        harness.expect(target, "moved")
+
+    def test_unit_that_need_not_be_atomic_does_both(self, harness: Harness) -> None:
+        """With ``atomic=False`` the commit sends first and acknowledges then; both have happened after it."""
+        source, target = harness.queue(), harness.queue()
+        harness.send(source, "a")
+        unit = harness.connection.unit(atomic=False)
+        unit.take(harness.gather(harness.connection.consumer(source), 1))
+        harness.record(unit, target, "moved")
+        unit.commit()
+        harness.connection.close()
+        harness.expect(source)
+        harness.expect(target, "moved")
+
+    def test_message_over_the_limit_is_refused_at_once(self, harness: Harness) -> None:
+        """`ResourceAllocationError` at the send; the unit can go on, and what it took can be moved smaller."""
+        source, target = harness.queue(), harness.queue()
+        harness.send(source, "a")
+        connection = harness.connect(limits=Limits(message_bytes=10_000))
+        unit = harness.holding(harness.gather(connection.consumer(source), 1), connection)
+        with pytest.raises(ResourceAllocationError):
+            harness.record(unit, target, "x" * 10_001)
+        harness.record(unit, target, "small")
+        unit.commit()
+        connection.close()
+        harness.expect(source)
+        harness.expect(target, "small")
+
+    def test_empty_unit_commits(self, harness: Harness) -> None:
+        """Nothing taken, nothing sent, nothing wrong."""
+        harness.unit().commit()
+
+    def test_message_changed_after_send_is_sent_as_it_was(self, harness: Harness) -> None:
+        """A message may be reused as soon as it was handed over (JMS 3.1, section 3.9)."""
+        queue = harness.queue()
+        message = TextMessage("before", properties={"when": "before"})
+        unit = harness.unit()
+        unit.send(prepare(message, queue), queue)
+        message.body, message.properties["when"] = "after", "after"
+        unit.commit()
+        [delivery] = harness.gather(harness.connection.consumer(queue), 1)
+        assert (delivery.message.body, delivery.message.properties["when"]) == ("before", "before")
+
+    @pytest.mark.parametrize("first", ["one", "two"])
+    @pytest.mark.parametrize(
+        ("one_ends", "two_ends", "left"),
+        [("commit", "rollback", "bdf"), ("rollback", "commit", "ace"), ("commit", "commit", "")],
+    )
+    def test_two_units_settle_crosswise(
+        self, harness: Harness, first: str, one_ends: str, two_ends: str, left: str
+    ) -> None:
+        """Units of one connection are independent, whichever ends first and however their messages mingle."""
+        queue = harness.queue()
+        harness.send(queue, *"abcdef")
+        deliveries = harness.gather(harness.connection.consumer(queue, order=Order.ANY), 6)
+        one, two = harness.holding(deliveries[::2]), harness.holding(deliveries[1::2])
+        ends: dict[str, Callable[[], None]] = {"one": getattr(one, one_ends), "two": getattr(two, two_ends)}
+        ends.pop(first)()
+        ends.popitem()[1]()
+        harness.connection.close()
+        harness.expect(queue, *left, ordered=False)
+
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_two_units_send_independently(self, harness: Harness, first: int) -> None:
+        """A commit neither sends nor loses the messages of another unit."""
+        queue = harness.queue()
+        units = [harness.unit(), harness.unit()]
+        for number in (0, 1, 0, 1):
+            harness.record(units[number], queue, f"of {number}")
+        units[first].commit()
+        units[1 - first].rollback()
+        harness.expect(queue, *[f"of {first}"] * 2)
+
+
+class TestUnitStates(Contract):
+    """Misuse is refused (`IllegalStateError`), never guessed at."""
+
+    def test_delivery_belongs_to_one_unit(self, harness: Harness) -> None:
+        """A second take of a delivery is an error, in the same unit and in another."""
+        queue = harness.queue()
+        harness.send(queue, "a")
+        deliveries = harness.gather(harness.connection.consumer(queue), 1)
+        unit, other = harness.holding(deliveries), harness.unit()
+        for again in (unit, other):
+            with pytest.raises(IllegalStateError):
+                again.take(deliveries)
+
+    def test_delivery_given_back_cannot_be_taken(self, harness: Harness) -> None:
+        """A released delivery may already belong to another consumer."""
+        queue = harness.queue()
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue)
+        deliveries = harness.gather(consumer, 1)
+        consumer.release(deliveries)
+        with pytest.raises(IllegalStateError):
+            harness.unit().take(deliveries)
+
+    def test_settled_delivery_cannot_be_taken(self, harness: Harness) -> None:
+        """A delivery is settled once, whether by commit or by rollback."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        first, second = harness.gather(harness.connection.consumer(queue, order=Order.ANY), 2)
+        harness.settle([first])
+        harness.holding([second]).rollback()
+        for settled in (first, second):
+            with pytest.raises(IllegalStateError):
+                harness.unit().take([settled])
+
+    @pytest.mark.parametrize("end", ["commit", "rollback"])
+    def test_finished_unit_refuses_everything(self, harness: Harness, end: str) -> None:
+        """A unit is used once."""
+        queue = harness.queue()
+        unit: Unit = harness.unit()
+        getattr(unit, end)()
+        calls: list[Callable[[], None]] = [
+            unit.commit,
+            unit.rollback,
+            lambda: unit.take([]),
+            lambda: harness.record(unit, queue, "a"),
+        ]
+        for call in calls:
+            with pytest.raises(IllegalStateError):
+                call()
+
+
+class TestRollback(Contract):
+    """Rollback (JMS 3.1, section 6.2.7), and what it counts."""
+
+    def test_rollback_discards_sends(self, harness: Harness) -> None:
+        """The sends of a rolled-back unit are discarded."""
+        queue = harness.queue()
+        unit = harness.unit()
+        harness.record(unit, queue, "a")
+        unit.rollback()
+        harness.expect(queue)
+
+    def test_rollback_neither_settles_nor_sends(self, harness: Harness) -> None:
+        """After a rollback everything is as before."""
+        source, target = harness.queue(), harness.queue()
+        harness.send(source, "a")
+        unit = harness.holding(harness.gather(harness.connection.consumer(source), 1))
+        harness.record(unit, target, "moved")
+        unit.rollback()
+        harness.connection.close()
+        harness.expect(source, "a")
+        harness.expect(target)
+
+    def test_rollback_marks_redelivered(self, harness: Harness) -> None:
+        """JMSRedelivered is set when a message is redelivered (JMS 3.1, section 3.4.7)."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue, order=Order.ANY)
+        first, second = harness.gather(consumer, 2)
+        harness.holding([first]).rollback()
+        [again] = harness.gather(consumer, 1)
+        assert (first.redelivered, second.redelivered, again.redelivered) == (False, False, True)
+        assert (first.message.redelivered, again.message.redelivered) == (False, True)
+
+    @pytest.mark.parametrize("body", ["a", "a" * 200_000], ids=["small", "large"])
+    def test_rollback_counts(self, harness: Harness, body: str) -> None:
+        """JMSXDeliveryCount grows and JMSRedelivered is set (JMS 3.1, sections 3.4.7 and 3.5.11)."""
+        harness.require("delivery_count")
+        queue = harness.queue()
+        harness.send_messages(queue, TextMessage(body))
+        consumer = harness.connection.consumer(queue)
+        for expected in (1, 2, 3):
+            [delivery] = harness.gather(consumer, 1)
+            assert (delivery.count, delivery.redelivered) == (expected, expected > 1)
+            assert (delivery.message.delivery_count, delivery.message.redelivered) == (expected, expected > 1)
+            harness.holding([delivery]).rollback()
+
+    def test_count_goes_on_at_another_consumer(self, harness: Harness) -> None:
+        """The broker counts, so the next consumer sees the count (capability delivery_count)."""
+        harness.require("delivery_count")
+        queue = harness.queue()
+        harness.send(queue, "a")
+        for expected in (1, 2, 3):
+            connection = harness.connect()
+            [delivery] = harness.gather(connection.consumer(queue), 1)
+            assert (delivery.count, delivery.redelivered) == (expected, expected > 1)
+            harness.holding([delivery], connection).rollback()
+            connection.close()
+
+    def test_unused_deliveries_of_a_rollback_are_not_counted(self, harness: Harness) -> None:
+        """A batch rolls back; what the handler had not looked at is as good as new (design rule of `rollback`)."""
+        harness.require("delivery_count")
+        harness.require_release("uncounted")
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue)
+        first, second = harness.gather(consumer, 2)
+        harness.holding([first, second]).rollback(unused=[second])
+        assert [(d.message.body, d.count) for d in harness.gather(consumer, 2)] == [("a", 2), ("b", 1)]
+
+    def test_rollback_reaches_every_consumer(self, harness: Harness) -> None:
+        """One unit may take deliveries of several consumers; all are redelivered."""
+        queues = [harness.queue(), harness.queue()]
+        unit = harness.unit()
+        for queue in queues:
+            harness.send(queue, "a")
+            unit.take(harness.gather(harness.connection.consumer(queue), 1))
+        unit.rollback()
+        harness.connection.close()
+        for queue in queues:
+            harness.expect(queue, "a")
+
+    def test_empty_unit_rolls_back(self, harness: Harness) -> None:
+        """Nothing taken, nothing sent, nothing wrong."""
+        harness.unit().rollback()
+
+    def test_rollback_with_delay_holds_the_message(self, harness: Harness) -> None:
+        """The broker holds a rolled-back message back until its delay is over (capability redelivery_delay)."""
+        harness.require("redelivery_delay")
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue, window=0)
+        harness.holding(harness.gather(consumer, 1)).rollback(delay=3600)
+        assert bodies(harness.gather(consumer, 1)) == ["b"]
+        assert harness.receives_nothing(consumer, queue)
+
+    def test_delayed_message_comes_when_it_is_due(self, harness: Harness) -> None:
+        """A receive that waits gets the message when its delay is over, counted."""
+        harness.require("redelivery_delay", "delivery_count")
+        queue = harness.queue()
+        harness.send(queue, "a")
+        consumer = harness.connection.consumer(queue)
+        harness.holding(harness.gather(consumer, 1)).rollback(delay=0.05)
+        assert [d.count for d in harness.gather(consumer, 1)] == [2]
+
+    @pytest.mark.parametrize("order", list(Order))
+    def test_rolled_back_message_can_be_committed(self, harness: Harness, order: Order) -> None:
+        """The second attempt is an attempt like the first: after its commit the message is gone."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue, order=order)
+        harness.holding(harness.gather(consumer, 2)).rollback()
+        harness.settle(harness.gather(consumer, 2))
+        harness.connection.close()
+        harness.expect(queue)

@@ -5,17 +5,22 @@ imports everything from here. ``jms_message_count`` is the number of messages in
 """
 
 from jmsjca.testing.inbound.batches import TestBatches, TestBatchRules, TestSyncBatches
-from jmsjca.testing.inbound.concurrency import TestConcurrency, TestStopping
-from jmsjca.testing.inbound.decisions import TestRejected, TestRetried
+from jmsjca.testing.inbound.concurrency import TestConcurrency, TestDurableListeners, TestStopping, TestTopicListeners
 from jmsjca.testing.inbound.harness import ListenerContract, ListenerHarness, jms_message_count
 from jmsjca.testing.inbound.hold_until_ack import (
     TestHeldBatches,
     TestHeldMessages,
     TestHoldRules,
+    TestSettling,
+    TestTimeouts,
 )
-from jmsjca.testing.inbound.redelivery import TestMovedMessages, TestRedelivered, TestRedeliveryActions
-from jmsjca.testing.inbound.settlement import TestSettling, TestTimeouts
-from jmsjca.testing.inbound.topics import TestDurableListeners, TestTopicListeners
+from jmsjca.testing.inbound.redelivery import (
+    TestMovedMessages,
+    TestRedelivered,
+    TestRedeliveryActions,
+    TestRejected,
+    TestRetried,
+)
 from jmsjca.testing.inbound.transactions import TestExceptions, TestExceptionsWithoutTransaction, TestNoMessageLoss
 
 __all__ = [

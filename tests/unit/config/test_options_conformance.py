@@ -23,7 +23,7 @@ from jmsjca.errors import (
     NameNotFoundError,
     UnknownSchemeError,
 )
-from jmsjca.messages.vendor_properties import vendor_property
+from jmsjca.messages.delivery import vendor_property
 from jmsjca.selectors import substitute
 from tests.unit.config.conformance_cases import place_of, rows_at, rows_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from jmsjca import DeliveryMode, DestinationSettings, Hooks, Outcome, Queue, ResourceAdapter, Topic
 from jmsjca.connector import Activities
-from jmsjca.connector.responses import response_of
+from jmsjca.connector.activities import response_of
 from jmsjca.errors import (
     ArgumentTypeError,
     ConfigurationError,

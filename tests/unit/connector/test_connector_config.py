@@ -6,7 +6,7 @@ import pytest
 
 from jmsjca import Queue, Topic
 from jmsjca.connector import Connector, ConnectorConfig, InDoubtEvents
-from jmsjca.connector.config_fields import DOCUMENTED_NAMES, ConnectorFields
+from jmsjca.connector.config import DOCUMENTED_NAMES, ConnectorFields
 from jmsjca.errors import ArgumentTypeError, ConfigurationError
 
 URL = "embedded://config"

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from jmsjca import DeliveryMode, Queue, Topic
 from jmsjca.connector import ReturnCode
-from jmsjca.connector.application_information import parse_information
-from jmsjca.connector.meta_objects import MetaData, StaticMetaObject
+from jmsjca.connector.meta_objects import MetaData, StaticMetaObject, parse_information
 from jmsjca.connector.queue_uris import Target, parse_target
 from jmsjca.errors import ConfigurationError
 

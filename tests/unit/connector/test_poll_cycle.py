@@ -2,8 +2,8 @@
 
 import pytest
 
-from jmsjca.connector.poll_cycle import poll_cycle
-from jmsjca.connector.return_codes import DeliveryOutcome, ReturnCode
+from jmsjca.connector.outcomes import DeliveryOutcome, ReturnCode
+from jmsjca.connector.polling import poll_cycle
 
 
 def _poll(backlogs, quantity, outcomes=()):

@@ -10,7 +10,7 @@ import pytest
 from jmsjca import Queue
 from jmsjca.connector import Connector, ConnectorConfig, DeliveryOutcome, FolderEventStore, ReturnCode
 from jmsjca.connector.data_handlers import data_handler
-from jmsjca.connector.poll_schedule import in_window, timed_polls
+from jmsjca.connector.polling import in_window, timed_polls
 from jmsjca.errors import ConfigurationError, JMSError
 
 PATIENCE = 60

@@ -4,9 +4,8 @@ import pytest
 
 from jmsjca.connector import BusinessObject
 from jmsjca.connector.definitions import BusinessObjectDefinitions
-from jmsjca.connector.feedback_codes import FeedbackCodes
-from jmsjca.connector.response_selectors import response_selector
-from jmsjca.connector.return_codes import ReturnCode
+from jmsjca.connector.outcomes import FeedbackCodes, ReturnCode
+from jmsjca.connector.request_processing import response_selector
 from jmsjca.errors import ConfigurationError, InvalidSelectorError
 
 OBJECT = BusinessObject(

@@ -8,9 +8,9 @@ import pytest
 
 from jmsjca import ActivationSpec, DestinationSettings, Message, Outcome, Queue, Topic
 from jmsjca.errors import NameNotFoundError, NotSupportedError
-from jmsjca.inbound.capability_check import CapabilityCheck
 from jmsjca.inbound.endpoint import EndpointSettings
-from jmsjca.inbound.log_fields import EventSource
+from jmsjca.inbound.lifecycle import CapabilityCheck
+from jmsjca.inbound.listener_log import EventSource
 from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE, Inbox, send
 

@@ -6,7 +6,7 @@ import pytest
 
 from jmsjca import Limits, Outcome, Queue, TextMessage
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.acknowledgement_registry import AcknowledgementRegistry
+from jmsjca.inbound.endpoint import AcknowledgementRegistry
 from jmsjca.inbound.hold_until_ack import HeldDeliveryContext, requested_timeout
 from jmsjca.messages import Double, Long
 from tests.unit.inbound.deliveries import Performance, depth, endpoint_of, put, terms

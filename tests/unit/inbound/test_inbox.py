@@ -18,7 +18,7 @@ from jmsjca.errors import (
 )
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.transactions import InboxOutcome, SqlInbox, joined_session
-from jmsjca.transactions.listener_inbox import message_key
+from jmsjca.transactions.inbox import message_key
 from tests.unit.inbound.listeners import PATIENCE, send, waiting
 from tests.unit.inbound.test_container_transactions import METADATA, insert, left, outcome, rows
 from tests.unit.transactions.failures import leaves

@@ -9,7 +9,7 @@ import pytest
 import jmsjca
 from jmsjca import Message, Queue, ResourceAdapter
 from jmsjca.inbound.activation_state import ActivationState, Status
-from jmsjca.inbound.listener_context import in_listener
+from jmsjca.inbound.listener_log import in_listener
 from tests.support.interruptions import Interruption, TimeLimitError, each_moment
 from tests.unit.inbound.listeners import Inbox, Recorder, send
 from tests.unit.providers.embedded.test_group_commit import PATIENCE, in_background

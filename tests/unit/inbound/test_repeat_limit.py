@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from jmsjca import Message, ResourceAdapter, Retry
-from jmsjca.inbound.repeat_limit import RepeatLimit
+from jmsjca.inbound.listener_log import RepeatLimit
 from tests.unit.clocks import HandClock
 from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import send

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from jmsjca import ResourceAdapter
-from jmsjca.inbound.cc_dispatcher import DaemonThreadPool
+from jmsjca.inbound.dispatcher import DaemonThreadPool
 from tests.unit.inbound.listeners import PATIENCE, send, waiting
 
 _BEGIN = """

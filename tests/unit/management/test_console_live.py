@@ -6,7 +6,7 @@ import json
 import pytest
 
 from jmsjca import ResourceAdapter
-from jmsjca.management.console.live import PLOT_HEIGHT, PLOT_WIDTH, LiveNumbers, plot_points
+from jmsjca.management.console.pages import PLOT_HEIGHT, PLOT_WIDTH, LiveNumbers, plot_points
 
 
 class Seconds:

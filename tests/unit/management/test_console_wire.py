@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
-from jmsjca.management.console import Console, access, connections
-from jmsjca.management.console_command import _MAX_HEAD, _server
+from jmsjca.management.console import Console, access
+from jmsjca.management.console import server as server_module
+from jmsjca.management.server_commands import _MAX_HEAD, _server
 from tests.unit.inbound.deliveries import until
 from tests.unit.management.test_dead_letters import drain, letter, send
 
@@ -110,7 +111,7 @@ def test_a_form_that_does_not_end_is_refused(port, monkeypatch, body):
 
 @pytest.mark.parametrize("sent", [b"", PAGE + LOGIN + b"X: "], ids=["silent", "slow"])
 def test_a_connection_without_a_whole_request_is_closed(port, monkeypatch, sent):
-    monkeypatch.setattr(connections, "_REQUEST_SECONDS", 0.05)
+    monkeypatch.setattr(server_module, "_REQUEST_SECONDS", 0.05)
     assert exchange(port, sent) == b""
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.errors import JMSError, StoreError
-from jmsjca.management.bench_command import _own_queue
 from jmsjca.management.cli import run
+from jmsjca.management.commands import _own_queue
 from jmsjca.management.insight import Insight
 from jmsjca.providers.embedded import maintenance
 from tests.unit.management.test_dead_letters import drain, send

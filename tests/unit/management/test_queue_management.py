@@ -19,12 +19,7 @@ from jmsjca import (
     TextMessage,
     Topic,
 )
-from jmsjca.errors import (
-    InvalidArgumentError,
-    InvalidDestinationError,
-    MessageFormatError,
-    NotSupportedError,
-)
+from jmsjca.errors import InvalidArgumentError, InvalidDestinationError, MessageFormatError, NotSupportedError
 from jmsjca.management.insight import Edit, Insight
 from jmsjca.management.message_changes import Change, move, paced
 from jmsjca.providers.embedded.connection import EmbeddedConnection

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 import typer
 
 from jmsjca import MapMessage, TextMessage
-from jmsjca.demo.display import Display
+from jmsjca.demo.run import Display
 from jmsjca.errors import ConfigurationError
 from jmsjca.management.cli import run
 from jmsjca.management.commands import app
@@ -174,10 +174,9 @@ def test_every_command_is_seen_on_a_terminal():
 
 def stage_damaged(folder):
     """Make a staging location of Spark with a damaged file."""
-    from jmsjca.spark.generation import Origin
     from jmsjca.spark.part_file import Counts, StagedPart
     from jmsjca.spark.schema import pa
-    from jmsjca.spark.staging import EpochPartition, Staging
+    from jmsjca.spark.staging import EpochPartition, Origin, Staging
 
     staging, part = Staging(folder, "g"), EpochPartition(2, 0)
     staging.begin(Origin("queue:orders"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jmsjca import Byte, BytesMessage, Char, Float, Int, Long, Short
 from jmsjca.errors import MessageEOFError, MessageFormatError, MessageNotReadableError, MessageNotWriteableError
-from jmsjca.messages import bytes_message
+from jmsjca.messages import bytes_and_stream
 
 # What Java's DataOutputStream writes.
 WRITTEN = [
@@ -246,8 +246,8 @@ def test_whatever_is_written_is_read(parts):
 
 @given(st.text(st.characters()))
 def test_text_of_java(text):
-    encoded = bytes_message._encode_modified_utf8(text)
-    assert bytes_message._decode_modified_utf8(encoded) == text
+    encoded = bytes_and_stream._encode_modified_utf8(text)
+    assert bytes_and_stream._decode_modified_utf8(encoded) == text
     assert b"\0" not in encoded
     assert max(encoded, default=0) < 0xF0  # no part of a character takes four bytes
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from jmsjca import Outcome, Settlement
-from jmsjca.messages.settlement import complete_settlement
+from jmsjca.messages.delivery import complete_settlement
 from jmsjca.outbound.unit_of_work import UnitOfWork
 
 PATIENCE = 30

@@ -14,8 +14,7 @@ from jmsjca.errors import (
     MessageNotWriteableError,
 )
 from jmsjca.messages import Int, Properties, rollback_key, vendor_names
-from jmsjca.messages.delivery import bind_delivery
-from jmsjca.messages.vendor_properties import rollback_names
+from jmsjca.messages.delivery import bind_delivery, rollback_names
 from jmsjca.redelivery import Failure
 from tests.unit.messages.endpoint_context import ListenerDelivery, SessionDelivery, delivered, received
 

@@ -8,11 +8,7 @@ import transaction
 from transaction import TransactionManager
 
 from jmsjca import ConnectionFactory, TextMessage
-from jmsjca.errors import (
-    IllegalStateError,
-    NotSupportedError,
-    TransactionRolledBackError,
-)
+from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolledBackError
 from jmsjca.transactions import joined_session
 from tests.unit.outbound.managed_sessions import AUTO, CLIENT, DUPS_OK, IN, INDIVIDUAL, OUT, PATIENCE, receive, send
 

@@ -9,7 +9,7 @@ import pytest
 
 from jmsjca import AcknowledgeMode, Message, Queue, Requestor, TextMessage
 from jmsjca.errors import IllegalStateError, JMSError, NotSupportedError
-from jmsjca.outbound.message_listeners import MAX_FAILURES
+from jmsjca.outbound.consumer import MAX_FAILURES
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from tests.unit.outbound.queues import PATIENCE, QUEUE, put, shown, take
 

@@ -6,9 +6,8 @@ import pytest
 
 from jmsjca import ConnectionFactory, Hooks, TextMessage
 from jmsjca.errors import PoolTimeoutError
-from jmsjca.outbound.pool import ConnectionPool
+from jmsjca.outbound.pool import ConnectionPool, SharedConnections
 from jmsjca.outbound.sender import Sender
-from jmsjca.outbound.shared_connections import SharedConnections
 from tests.unit.outbound.pooling import ScriptedFactory, lose
 from tests.unit.outbound.queues import PATIENCE, QUEUE, shown
 from tests.unit.outbound.test_pool import sizes, wait_for_waiting

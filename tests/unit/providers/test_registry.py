@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from jmsjca import ConnectionFactory
-from jmsjca.config.provider_families import FAMILIES
+from jmsjca.config.connection_url import FAMILIES
 from jmsjca.errors import ProviderNotInstalledError, UnknownSchemeError
 from jmsjca.providers import find_provider, known_schemes, registry
 from jmsjca.providers.embedded.provider import EmbeddedProvider

@@ -7,7 +7,7 @@ from preemption import Preemption
 
 import jmsjca.redelivery
 from jmsjca.redelivery import Decision, Delay, Deliver, RedeliveryHandler, RedeliveryPolicy, encounter
-from jmsjca.redelivery import handler as handler_module
+from jmsjca.redelivery import decision as handler_module
 
 ROOM = str(Path(jmsjca.redelivery.__file__).parent)
 

@@ -13,11 +13,11 @@ import jmsjca
 from jmsjca import ActivationSpec, ConnectionFactory, Limits
 from jmsjca.management.console import access
 from jmsjca.outbound.pool import ConnectionPool
-from jmsjca.providers.amqp.login import AMQPOptions
+from jmsjca.providers.amqp.provider import AMQPOptions
 from jmsjca.providers.common.network import NetworkOptions
 from jmsjca.providers.stomp.provider import STOMPOptions
+from jmsjca.redelivery.decision import RedeliveryHandler
 from jmsjca.redelivery.encounter import EncounterCache
-from jmsjca.redelivery.handler import RedeliveryHandler
 
 
 def is_bound(value):
@@ -63,15 +63,15 @@ def test_requests_to_the_console():
 @pytest.mark.parametrize(
     ("module", "names"),
     [
-        ("providers.amqp.login", ["_MAX_FRAME_BYTES"]),
+        ("providers.amqp.provider", ["_MAX_FRAME_BYTES"]),
         ("providers.amqp.links.receiver", ["_MAX_UNREQUESTED"]),
         ("providers.common.amqp_types", ["MAX_DEPTH"]),
         ("providers.stomp.protocol.frames", ["MAX_LINE", "MAX_HEADERS", "MAX_COMMAND", "MAX_HEAD"]),
         ("selectors.parser", ["_MAX_LENGTH", "MAX_DEPTH", "_MAX_TOKENS"]),
         ("messages.json_text", ["_MAX_DEPTH"]),
         ("management.health", ["_MAX_CONNECTIONS", "_MAX_SECONDS"]),
-        ("management.console_command", ["_MAX_CONNECTIONS", "_MAX_HEAD"]),
-        ("management.console.connections", ["_REQUEST_SECONDS"]),
+        ("management.server_commands", ["_MAX_CONNECTIONS", "_MAX_HEAD"]),
+        ("management.console.server", ["_REQUEST_SECONDS"]),
         ("management.mcp_server", ["_MAX_PAGE_SIZE", "_MAX_PLAN", "_MAX_TEXT"]),
     ],
 )

@@ -16,8 +16,8 @@ from jmsjca.management.insight import Insight
 from jmsjca.management.message_view import MessageView
 from jmsjca.management.metrics import Metrics
 from jmsjca.management.tracing import Tracing
-from jmsjca.messages import vendor_properties
-from jmsjca.messages.vendor_properties import vendor_names
+from jmsjca.messages import delivery
+from jmsjca.messages.delivery import vendor_names
 from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.inbound.deliveries import put
 from tests.unit.management.test_dead_letters import drain, letter, send
@@ -187,7 +187,7 @@ def test_control_properties_of_a_sender_have_no_effect(url):
     forged |= {
         f"JMSJCA.{name}": True for name in ("setRollbackOnly", "isRollbackOnly", "EndOfBatch", "redeliveryredirect")
     }
-    forged |= {name: True if name.startswith("jmsjca.") else "forged" for name in vendor_properties._TABLE}
+    forged |= {name: True if name.startswith("jmsjca.") else "forged" for name in delivery._TABLE}
     seen = []
 
     def look(message):
@@ -198,7 +198,7 @@ def test_control_properties_of_a_sender_have_no_effect(url):
 
     sent = allowed(forged)
     assert {"_JMSJCA_StopMessageDelivery", "_JMSJCA_RedeliveryHandling"} <= set(sent)
-    assert {name for name in vendor_properties._TABLE if name.startswith("_")} <= set(sent)
+    assert {name for name in delivery._TABLE if name.startswith("_")} <= set(sent)
     send(url, *(TextMessage(str(n), properties=sent) for n in range(2)))
     listen(url, [], look, messages=2)
     assert seen == [(False, 0, False, "1:move(queue:dlq.$)"), {}] * 2

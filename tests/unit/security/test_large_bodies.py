@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from jmsjca import BytesMessage, ConnectionFactory, MapMessage, ObjectMessage, Queue, StreamMessage, TextMessage
-from jmsjca.management.console.editing import editable_text
+from jmsjca.management.console.pages import editable_text
 from jmsjca.management.dead_letter import DeadLetterRecord
 from jmsjca.management.message_view import MessageView
 from jmsjca.management.metrics import Metrics

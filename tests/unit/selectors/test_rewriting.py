@@ -3,7 +3,7 @@
 import pytest
 
 from jmsjca.errors import InvalidSelectorError, NotSupportedError
-from jmsjca.providers.amqp.brokers.registry import profile_for
+from jmsjca.providers.amqp.provider import profile_for
 from jmsjca.selectors.rewriting import rewrite
 
 

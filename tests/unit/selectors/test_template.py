@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jmsjca.errors import InvalidSelectorError
 from jmsjca.messages import Float, Int
 from jmsjca.selectors import Selector, build_indexed_selector, build_selector, substitute, substitute_indexed
-from jmsjca.selectors.ast import And, Comparison, Identifier, Literal
+from jmsjca.selectors.syntax import And, Comparison, Identifier, Literal
 from tests.unit.config.conformance_cases import rows_of
 
 DEFAULT = "(sub IS NULL OR sub = '${subscribername}') ${andselector}"

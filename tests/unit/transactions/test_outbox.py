@@ -9,15 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session
 
-from jmsjca import (
-    ConnectionFactory,
-    DeliveryMode,
-    Hooks,
-    Queue,
-    Short,
-    TextMessage,
-    Topic,
-)
+from jmsjca import ConnectionFactory, DeliveryMode, Hooks, Queue, Short, TextMessage, Topic
 from jmsjca.destinations import TemporaryQueue
 from jmsjca.errors import ConfigurationError, ConnectionLostError, InvalidArgumentError, JMSError, MessageFormatError
 from jmsjca.transactions import Outbox, Relay

@@ -18,8 +18,7 @@ from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.transactions import SqlInbox, recover_prepared
 from jmsjca.transactions.broker_data_manager import BrokerDataManager
-from jmsjca.transactions.inbox_sources import engine_of_file
-from jmsjca.transactions.inbox_table import InboxTable
+from jmsjca.transactions.inbox import InboxTable, engine_of_file
 from jmsjca.transactions.sql_data_manager import joined_session
 
 __all__ = [
@@ -226,7 +225,7 @@ def verdict_on(account, bodies):
 LOADED = (
     "pytest",
     "sqlalchemy.dialects.sqlite.pysqlite",
-    "jmsjca.config.effective_spec",
+    "jmsjca.config.activation_spec",
     "jmsjca.inbound.activation",
     "jmsjca.providers.embedded.provider",
     "jmsjca.transactions.container_transaction",

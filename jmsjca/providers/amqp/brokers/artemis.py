@@ -18,7 +18,7 @@ from jmsjca.providers.amqp.admin import (
     unexpected_response,
 )
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
-from jmsjca.providers.common.artemis_filter import to_exact_artemis_filter
+from jmsjca.providers.common.broker_profile import to_exact_artemis_filter
 from jmsjca.spi import Activity, Capabilities, Depth
 
 __all__ = ["ARTEMIS", "ArtemisAdmin"]

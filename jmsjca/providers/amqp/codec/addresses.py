@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from proton import Array, symbol
 
-from jmsjca.config.text import check_text
+from jmsjca.config.connection_url import check_text
 from jmsjca.destinations import Destination, DestinationKind, Queue, Topic, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.providers.amqp.engine.proton_ffi import CONFIGURATION, SYMBOL_ARRAY

@@ -28,6 +28,7 @@ from jmsjca.providers.amqp.codec.jms_mapping import (
     charset_of,
     decode_text,
     received_properties,
+    stream_properties,
     to_jms_correlation_id,
     to_jms_entry,
     to_jms_message_id,
@@ -45,10 +46,8 @@ from jmsjca.providers.amqp.codec.sections import (
     read_header,
     values_of,
 )
-from jmsjca.providers.amqp.codec.stream_annotations import stream_properties
 from jmsjca.providers.common.amqp_types import MALFORMED, read, read_uint32
-from jmsjca.providers.common.lazy_headers import LazyHeaders, to_datetime
-from jmsjca.providers.common.modified_utf8 import decode_string
+from jmsjca.providers.common.codec import LazyHeaders, decode_string, to_datetime
 
 __all__ = ["UNDECODABLE", "ReceivedHeaders", "decode", "decode_body", "decode_usual_body", "undecodable_error"]
 

@@ -32,11 +32,11 @@ from jmsjca.providers.amqp.codec.jms_mapping import (
     header_and_annotations,
     message_type_of,
     milliseconds,
+    stream_annotations,
     time_to_live,
     to_amqp_id,
     usual_header_and_annotations,
 )
-from jmsjca.providers.amqp.codec.stream_annotations import stream_annotations
 from jmsjca.providers.common.amqp_types import (
     NULL,
     amqp_value_string_section,

@@ -1,4 +1,4 @@
-"""The JMS mapping: message ids, values, message types, content types and properties."""
+"""The JMS mapping: message ids, values, message types, content types, properties and annotations."""
 
 import binascii
 import codecs
@@ -49,6 +49,7 @@ from jmsjca.providers.common.amqp_types import (
 
 __all__ = [
     "ENCODED_ID_PREFIX",
+    "FILTER_ANNOTATION",
     "JAVA_NULL",
     "JAVA_OBJECT",
     "MESSAGE_CLASSES",
@@ -63,6 +64,8 @@ __all__ = [
     "message_type_of",
     "milliseconds",
     "received_properties",
+    "stream_annotations",
+    "stream_properties",
     "time_to_live",
     "to_amqp_id",
     "to_jms_correlation_id",
@@ -429,3 +432,30 @@ def _type_annotations(kind: int, to: int, reply: int | None) -> list[bytes]:
 def milliseconds(moment: datetime) -> int:
     """Return a time as milliseconds since the epoch."""
     return round(moment.timestamp() * 1000)
+
+
+FILTER_ANNOTATION = "x-stream-filter-value"
+
+_FILTER = "JMS_AMQP_STREAM_FILTER"
+_ANNOTATIONS_BY_PROPERTY = {_FILTER: FILTER_ANNOTATION, "JMS_AMQP_STREAM_OFFSET": "x-stream-offset"}
+_ENCODED_FILTER_ANNOTATION = symbol(FILTER_ANNOTATION)
+
+
+def stream_annotations(properties: Properties) -> list[bytes]:
+    """Return the encoded annotation, name and value, of the filter value among properties; empty without one.
+
+    Raises:
+        MessageFormatError: The filter value is not text.
+    """
+    value = properties.get(_FILTER)
+    if value is None:
+        return []
+    if not isinstance(value, str):
+        raise MessageFormatError(f"{_FILTER} is text, not {type(value).__name__}")
+    return [_ENCODED_FILTER_ANNOTATION, text(value)]
+
+
+def stream_properties(annotations: Mapping[Any, Any]) -> dict[str, PropertyValue]:
+    """Return the offset and the filter value of a received message as properties, if it has them."""
+    told = _ANNOTATIONS_BY_PROPERTY.items()
+    return {name: to_jms_property(annotations[key]) for name, key in told if key in annotations}

@@ -25,8 +25,7 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
     settle,
 )
 from jmsjca.providers.amqp.errors import condition_text
-from jmsjca.providers.amqp.links.credit import CreditControl, DrainCredit, EchoCredit
-from jmsjca.providers.amqp.links.drain_credit import AnsweredDrainCredit
+from jmsjca.providers.amqp.links.credit import AnsweredDrainCredit, CreditControl, DrainCredit, EchoCredit
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from proton import Described, symbol
 
-from jmsjca.config.text import check_unicode
+from jmsjca.config.connection_url import check_unicode
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, InvalidSelectorError, JMSError, NotSupportedError
 from jmsjca.providers.amqp.codec.addresses import Address

@@ -6,25 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
 from jmsjca.destinations import Destination, Topic
-from jmsjca.providers.common.json_codec import from_json
-from jmsjca.providers.common.lazy_headers import UNDECODABLE
-from jmsjca.providers.embedded.codec import (
-    Outgoing,
-    checksum_with_headers,
-    encode_headers,
-    selector_values,
-)
-from jmsjca.providers.embedded.store.duplicates import DuplicateIds
-from jmsjca.providers.embedded.store.groups import claim_group, may_claim_group
+from jmsjca.providers.common.codec import UNDECODABLE, from_json
+from jmsjca.providers.embedded.codec import Outgoing, checksum_with_headers, encode_headers, selector_values
 from jmsjca.providers.embedded.store.queues import (
+    DuplicateIds,
+    Subscriber,
+    check_exists,
+    claim_group,
     count_added,
     count_removed,
     count_return,
+    may_claim_group,
     open_queue,
     read_queue_settings,
+    subscribers,
 )
-from jmsjca.providers.embedded.store.subscriptions import Subscriber, subscribers
-from jmsjca.providers.embedded.store.temporary_destinations import check_exists
 
 __all__ = [
     "Lease",

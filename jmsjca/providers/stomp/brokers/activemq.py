@@ -10,7 +10,7 @@ from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import EntryValue, MapMessage, Message, TextMessage, convert, type_name, typed_entry
 from jmsjca.providers.common.broker_profile import BrokerProfile
-from jmsjca.providers.common.json_codec import encode_body
+from jmsjca.providers.common.codec import encode_body
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Outgoing
 from jmsjca.providers.stomp.protocol.frames import ESCAPES, Frame

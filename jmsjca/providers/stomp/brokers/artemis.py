@@ -5,12 +5,8 @@ import re
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import NotSupportedError
 from jmsjca.messages import Message
-from jmsjca.providers.common.artemis_filter import identifiers_in, to_artemis_filter
-from jmsjca.providers.common.broker_profile import BrokerProfile
-from jmsjca.providers.stomp.brokers.dialect import (
-    Dialect,
-    destination_of,
-)
+from jmsjca.providers.common.broker_profile import BrokerProfile, identifiers_in, to_artemis_filter
+from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.codec import Content
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.spi import Capabilities

@@ -7,21 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from jmsjca.config.text import check_text
+from jmsjca.config.connection_url import check_text
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import Message
 from jmsjca.messages.message import time_of_send
 from jmsjca.providers.common.broker_profile import BrokerProfile
-from jmsjca.providers.stomp.codec import (
-    Content,
-    HeaderRules,
-    Outgoing,
-    decode,
-    encode,
-    is_header_value,
-    is_property,
-)
+from jmsjca.providers.stomp.codec import Content, HeaderRules, Outgoing, decode, encode, is_header_value, is_property
 from jmsjca.providers.stomp.protocol.frames import Frame, encode_frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 

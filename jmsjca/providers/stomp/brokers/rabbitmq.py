@@ -14,23 +14,9 @@ from urllib.parse import quote, unquote
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Byte, Double, Float, Int, Long, Message, Short, TextMessage, convert, type_name
-from jmsjca.providers.common.amqp_types import (
-    MALFORMED,
-    Described,
-    Symbol,
-    Timestamp,
-    UByte,
-    UInt,
-    ULong,
-    UShort,
-    read,
-)
+from jmsjca.providers.common.amqp_types import MALFORMED, Described, Symbol, Timestamp, UByte, UInt, ULong, UShort, read
 from jmsjca.providers.common.broker_profile import BrokerProfile
-from jmsjca.providers.stomp.brokers.dialect import (
-    Dialect,
-    destination_of,
-    time_to_live,
-)
+from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of, time_to_live
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Content
 from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import Frame

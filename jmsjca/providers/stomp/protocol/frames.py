@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from jmsjca.config.text import check_unicode
+from jmsjca.config.connection_url import check_unicode
 from jmsjca.errors import ConfigurationError, ConnectionLostError, MessageFormatError
 from jmsjca.providers.stomp.protocol.stomp_py import StompFrame, convert_frame, pack
 

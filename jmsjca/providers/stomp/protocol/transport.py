@@ -1,4 +1,4 @@
-"""The connection to a broker: a non-blocking socket, and stomp.py's transport over it with an exact, bounded reader."""
+"""The connection to a broker: a non-blocking socket, heart-beats, and a bounded reader in stomp.py's transport."""
 
 # stomp.py has no annotations.
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
@@ -8,7 +8,7 @@ import select
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from time import monotonic
@@ -17,12 +17,21 @@ from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.providers.common.network import connection_error, request_quick_ack, spoken_protocol
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser, protocol_error
-from jmsjca.providers.stomp.protocol.heartbeat import FrameDeadline, Heartbeat
-from jmsjca.providers.stomp.protocol.stomp_py import BaseTransport
+from jmsjca.providers.stomp.protocol.stomp_py import BaseTransport, calculate_heartbeats
 
-__all__ = ["STOMPTransport", "SocketChannel", "WriteError"]
+__all__ = [
+    "FrameDeadline",
+    "Heartbeat",
+    "STOMPTransport",
+    "SocketChannel",
+    "WriteError",
+    "agreed_heartbeat",
+    "heartbeat_of",
+]
 
 _CHUNK = 256 * 1024
+
+_MIN_BYTES_PER_SECOND = 1000
 
 
 class WriteError(OSError):
@@ -299,3 +308,119 @@ class STOMPTransport(BaseTransport):
 
 def _subscription_of(frame: Frame) -> str | None:
     return frame.headers["subscription"] if frame.cmd == "MESSAGE" else None
+
+
+class Heartbeat:
+    """Times of the last write and the last read of a connection.
+
+    Args:
+        clock: Source of time.
+        write: Seconds without a write after which the broker gives up; 0 for never.
+        read: Seconds without a byte after which the broker is taken for dead; 0 for never.
+    """
+
+    def __init__(self, clock: Clock, write: float = 0.0, read: float = 0.0) -> None:
+        self._clock = clock
+        self._write = write
+        self._read = read
+        self._last_write = self._last_read = clock.monotonic()
+
+    @property
+    def poll_interval(self) -> float:
+        """Seconds that may pass until `is_write_due` and `is_peer_silent` must be checked again."""
+        intervals = [seconds for seconds in (self._write / 2, self._read / 4) if seconds]
+        return min(intervals, default=60.0)
+
+    def on_write(self) -> None:
+        """Record a write."""
+        self._last_write = self._clock.monotonic()
+
+    def on_read(self) -> None:
+        """Record a read."""
+        self._last_read = self._clock.monotonic()
+
+    @property
+    def is_write_due(self) -> bool:
+        """True if a heart-beat should be written now."""
+        return bool(self._write) and self._clock.monotonic() - self._last_write >= self._write / 2
+
+    @property
+    def is_peer_silent(self) -> bool:
+        """True if the broker has been silent for too long."""
+        return bool(self._read) and self._clock.monotonic() - self._last_read > self._read
+
+
+class FrameDeadline:
+    """Deadline for the rest of a frame, for a peer that sends single bytes and never a whole frame.
+
+    Args:
+        clock: Source of time.
+        seconds: Seconds that any frame may take; a longer one may take as many more as its bytes need at the lowest
+            rate.
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._started = clock.monotonic()
+
+    def restart(self) -> None:
+        """Restart the time: the next frame begins now at the earliest."""
+        self._started = self._clock.monotonic()
+
+    def check(self, unfinished: int) -> None:
+        """Check the frame that has been received in part.
+
+        Args:
+            unfinished: Bytes of it that have been received.
+
+        Raises:
+            ConnectionLostError: The frame arrives too slowly.
+        """
+        waited = self._clock.monotonic() - self._started
+        if waited > self._seconds + unfinished / _MIN_BYTES_PER_SECOND:
+            raise ConnectionLostError(
+                f"The broker sent {unfinished} bytes of a frame in {waited:.0f} seconds and not the rest; it is taken"
+                " for dead."
+            )
+
+
+def heartbeat_of(answer: Mapping[str, str], offer: int) -> tuple[int, int]:
+    """Return the heart-beats that the CONNECTED frame agrees to.
+
+    Args:
+        answer: The headers of CONNECTED.
+        offer: Milliseconds that this side offered, for both directions.
+
+    Returns:
+        Milliseconds within which this side must write, and within which the broker will; 0 for never.
+
+    Raises:
+        ConnectionLostError: The header heart-beat is malformed.
+    """
+    try:
+        return agreed_heartbeat(answer.get("heart-beat", "0,0"), offer)
+    except ValueError as error:
+        raise ConnectionLostError("The broker broke the STOMP protocol: its heart-beat header is none.") from error
+
+
+def agreed_heartbeat(theirs: str, ours: int) -> tuple[int, int]:
+    """Return the heart-beats that follow from the headers of both sides, by stomp.py's negotiation.
+
+    stomp.py is given checked numbers only: it would take "00" for a heart-beat, and a sign or a fraction for a number.
+
+    Args:
+        theirs: The header of the CONNECTED frame.
+        ours: Milliseconds that this side offered, for both directions.
+
+    Returns:
+        Milliseconds within which this side must write, and within which the broker will; 0 for never.
+
+    Raises:
+        ValueError: The header is malformed.
+    """
+    sends, expects = theirs.replace(" ", "").split(",")
+    if not all(part.isascii() and part.isdigit() for part in (sends, expects)):
+        raise ValueError(theirs)
+    write, read = calculate_heartbeats((str(int(sends)), str(int(expects))), (ours, ours))
+    return write, read

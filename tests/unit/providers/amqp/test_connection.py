@@ -21,9 +21,8 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.engine.event_loop import SocketTransport
-from jmsjca.providers.amqp.engine.events import EventDispatcher
-from jmsjca.providers.amqp.engine.sessions import Sessions
+from jmsjca.providers.amqp.engine.engine import Sessions
+from jmsjca.providers.amqp.engine.event_loop import EventDispatcher, SocketTransport
 from tests.unit.clocks import HandClock
 from tests.unit.providers.amqp.broker_behaviour import end_connection, end_session, refuse_link
 from tests.unit.providers.amqp.raw_frames import frame

@@ -3,7 +3,7 @@
 import pytest
 
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.amqp.links.drain_credit import AnsweredDrainCredit
+from jmsjca.providers.amqp.links.credit import AnsweredDrainCredit
 from tests.unit.providers.amqp.test_credit import Line
 
 

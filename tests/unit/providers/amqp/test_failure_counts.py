@@ -4,7 +4,7 @@ import pytest
 from proton import Message
 
 from jmsjca.destinations import Queue
-from jmsjca.providers.amqp import redelivery
+from jmsjca.providers.amqp import delivery as delivery_module
 
 QUEUE = Queue("q")
 
@@ -79,6 +79,6 @@ def test_what_failed_first_is_forgotten_first():
             self.encoded, self.message = body, self
             self._original_id = "id"
 
-    memory = redelivery.FailureCounts(max_messages=2)
+    memory = delivery_module.FailureCounts(max_messages=2)
     memory.record(map(Failed, [b"a", b"b", b"a", b"c"]))
     assert list(memory.counts_for([b"a", b"b", b"c"])) == [2, 0, 1]

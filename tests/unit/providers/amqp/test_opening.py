@@ -14,7 +14,7 @@ from jmsjca.errors import (
     JMSSecurityError,
     NotSupportedError,
 )
-from jmsjca.providers.amqp.brokers.registry import profile_for
+from jmsjca.providers.amqp.provider import profile_for
 from jmsjca.reconnection import ConnectionSettings, connect
 
 LOGIN = "allow_insecure_login=true"

@@ -9,7 +9,7 @@ from proton import timestamp
 
 from jmsjca import Queue, TextMessage
 from jmsjca.errors import InvalidOptionError, MessageFormatError
-from jmsjca.providers.amqp.brokers.rabbitmq_stream import StreamOptions
+from jmsjca.providers.amqp.brokers.rabbitmq import StreamOptions
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode

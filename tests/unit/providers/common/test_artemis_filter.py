@@ -3,8 +3,8 @@
 import pytest
 
 from jmsjca.errors import NotSupportedError
-from jmsjca.providers.common.artemis_filter import identifiers_in, to_artemis_filter
-from jmsjca.providers.stomp.brokers.registry import dialect_for
+from jmsjca.providers.common.broker_profile import identifiers_in, to_artemis_filter
+from jmsjca.providers.stomp.provider import dialect_for
 
 
 @pytest.mark.parametrize(

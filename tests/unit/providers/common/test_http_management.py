@@ -18,10 +18,8 @@ from jmsjca.errors import (
     JMSSecurityError,
 )
 from jmsjca.providers.common import http_management
-from jmsjca.providers.common.activemq_admin import ActiveMQAdmin
-from jmsjca.providers.common.http_management import HTTPManagement
+from jmsjca.providers.common.http_management import ActiveMQAdmin, HTTPManagement, RabbitMQHTTPAdmin
 from jmsjca.providers.common.network import NetworkOptions
-from jmsjca.providers.common.rabbitmq_http_admin import RabbitMQHTTPAdmin
 
 BROKER = "org.apache.activemq:type=Broker,brokerName=b"
 SECRET = "hush-4711"  # noqa: S105  # of nobody

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsjca.providers.common.json_codec import from_json
+from jmsjca.providers.common.codec import from_json
 
 SPACES = st.text(" \t\r\n", max_size=3)
 

@@ -11,7 +11,7 @@ from jmsjca import Limits, Queue, TextMessage, Topic
 from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidDestinationError, TransactionRolledBackError
 from jmsjca.providers.embedded.connection import EmbeddedConnection
-from jmsjca.providers.embedded.store import duplicates
+from jmsjca.providers.embedded.store import queues
 from jmsjca.providers.embedded.store.store import drop_memory_store
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
@@ -124,7 +124,7 @@ def test_an_id_is_looked_up_in_the_indexes(jms_broker_url):
     """The cost of a message does not grow with the number of remembered ids."""
     with remembering(jms_broker_url, 4) as connection, connection._store.read() as cursor:
         values = {"generation": 2, "address": "queue:q", "key": "a"}
-        plan = [row[3] for row in cursor.execute(f"EXPLAIN QUERY PLAN {duplicates._INSERT}", values)]
+        plan = [row[3] for row in cursor.execute(f"EXPLAIN QUERY PLAN {queues._INSERT}", values)]
     assert [step.split(" USING ")[0] for step in plan if "duplicate" in step or "older" in step] == [
         "SEARCH older",
         "SEARCH duplicate",

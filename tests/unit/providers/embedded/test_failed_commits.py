@@ -14,7 +14,7 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jmsjca.providers.embedded.store import wakeup
+from jmsjca.providers.embedded.store import shared_file
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 
@@ -236,14 +236,14 @@ def test_only_a_wakeup_socket_is_removed(tmp_path):
     folder = tmp_path / "jmsjca-project"
     folder.mkdir()
     (folder / "thesis.txt").write_text("precious")
-    wakeup.remove_wakeup_socket(str(folder / "bell"))
-    wakeup.remove_wakeup_socket(str(folder / "thesis.txt"))
+    shared_file.remove_wakeup_socket(str(folder / "bell"))
+    shared_file.remove_wakeup_socket(str(folder / "thesis.txt"))
     assert (folder / "thesis.txt").read_text() == "precious"
 
 
 def test_wakeup_socket_is_removed_at_close():
-    wakeup_socket = wakeup.WakeupSocket(wakeup.WakeupCounter())
-    path = wakeup.Path(wakeup_socket.path)
+    wakeup_socket = shared_file.WakeupSocket(shared_file.WakeupCounter())
+    path = shared_file.Path(wakeup_socket.path)
     assert path.exists()
     wakeup_socket.stop()
     wakeup_socket.close()

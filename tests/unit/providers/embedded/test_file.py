@@ -235,7 +235,7 @@ def test_link_in_place_of_a_lock_file(broker_file, tmp_path):
 
 
 def test_link_that_was_put_there_after_the_url_was_resolved(broker_file, tmp_path):
-    from jmsjca.providers.embedded.store.files import prepare_file
+    from jmsjca.providers.embedded.store.shared_file import prepare_file
 
     broker_file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InvalidURLError, match="is not a file"):

@@ -7,7 +7,7 @@ import pytest
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import InvalidURLError, StoreError
-from jmsjca.providers.embedded.store import files
+from jmsjca.providers.embedded.store import shared_file
 from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.providers.embedded.processes import PATIENCE, heard, process, put, received
 from tests.unit.providers.embedded.test_file import refused
@@ -25,7 +25,7 @@ def mounted(tmp_path, monkeypatch):
 
     def pretend(*mounts: str) -> None:
         (tmp_path / "mountinfo").write_text("\n".join([LOCAL, *mounts]) + "\n")
-        monkeypatch.setattr(files, "_MOUNTS", tmp_path / "mountinfo")
+        monkeypatch.setattr(shared_file, "_MOUNTS", tmp_path / "mountinfo")
 
     return pretend
 
@@ -81,13 +81,13 @@ def test_link_to_a_network_file_system_does_not_help(mounted, tmp_path):
 def test_mounts_that_cannot_be_read_are_not_checked(broker_file, tmp_path, monkeypatch, text):
     (tmp_path / "mountinfo").write_text(text)
     for place in (tmp_path / "mountinfo", tmp_path / "missing"):
-        monkeypatch.setattr(files, "_MOUNTS", place)
+        monkeypatch.setattr(shared_file, "_MOUNTS", place)
         connect(ConnectionSettings(f"embedded://{broker_file}")).close()
 
 
 def test_this_system_tells_its_mounts():
     """Or nothing of this is checked on it; systems that are not Linux have no such file."""
-    assert sys.platform != "linux" or files._mount_of(Path("/"), files._MOUNTS.read_text()) is not None
+    assert sys.platform != "linux" or shared_file._mount_of(Path("/"), shared_file._MOUNTS.read_text()) is not None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from jmsjca import Limits, Queue, TextMessage
 from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError, TransactionInDoubtError
-from jmsjca.providers.embedded.store import group_commit
+from jmsjca.providers.embedded.store import store as store_module
 from jmsjca.providers.embedded.store.store import Store
 from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.providers.embedded.test_failed_commits import FailingCursor
@@ -129,7 +129,7 @@ def test_what_waits_is_committed_together_and_each_gets_its_own_result(together,
 
 
 def test_group_is_bounded(together, commits, monkeypatch):
-    monkeypatch.setattr(group_commit, "_MAX_GROUP", 4)
+    monkeypatch.setattr(store_module, "_MAX_GROUP", 4)
     followers, go = together(*(note(str(n)) for n in range(10)))
     go()
     assert [f.result(PATIENCE) for f in followers] == [str(n) for n in range(10)]
@@ -180,7 +180,7 @@ def test_lock_of_another_process_is_waited_for_once(broker_file, monkeypatch):
     connection = connect(ConnectionSettings(f"embedded://{broker_file}", limits=Limits(lock_timeout=0.01)))
     store = connection._store
     monkeypatch.setattr(store._groups, "_expected", 2)
-    monkeypatch.setattr(group_commit, "_COLLECT_TIMEOUT", PATIENCE)  # so the two are one group
+    monkeypatch.setattr(store_module, "_COLLECT_TIMEOUT", PATIENCE)  # so the two are one group
     other = sqlite3.connect(broker_file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     followers = [in_background(store.submit, note(name)) for name in "ab"]
@@ -311,7 +311,7 @@ def test_enqueued_jobs_are_committed_together_without_waiting(store, occupied, c
 
 
 def test_enqueued_jobs_beyond_a_group_come_before_a_later_submission(store, occupied, monkeypatch):
-    monkeypatch.setattr(group_commit, "_MAX_GROUP", 4)
+    monkeypatch.setattr(store_module, "_MAX_GROUP", 4)
     ran: list[int] = []
     waits = [store.enqueue(lambda _, number=number: ran.append(number), lambda _: None) for number in range(10)]
     last = in_background(store.submit, lambda _: ran.append(10))

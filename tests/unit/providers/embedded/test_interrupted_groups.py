@@ -8,13 +8,13 @@ from concurrent.futures import Future
 import pytest
 
 from jmsjca.errors import TransactionInDoubtError
-from jmsjca.providers.embedded.store import database, group_commit
+from jmsjca.providers.embedded.store import database
 from jmsjca.providers.embedded.store import store as store_module
 from tests.support.interruptions import Interruption, TimeLimitError, each_moment
 from tests.unit.providers.embedded.test_group_commit import PATIENCE, Line, in_background, note, notes
 
 KINDS = pytest.mark.parametrize("kind", [TimeLimitError, KeyboardInterrupt])
-PLACES = store_module.__file__, database.__file__, group_commit.__file__
+PLACES = store_module.__file__, database.__file__
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from jmsjca import Queue, TextMessage, Topic
 from jmsjca.config import DestinationSettings, Limits
-from jmsjca.config.settings import SYSTEM_CLOCK
+from jmsjca.config.clock import SYSTEM_CLOCK
 from jmsjca.destinations import Subscription, TemporaryQueue, TemporaryTopic
 from jmsjca.errors import ConnectionLostError, InvalidDestinationError
 from jmsjca.providers.embedded.store.store import Store, close_store, open_store

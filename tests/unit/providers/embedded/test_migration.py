@@ -11,8 +11,8 @@ import pytest
 from jmsjca import Queue, TextMessage
 from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import StoreError
-from jmsjca.providers.embedded.store import schema
-from jmsjca.providers.embedded.store.schema import VERSION
+from jmsjca.providers.embedded.store import database
+from jmsjca.providers.embedded.store.database import VERSION
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
 from tests.unit.providers.embedded.processes import PATIENCE, heard, process
@@ -185,7 +185,7 @@ def test_converted_file_is_built_like_a_new_one(converted, broker_file, tmp_path
 
 def test_file_of_the_second_format_is_converted_with_its_messages(old_file, connected_file, tmp_path):
     db = sqlite3.connect(old_file)
-    db.executescript(f"{schema._STEPS[1]}PRAGMA user_version = 2;")
+    db.executescript(f"{database._STEPS[1]}PRAGMA user_version = 2;")
     db.close()
     admin = connected_file().admin()
     connect(ConnectionSettings(f"embedded://{tmp_path / 'new.db'}")).close()
@@ -196,7 +196,7 @@ def test_file_of_the_second_format_is_converted_with_its_messages(old_file, conn
 def test_ids_of_a_file_of_the_third_format_are_remembered(old_file, connected_file):
     """Of each destination its own."""
     db = sqlite3.connect(old_file)
-    db.executescript(f"{schema._STEPS[1]}{schema._STEPS[2]}PRAGMA user_version = 3;")
+    db.executescript(f"{database._STEPS[1]}{database._STEPS[2]}PRAGMA user_version = 3;")
     ids = [row for n in range(3) for row in (("queue:q", f"q{n}"), ("queue:other", f"o{n}"))]
     db.executemany("INSERT INTO duplicate (address, key) VALUES (?, ?)", ids)
     db.commit()
@@ -270,7 +270,7 @@ def test_crash_within_a_conversion_leaves_the_old_file(old_file):
     before = dump(old_file)
     script = f"""
 import os, signal, sys
-from jmsjca.providers.embedded.store import schema as migrations
+from jmsjca.providers.embedded.store import database as migrations
 from jmsjca.reconnection import ConnectionSettings, connect
 execute_all = migrations.execute_all
 def execute_and_die(cursor, statements):
@@ -288,7 +288,7 @@ connect(ConnectionSettings("embedded://{old_file}"))
 
 def test_conversion_that_fails_leaves_the_old_file(old_file, monkeypatch):
     before = dump(old_file)
-    monkeypatch.setitem(schema._STEPS, 1, f"{schema._STEPS[1]}DROP TABLE absent;\n")
+    monkeypatch.setitem(database._STEPS, 1, f"{database._STEPS[1]}DROP TABLE absent;\n")
     with pytest.raises(StoreError, match="no such table"):
         connect(ConnectionSettings(f"embedded://{old_file}"))
     assert (version_of(old_file), dump(old_file)) == (1, before)

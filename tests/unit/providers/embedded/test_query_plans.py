@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jmsjca.providers.embedded import admin, browser
-from jmsjca.providers.embedded.store import messages, processes, queues, selector_scan
+from jmsjca.providers.embedded import admin, consumer
+from jmsjca.providers.embedded.store import messages, queues, selector_scan, shared_file
 
 QUERIES = [
     (messages._READY, "message_ready"),
@@ -30,7 +30,7 @@ QUERIES = [
     (messages._SETTLE, "INTEGER PRIMARY KEY"),
     (messages._RELEASE, "INTEGER PRIMARY KEY"),
     (messages._DELETE_WITHOUT_QUEUE, "INTEGER PRIMARY KEY"),
-    (browser._PAGE, "message_ready"),
+    (consumer._PAGE, "message_ready"),
     (admin._READY, "message_ready"),
     (admin._HELD, "message_held"),
     (admin._DUE, "message_due"),
@@ -39,9 +39,9 @@ QUERIES = [
     (admin._ACTIVITY, "message_ready"),
     (admin._ACTIVITY, "message_held"),
     (admin._ACTIVITY, "message_due"),
-    (processes._HELD, "message_held"),
-    (processes._RELEASE_ALL, "message_held"),
-    (processes._DELETE_WITHOUT_QUEUE, "message_held"),
+    (shared_file._HELD, "message_held"),
+    (shared_file._RELEASE_ALL, "message_held"),
+    (shared_file._DELETE_WITHOUT_QUEUE, "message_held"),
     (queues._PURGE_READY, "message_ready"),
     (queues._PURGE_SCHEDULED, "message_due"),
 ]

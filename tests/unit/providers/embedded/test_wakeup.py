@@ -13,8 +13,8 @@ from jmsjca.destinations import Subscription
 from jmsjca.providers.embedded import consumer as consumer_module
 from jmsjca.providers.embedded.consumer import EmbeddedConsumer
 from jmsjca.providers.embedded.delivery import EmbeddedDelivery
-from jmsjca.providers.embedded.store import wakeup as wakeup_module
-from jmsjca.providers.embedded.store.wakeup import WakeupCounter, WakeupSocket
+from jmsjca.providers.embedded.store import shared_file as wakeup_module
+from jmsjca.providers.embedded.store.shared_file import WakeupCounter, WakeupSocket
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Connection, Order
 from jmsjca.testing.contract.harness import moment, prepare

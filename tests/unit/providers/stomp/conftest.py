@@ -7,9 +7,9 @@ import pytest
 
 from jmsjca.config import Limits
 from jmsjca.errors import JMSError
-from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.connection import STOMPConnection
 from jmsjca.providers.stomp.protocol.session import STOMPSession
+from jmsjca.providers.stomp.provider import dialect_for
 from tests.unit.providers.stomp.fakes import FakeChannel, StillClock
 
 

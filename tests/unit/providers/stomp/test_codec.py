@@ -29,8 +29,8 @@ from jmsjca.messages import (
     typed_entry,
 )
 from jmsjca.providers.stomp.brokers.activemq import from_xml, to_xml
-from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.providers.stomp.provider import dialect_for
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.inbound.deliveries import Performance, endpoint_of, terms, until
 from tests.unit.providers.stomp.reference_frames import read, write

@@ -8,7 +8,7 @@ import pytest
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import ConnectionLostError, IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.brokers.registry import BROKERS
+from jmsjca.providers.stomp.provider import BROKERS
 from jmsjca.spi import Order
 from tests.support.evidence import gaps_of
 from tests.unit.providers.stomp.reference_frames import read

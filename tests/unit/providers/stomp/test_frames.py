@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConfigurationError, ConnectionLostError, InvalidDestinationError, MessageFormatError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol import frames as frames_module
 from jmsjca.providers.stomp.protocol.frames import FrameParser, connect_frame, encode_frame
+from jmsjca.providers.stomp.provider import dialect_for
 from tests.unit.providers.stomp.reference_frames import read, write
 
 hostile = st.text(st.sampled_from("\0\r\n:\\acnr\ud800ä\U0001f600 "), max_size=12) | st.text(max_size=12)

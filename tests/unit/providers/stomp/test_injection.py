@@ -7,8 +7,8 @@ import pytest
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol.frames import connect_frame, encode_frame
+from jmsjca.providers.stomp.provider import dialect_for
 from tests.unit.providers.stomp.reference_parser import BrokenError, head_lines, read_header, read_line
 
 MANY = 10_000

@@ -5,8 +5,8 @@ import pytest
 from jmsjca.destinations import Queue, Subscription, Topic, destination
 from jmsjca.errors import ConnectionLostError, InvalidDestinationError, TransactionInDoubtError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.providers.stomp.provider import dialect_for
 from jmsjca.spi import Order
 from tests.unit.providers.stomp.reference_frames import read
 

@@ -12,8 +12,8 @@ from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.messages import Byte, BytesMessage, Double, Float, Int, Long, Message, Short, TextMessage
 from jmsjca.providers.stomp.brokers.rabbitmq import read_section
-from jmsjca.providers.stomp.brokers.registry import dialect_for
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
+from jmsjca.providers.stomp.provider import dialect_for
 
 PLAIN = {"destination": "/queue/q", "message-id": "T_1@@session@@1", "subscription": "1"}
 # Written by RabbitMQ 3.10.8 for a text with properties that came over AMQP 1.0.

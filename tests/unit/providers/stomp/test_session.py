@@ -9,7 +9,7 @@ import pytest
 from jmsjca.destinations import Queue, Subscription, Topic
 from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError, NotSupportedError, WrongProtocolError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.stomp.protocol.heartbeat import FrameDeadline, Heartbeat, agreed_heartbeat
+from jmsjca.providers.stomp.protocol.transport import FrameDeadline, Heartbeat, agreed_heartbeat
 from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.providers.stomp.broker import Fault, Peer
 from tests.unit.providers.stomp.fakes import StillClock

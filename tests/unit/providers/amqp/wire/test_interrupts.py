@@ -15,7 +15,7 @@ from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.consumer import AMQPConsumer
-from jmsjca.providers.amqp.links.coordinator import PredeclaredTransaction
+from jmsjca.providers.amqp.links.link_pool import PredeclaredTransaction
 from tests.support.interruptions import TimeLimitError, each_moment
 from tests.unit.inbound.deliveries import until
 from tests.unit.providers.amqp.wire.cut_account import body_of, encoded

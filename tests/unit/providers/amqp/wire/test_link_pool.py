@@ -16,7 +16,7 @@ from jmsjca.errors import (
 )
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.links.link_pool import MAX_SENDER_LINKS
-from jmsjca.providers.common import temporary_destinations
+from jmsjca.providers.common import network
 from tests.unit.providers.amqp.wire.cut_account import body_of, encoded
 
 RELAY = "ANONYMOUS-RELAY"
@@ -234,7 +234,7 @@ class Naming:
 
 def test_what_was_removed_is_refused_here_as_long_as_it_is_remembered(stage, monkeypatch):
     """Of more than so many the broker is asked: a connection may make new ones for years."""
-    monkeypatch.setattr(temporary_destinations, "_MAX_REMOVED", 2)
+    monkeypatch.setattr(network, "_MAX_REMOVED", 2)
     broker = Broker()
     broker.instead[Attach] = naming = Naming()
     connection = stage(broker).connect()

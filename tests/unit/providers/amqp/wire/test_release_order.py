@@ -8,7 +8,7 @@ from proton import Message
 
 from jmsjca import AcknowledgeMode, ConnectionFactory
 from jmsjca.destinations import Queue
-from jmsjca.providers.amqp.redelivery import ReturnOrder
+from jmsjca.providers.amqp.delivery import ReturnOrder
 from jmsjca.spi import Order
 from tests.unit.providers.amqp.wire.cut_account import encoded
 

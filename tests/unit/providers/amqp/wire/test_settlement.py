@@ -12,7 +12,7 @@ from amqp_peer.performatives import Accepted, Disposition, Flow, Released
 from jmsjca.config import Limits
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, TransactionInDoubtError
-from jmsjca.providers.amqp.commit import acknowledge_confirmed
+from jmsjca.providers.amqp.unit import acknowledge_confirmed
 from jmsjca.spi import Order
 from tests.unit.providers.amqp.wire.cut_account import body_of, encoded
 
