@@ -19,10 +19,9 @@ from jmsjca.inbound.listener_log import as_listener
 from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 from jmsjca.messages.delivery import Outcome
 
-__all__ = ["CCDispatcher", "ConcurrentDispatcher", "DaemonThreadPool", "Dispatcher", "SerialDispatcher"]
+__all__ = ["CCDispatcher", "ConcurrentDispatcher", "DaemonThreadPool", "Dispatcher", "SerialDispatcher", "batch_of"]
 
-_SERIAL_LOOK_AGAIN = 0.2
-
+_ABANDONED_HANDLER_INTERVAL = 0.2  # seconds between looks for the handler of a lost connection
 _LOOK_AGAIN = 1.0  # seconds until a thread is asked for again that the system has refused
 _PREFETCH_PER_HANDLER = 2  # messages per handler: one that is being processed, and the next one
 
@@ -174,6 +173,33 @@ class Dispatcher(Protocol):
         ...
 
 
+def batch_of(
+    endpoint: Endpoint,
+    first: spi.Delivery,
+    take_next: Callable[[int], spi.Delivery | None],
+    put_back: Callable[[spi.Delivery], object],
+) -> Iterator[spi.Delivery]:
+    """Yield the messages of one unit, at most ``batch_size``: this is where a batch ends, in every mode.
+
+    Args:
+        endpoint: The endpoint to deliver for.
+        first: The first message of the unit.
+        take_next: Returns the next message, given how many the unit can still take; None ends the unit.
+        put_back: Takes a message that has to be delivered alone, and therefore ends the unit before it.
+    """
+    yield first
+    if endpoint.must_be_delivered_alone(first):
+        return
+    for wanted in range((endpoint.settings.batch_size or 1) - 1, 0, -1):
+        delivery = take_next(wanted)
+        if delivery is None:
+            return
+        if endpoint.must_be_delivered_alone(delivery):
+            put_back(delivery)
+            return
+        yield delivery
+
+
 class SerialDispatcher:
     """Delivers in order. The handler's return commits; an exception rolls back, and the message is redelivered first.
 
@@ -232,7 +258,7 @@ class SerialDispatcher:
         if not self._endpoint.abandoned_handlers:
             return
         self._endpoint.activity.begin(self, "handler of a lost connection")
-        while self._endpoint.abandoned_handlers and not self._stopping.wait(_SERIAL_LOOK_AGAIN):
+        while self._endpoint.abandoned_handlers and not self._stopping.wait(_ABANDONED_HANDLER_INTERVAL):
             pass
         self._endpoint.activity.end(self)
 
@@ -505,8 +531,9 @@ class _PrefetchQueue:
     def __init__(self, endpoint: Endpoint) -> None:
         settings = endpoint.settings
         self._endpoint = endpoint
-        self._size = settings.batch_size or 1
-        self._capacity = max(self._size, endpoint.limits.prefetch_messages, _PREFETCH_PER_HANDLER * settings.pool_size)
+        self._capacity = max(
+            settings.batch_size or 1, endpoint.limits.prefetch_messages, _PREFETCH_PER_HANDLER * settings.pool_size
+        )
         self._ready: deque[spi.Delivery] = deque()
         self.waiting_since = 0.0
 
@@ -537,13 +564,11 @@ class _PrefetchQueue:
 
     def pop_batch(self) -> list[spi.Delivery]:
         """Remove and return the messages of one unit. The queue must not be empty."""
-        batch = [self._ready.popleft()]
-        if not self._endpoint.must_be_delivered_alone(batch[0]):
-            while (
-                self._ready and len(batch) < self._size and not self._endpoint.must_be_delivered_alone(self._ready[0])
-            ):
-                batch.append(self._ready.popleft())
-        return batch
+        return list(batch_of(self._endpoint, self._ready.popleft(), self._next, self._ready.appendleft))
+
+    def _next(self, wanted: int) -> spi.Delivery | None:
+        del wanted  # a queue gives one at a time
+        return self._ready.popleft() if self._ready else None
 
     def drain(self) -> list[spi.Delivery]:
         """Remove and return all messages."""

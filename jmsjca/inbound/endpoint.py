@@ -21,7 +21,6 @@ from jmsjca.inbound.listener_unit import (
     BeginTransaction,
     Inbox,
     InboxUnit,
-    ListenerInbox,
     LocalTransaction,
     begin_container_transaction,
 )
@@ -34,6 +33,7 @@ from jmsjca.redelivery.policy import RedeliveryPolicy
 
 if TYPE_CHECKING:
     from jmsjca.config.activation_spec import ActivationSpec
+    from jmsjca.transactions.inbox import ListenerInbox
 
 __all__ = [
     "AcknowledgementRegistry",

@@ -10,71 +10,21 @@ from jmsjca.destinations import Destination
 from jmsjca.messages.message import Message
 from jmsjca.outbound.unit_of_work import UnitOfWork
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the inbox needs SQLAlchemy, an extra
     import asyncio
+
+    from jmsjca.transactions.inbox import ListenerInbox, UnitInbox
+    from jmsjca.transactions.stored_message import StoredSend
 
 __all__ = [
     "BeginTransaction",
     "Inbox",
     "InboxUnit",
-    "ListenerInbox",
     "LocalTransaction",
-    "OpenInbox",
-    "StoredSend",
     "UnitTransaction",
     "begin_container_transaction",
     "require_container_transactions",
 ]
-
-
-class StoredSend(Protocol):
-    """A sent message as the inbox stores it."""
-
-    @property
-    def message(self) -> Message:
-        """The message, to be sent."""
-        ...
-
-    @property
-    def to(self) -> Destination:
-        """Its destination."""
-        ...
-
-
-class OpenInbox(Protocol):
-    """The inbox of one unit, such as `jmsjca.transactions.inbox.UnitInbox`."""
-
-    def admit(self, message: Message, message_id: str | None, *, redelivered: bool) -> Sequence[StoredSend] | None:
-        """Return None if the handler has to be called; for a duplicate, the messages to send again.
-
-        Raises:
-            TransactionRolledBackError: The inbox cannot be read, so that the message has to be redelivered, uncounted.
-        """
-        ...
-
-    def begin_shared_call(self) -> None:
-        """Begin a call of the handler for several messages: a whole batch, or the end of one."""
-        ...
-
-    def record(self, message: Message, to: Destination, send: Callable[[Message, Destination], None]) -> None:
-        """Store a message, and send it as it is stored."""
-        ...
-
-
-class ListenerInbox(Protocol):
-    """The inbox of one listener."""
-
-    def open(self, manager: object) -> OpenInbox:
-        """Return the inbox of one unit."""
-        ...
-
-    def is_known(self, message: Message, message_id: str | None) -> bool:
-        """Return True if the effects of a message are committed."""
-        ...
-
-    def prune_if_due(self) -> None:
-        """Delete expired rows from time to time."""
-        ...
 
 
 class Inbox(Protocol):
@@ -89,7 +39,7 @@ class Inbox(Protocol):
         """Create what is missing in the database, unless that needs an event loop."""
         ...
 
-    def of_listener(self, name: str, loop: "Callable[[], asyncio.AbstractEventLoop]") -> ListenerInbox:
+    def of_listener(self, name: str, loop: "Callable[[], asyncio.AbstractEventLoop]") -> "ListenerInbox":
         """Return the inbox of one listener.
 
         Args:
@@ -108,7 +58,7 @@ class InboxUnit(UnitOfWork):
 
     __slots__ = ("inbox",)
 
-    inbox: OpenInbox | None
+    inbox: "UnitInbox | None"
 
     def send(self, message: Message, to: Destination) -> None:
         """Add a message to send at the commit, in the form in which a duplicate would send it again.
@@ -127,7 +77,7 @@ class InboxUnit(UnitOfWork):
         if self.inbox is not None:
             self.inbox.begin_shared_call()
 
-    def send_again(self, sends: Sequence[StoredSend]) -> None:
+    def send_again(self, sends: "Sequence[StoredSend]") -> None:
         """Add the messages of a duplicate."""
         for send in sends:
             super().send(send.message, send.to)

@@ -2,14 +2,13 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.inbound.concurrency import InFlightLimit, LeaderFollowers
-from jmsjca.inbound.dispatcher import ConcurrentDispatcher
+from jmsjca.inbound.dispatcher import ConcurrentDispatcher, batch_of
 from jmsjca.inbound.endpoint import Endpoint, Stall
 from jmsjca.inbound.listener_log import as_listener
 from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
@@ -80,23 +79,12 @@ class _Receiver:
         """Deliver one unit in an acquired slot."""
         attempt = self._group.begin_attempt()
         try:
-            attempt.deliver(self._batch(delivery))
+            attempt.deliver(batch_of(self._endpoint, delivery, self._next_of_batch, self._prefetch.push_front))
         finally:
             self._group.end_attempt(attempt)
 
-    def _batch(self, first: spi.Delivery) -> Iterator[spi.Delivery]:
-        """Yield the messages of one unit: those that arrive without a pause, or one that must be delivered alone."""
-        yield first
-        if self._endpoint.must_be_delivered_alone(first):
-            return
-        for got in range(1, self._size):
-            delivery = None if self._stopping else self._prefetch.next(self._size - got, _NEXT_OF_BATCH)
-            if delivery is None:
-                return
-            if self._endpoint.must_be_delivered_alone(delivery):
-                self._prefetch.push_front(delivery)
-                return
-            yield delivery
+    def _next_of_batch(self, wanted: int) -> spi.Delivery | None:
+        return None if self._stopping else self._prefetch.next(wanted, _NEXT_OF_BATCH)
 
     def _first_of_unit(self, timeout: float) -> spi.Delivery | None:
         """Return the first message of a unit. Nothing is received while the in-flight limit is reached."""

@@ -38,7 +38,7 @@ from tests.model.strategies import (
     ways,
 )
 
-__all__ = ["Stage", "pick"]
+__all__ = ["FileMachine", "Machine", "MemoryMachine", "Stage", "pick"]
 
 T = TypeVar("T")
 
@@ -144,8 +144,6 @@ class Stage(RuleBasedStateMachine):
 def pick(things: Sequence[T], number: int) -> T:
     return things[number % len(things)]
 
-
-__all___machine = ["FileMachine", "Machine", "MemoryMachine"]
 
 MOST = 6  # consumers, and units, that are open at one time
 SELDOM = 3  # times with one broker, for what would leave too little to do

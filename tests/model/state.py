@@ -9,7 +9,7 @@ from jmsjca.errors import IllegalStateError, InvalidDestinationError
 from jmsjca.spi import Order
 from tests.model.operations import SELECTORS, Letter, Source, View, key
 
-__all__ = ["Box", "Consumer", "Message", "Unit"]
+__all__ = ["Box", "Consumer", "Message", "Places", "Unit"]
 
 
 @dataclass(eq=False)
@@ -138,9 +138,6 @@ class Unit:
     connection: str
     taken: list[Message] = field(default_factory=list)
     notes: list[tuple[Letter, Destination, int]] = field(default_factory=list)
-
-
-__all___places = ["Places"]
 
 
 class Places:

@@ -15,7 +15,7 @@ from tests.model.real import Real
 from tests.torture.crashed_process import BROKER, Account
 from tests.torture.workloads import AFTERWARDS, QUEUES, START, WORKLOADS
 
-__all__ = ["Moment", "Seen", "drain", "moments"]
+__all__ = ["Moment", "Seen", "drain", "judge_crash", "judge_image", "moments"]
 
 LONG = 1_000_000  # milliseconds: whatever is delayed is due by then
 
@@ -88,8 +88,6 @@ def _after_a_crash(word: str, model: Model) -> Moment:
     sources = set(QUEUES) | {box.subscription or box.address for box in model.places.boxes.values()}
     return Moment(word, now, sources, drain(model, sources))
 
-
-__all___judge = ["judge_crash", "judge_image"]
 
 # What failed with these did not happen; of anything else we know nothing.
 _UNDONE = ("TransactionRolledBackError", "ResourceAllocationError")

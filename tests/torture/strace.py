@@ -16,7 +16,7 @@ from brokers.provisioning import BrokerMissing, provide
 
 from tests.torture.crashed_process import JOURNAL, Victim, work
 
-__all__ = ["Event", "record", "whole_calls"]
+__all__ = ["Event", "Strace", "StraceMissing", "find_strace", "record", "whole_calls"]
 
 _CALLS = "openat,pwrite64,write,fsync,fdatasync,ftruncate,?unlink,unlinkat,?rename"
 _LINE = re.compile(r"\d+ +(\w+)\((.*)\) += (-?\d+)")
@@ -98,8 +98,6 @@ def _events(line: str, folder: Path) -> Iterator[Event]:
 def _bytes(text: str) -> bytes:
     return bytes.fromhex(text.replace("\\x", ""))
 
-
-__all___strace = ["Strace", "StraceMissing", "find_strace"]
 
 _PACKAGES = ("strace", "libunwind8", "liblzma5")
 _PATIENCE = 20  # seconds

@@ -373,7 +373,7 @@ _REMOVAL = {"count": _REMOVED_AT_ONCE, "ackmode": "ack_requeue_false", "encoding
 _SETTLED = "ack", "get_no_ack", "deliver_no_ack"  # the last two: consumers that acknowledge nothing
 
 _Row = Mapping[str, Any]
-_NO_ROW: _Row = {}
+_EMPTY_ROW: _Row = {}
 
 
 class RabbitMQHTTPAdmin:
@@ -395,7 +395,7 @@ class RabbitMQHTTPAdmin:
         management: HTTPManagement,
         queue_name: Callable[[Destination | Subscription], str],
         *,
-        arguments: Mapping[str, str] = _NO_ROW,
+        arguments: Mapping[str, str] = _EMPTY_ROW,
         virtual_host: str = "/",
     ) -> None:
         self._management = management
@@ -417,18 +417,18 @@ class RabbitMQHTTPAdmin:
 
     def depth(self, source: Destination | Subscription) -> Depth:
         """Return the numbers of messages of a queue or a named subscription at the latest measurement."""
-        row = self._find(self._queue_name(source), "messages_ready", "messages_unacknowledged") or _NO_ROW
-        return Depth(_number_of_row(row, "messages_ready"), _number_of_row(row, "messages_unacknowledged"), 0)
+        row = self._find(self._queue_name(source), "messages_ready", "messages_unacknowledged") or _EMPTY_ROW
+        return Depth(_count_in(row, "messages_ready"), _count_in(row, "messages_unacknowledged"), 0)
 
     def activity(self, source: Destination | Subscription) -> Activity:
         """Return the consumers and the traffic of a queue or a named subscription at the latest measurement."""
-        row = self._find(self._queue_name(source), "consumer_details", "message_stats") or _NO_ROW
+        row = self._find(self._queue_name(source), "consumer_details", "message_stats") or _EMPTY_ROW
         consumers, counted = row.get("consumer_details", []), row.get("message_stats", {})
         if not isinstance(consumers, list) or not isinstance(counted, dict):
             raise _strange(row)
         statistics = cast("_Row", counted)
-        settled = sum(_number_of_row(statistics, name) for name in _SETTLED)
-        return Activity(len(cast("list[object]", consumers)), _number_of_row(statistics, "publish"), settled)
+        settled = sum(_count_in(statistics, name) for name in _SETTLED)
+        return Activity(len(cast("list[object]", consumers)), _count_in(statistics, "publish"), settled)
 
     def create(self, queue: Destination) -> None:
         """Create a durable queue; one that exists is no error.
@@ -520,7 +520,7 @@ def _text(row: _Row, name: str) -> str:
     return value
 
 
-def _number_of_row(row: _Row, name: str) -> int:
+def _count_in(row: _Row, name: str) -> int:
     value = row.get(name, 0)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise _strange({name: value})

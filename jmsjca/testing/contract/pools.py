@@ -698,7 +698,7 @@ class TestPooledProducers(Contract):
             closed.priority = 9
         open_one.send("b")
         third = session.create_producer(queue)
-        assert _producer_of(_sent_id(session, third, "c")) != _producer_of(_sent_id(session, open_one, "d"))
+        assert _producer_of(_id_of_sent(session, third, "c")) != _producer_of(_id_of_sent(session, open_one, "d"))
         harness.expect(queue, *"abcd")
 
     def test_open_producers_of_one_destination_are_two(self, harness: Harness, session: Session) -> None:
@@ -706,7 +706,7 @@ class TestPooledProducers(Contract):
         queue = harness.queue()
         first, second = session.create_producer(queue), session.create_producer(queue)
         first.priority = 9
-        ids = {_sent_id(session, first, "first"), _sent_id(session, second, "second")}
+        ids = {_id_of_sent(session, first, "first"), _id_of_sent(session, second, "second")}
         assert len({_producer_of(each) for each in ids}) == 2
         assert {each.body: each.priority for each in _receive(session, queue, 2)} == {"first": 9, "second": 4}
 
@@ -743,7 +743,7 @@ class TestPooledProducers(Contract):
         """Nothing was sent, so that the next one continues it."""
         queue = harness.queue()
         producer = session.create_producer(queue)
-        first = _producer_of(_sent_id(session, producer, "a"))
+        first = _producer_of(_id_of_sent(session, producer, "a"))
         with pytest.raises(MessageFormatError):
             producer.send("never", priority=10)
         producer.close()
@@ -830,7 +830,7 @@ class TestPooledProducers(Contract):
         harness.expect(queue, *sorted(bodies), ordered=False)
 
 
-def _sent_id(session: Session, producer: MessageProducer, body: str) -> str:
+def _id_of_sent(session: Session, producer: MessageProducer, body: str) -> str:
     """Send a message, and return its id."""
     message = session.create_text_message(body)
     producer.send(message)
@@ -840,7 +840,7 @@ def _sent_id(session: Session, producer: MessageProducer, body: str) -> str:
 def _send_and_close(session: Session, to: Destination, body: str) -> str:
     producer = session.create_producer(to)
     try:
-        return _sent_id(session, producer, body)
+        return _id_of_sent(session, producer, body)
     finally:
         producer.close()
 

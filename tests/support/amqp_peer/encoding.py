@@ -5,7 +5,19 @@ import uuid
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["Described", "Symbol", "UByte", "UInt", "ULong", "UShort", "Value", "decode", "encode"]
+__all__ = [
+    "Composite",
+    "Described",
+    "Symbol",
+    "UByte",
+    "UInt",
+    "ULong",
+    "UShort",
+    "Value",
+    "composed",
+    "decode",
+    "encode",
+]
 
 
 class Symbol(str):
@@ -142,8 +154,6 @@ def _array(symbols):
 _SINGLE = {None: b"\x40", True: b"\x41", False: b"\x42"}
 _COMPOUND = {list: _list, dict: _map}
 
-
-__all___composite = ["Composite", "composed"]
 
 _TYPES = {"uint": UInt, "ushort": UShort, "ubyte": UByte, "symbol": Symbol, "any": lambda value: value}
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from amqp_peer.connection import Gone, Line
 from amqp_peer.service import Service, Store
 
-__all__ = ["Broker"]
+__all__ = ["SECONDS", "Broker", "Peer"]
 
 
 class Broker:
@@ -40,8 +40,6 @@ class Broker:
         finally:
             service.let_go()
 
-
-__all___peer = ["SECONDS", "Peer"]
 
 SECONDS = 30
 

@@ -28,7 +28,25 @@ from amqp_peer.performatives import (
     Transfer,
 )
 
-__all__ = ["TRANSACTION", "WINDOW", "address_in", "agree", "command_of", "consent"]
+__all__ = [
+    "LOGIN",
+    "OPEN",
+    "TRANSACTION",
+    "WINDOW",
+    "address_in",
+    "agree",
+    "command_of",
+    "consent",
+    "credit",
+    "drop",
+    "expect",
+    "offer",
+    "reply",
+    "reset",
+    "script",
+    "send",
+    "silence",
+]
 
 WINDOW = 2**31 - 1
 TRANSACTION = b"transaction"
@@ -104,9 +122,6 @@ _AGREE = {
     End: lambda frame: End(),
     Close: lambda frame: Close(),
 }
-
-
-__all___script = ["LOGIN", "OPEN", "credit", "drop", "expect", "offer", "reply", "reset", "script", "send", "silence"]
 
 
 class Scene:

@@ -32,7 +32,7 @@ from amqp_peer.performatives import (
 )
 from amqp_peer.script import WINDOW, address_in, agree, command_of
 
-__all__ = ["Kept", "Store"]
+__all__ = ["Kept", "Service", "Store"]
 
 _HEADER = 0x70
 _HEADER_SECTIONS = (bytes((0, 0x53, _HEADER)), bytes((0, 0x80, *bytes(7), _HEADER)))
@@ -103,8 +103,6 @@ class Store:
             for queue, payload in work.sent:
                 self.put(queue, payload)
 
-
-__all___service = ["Service"]
 
 _PART = 60_000  # bytes of a message in one frame
 _CREDIT = 1000  # what clients may send ahead
