@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from functools import cache
@@ -58,11 +59,9 @@ print([m for m in {_HEAVY!r} if m in sys.modules])
     assert run.stdout.strip() == "[]"
 
 
-_LAYERS = [
-    *("__main__", "management", "demo", "testing", "spark", "connector", "descriptors", "adapter", "aio", "inbound"),
-    *("outbound", "transactions", "reconnection", "providers", "spi", "hooks", "config", "redelivery", "selectors"),
-    *("messages", "forking", "destinations", "arguments", "log_records", "errors"),
-]
+# The list of the layers stands in the documentation, once.
+_ARCHITECTURE = (Path(__file__).parents[2] / "docs" / "explanation" / "architecture.md").read_text("utf-8")
+_LAYERS = re.findall(r"^\| `(\w+)` \|", _ARCHITECTURE.partition("## Layers")[2].partition("\n## ")[0], re.MULTILINE)
 # Packages of providers that hold a docstring only: Python runs them before any of their modules, which closes cycles.
 _BARE_PACKAGES = (".engine", ".links", ".brokers", ".codec", ".protocol", ".store")
 
@@ -106,6 +105,14 @@ def _violations(sources):
         TopologicalSorter(imports).prepare()
     except CycleError as error:
         yield f"import cycle: {error.args[1]}"
+
+
+def test_the_architecture_page_has_each_layer_and_names_only_files_that_exist():
+    package = Path(jmsjca.__file__).parent
+    assert {name.split(".")[1] for name in _sources() if "." in name} == set(_LAYERS)
+    files = re.findall(r"(?<![\w*./])(\w+/[\w/]+\.py)", _ARCHITECTURE)
+    gone = [file for file in files if not any(path.is_file() for path in (package / file, package.parent / file))]
+    assert [file for file in gone if not list(package.rglob(file))] == []
 
 
 def test_modules_import_only_lower_layers_and_no_cycle():
