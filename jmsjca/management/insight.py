@@ -36,6 +36,7 @@ from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
+from jmsjca.selectors import Selector
 
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
@@ -527,8 +528,10 @@ def _check_page(page: int, page_size: int) -> None:
 
 
 def _browse(session: Session, queue: str, selector: str | None) -> Iterator[Message]:
-    """Yield the messages that can be decoded."""
+    """Yield the messages that can be decoded; of those with an id in the selector, the ones that have this very id."""
     messages = iter(session.create_browser(Queue(queue), selector or None))
+    by_id = [name for name in ("JMSMessageID", "JMSCorrelationID") if name in (selector or "")]
+    wanted = Selector.parse(selector) if selector and by_id else None
     while True:
         try:
             message = next(messages)
@@ -538,7 +541,8 @@ def _browse(session: Session, queue: str, selector: str | None) -> Iterator[Mess
         except MessageFormatError as error:
             logger.warning("A message in the queue %s is left out: %s", queue, error)
         else:
-            yield message
+            if wanted is None or wanted.matches(message):  # brokers compare ids of AMQP without their types
+                yield message
 
 
 def _order(record: DeadLetterRecord) -> tuple[str, str, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, Queue
-from jmsjca.errors import InvalidArgumentError, JMSError, MessageFormatError, excerpt
+from jmsjca.errors import InvalidArgumentError, JMSError, MessageFormatError, NotSupportedError, excerpt
 from jmsjca.management.dead_letter import replay_copy
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
@@ -289,7 +289,13 @@ def _carry_out_batch(session: Session, queue: str, plan: Sequence[Change], handl
     left = [each.message_id for each in plan]  # one id may belong to several messages
     with session.create_consumer(Queue(queue), selector_of_ids(planned)) as consumer:
         while left and (message := consumer.receive(_PATIENCE)) is not None:
-            change = planned[message.message_id or ""]
+            change = planned.get(message.message_id or "")
+            if change is None:
+                session.rollback()
+                raise NotSupportedError(
+                    f"The broker takes the id {excerpt(message.message_id)} of another message in {queue} for one of"
+                    " the ids to change, and delivers that message first. Select by a property."
+                )
             _commit(session, message, change.target, handle)
             left = _without(left, change.message_id)
             yield replace(change, outcome="done")

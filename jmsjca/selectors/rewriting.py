@@ -15,13 +15,14 @@ thereby moves down to the tests, and the engine's treatment of unknown values no
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from jmsjca.errors import NotSupportedError
 from jmsjca.messages.properties import KEYWORDS
 from jmsjca.selectors.evaluation import ARITHMETIC, MIRRORED, comparer, is_number
-from jmsjca.selectors.like import ANY, Pattern, split_pattern
+from jmsjca.selectors.like import ANY, Characters, Pattern, split_pattern
 from jmsjca.selectors.selector import Selector
 from jmsjca.selectors.syntax import (
     And,
@@ -40,17 +41,37 @@ from jmsjca.selectors.syntax import (
     write_literal,
 )
 
-__all__ = ["rewrite"]
+__all__ = ["EngineValues", "rewrite"]
 
-_DELIVERY_MODE = "JMSDeliveryMode"
 _OWN_KEYWORDS = {"XPATH", "XQUERY"}
 _LONG_ZERO = "0 * 4294967296"  # the engine makes an int of a literal that fits one, whatever its suffix
 _INFINITY = "1e999"
 _ESCAPE = "!"
 
 
+@dataclass(frozen=True, slots=True)
+class EngineValues:
+    """How the engine shows the values of a header that it does not show as JMS does.
+
+    Args:
+        literal: Returns the engine's text for a value of JMS, or raises `NotSupportedError`.
+        known: All values of JMS, if the header has only a few.
+        start: The beginning of all values of JMS.
+        differing: For LIKE, the values that the engine shows as other texts, and these texts: the beginning of each
+            kind, and the characters that may follow it; None for any.
+    """
+
+    literal: Callable[[str], str]
+    known: tuple[str, ...] = ()
+    start: str = ""
+    differing: tuple[tuple[str, str | None], ...] = ()
+
+
+_NO_VALUES: Mapping[str, EngineValues] = {}
+
+
 def rewrite(
-    text: str, headers: Mapping[str, str] | None = None, delivery_modes: Mapping[str, str] | None = None
+    text: str, headers: Mapping[str, str] | None = None, values: Mapping[str, EngineValues] = _NO_VALUES
 ) -> str:
     """Rewrite a selector for the engine of Artemis and ActiveMQ.
 
@@ -60,7 +81,7 @@ def rewrite(
     Args:
         text: The selector.
         headers: The engine's names of headers that it does not know by the names of JMS.
-        delivery_modes: The engine's words for the values of ``JMSDeliveryMode``, if these differ.
+        values: The headers whose values the engine does not show as JMS does.
 
     Returns:
         The rewritten selector; the empty text for a blank one, which selects everything.
@@ -73,7 +94,7 @@ def rewrite(
     if selector.expression is None:
         return ""
     headers = headers or {}
-    rewritten = _Rewriting(headers, delivery_modes or {}).condition(selector.expression, truth=True).text
+    rewritten = _Rewriting(headers, values).condition(selector.expression, truth=True).text
     renamed = _WORD.sub(lambda word: headers.get(word[0], word[0]), text)
     return renamed if _words(renamed) == _words(rewritten) else rewritten
 
@@ -125,11 +146,11 @@ def _not(condition: _Condition) -> _Condition:
 
 
 class _Rewriting:
-    """Rewrites the nodes of a syntax tree with the engine's names of headers and words for delivery modes."""
+    """Rewrites the nodes of a syntax tree with the engine's names and values of headers."""
 
-    def __init__(self, headers: Mapping[str, str], delivery_modes: Mapping[str, str]) -> None:
+    def __init__(self, headers: Mapping[str, str], values: Mapping[str, EngineValues]) -> None:
         self._headers = headers
-        self._delivery_modes = delivery_modes
+        self._values = values
 
     def condition(self, node: Expression, *, truth: bool) -> _Condition:
         """Return a condition that is true for the messages for which a node is true, or for which it is false."""
@@ -153,16 +174,30 @@ class _Rewriting:
             case In(name, values):
                 texts = ", ".join(self._text(name, value) for value in values)
                 return _Condition(f"{self._name(name)} {no}IN ({texts})")
-            case Like(name, pattern, escape) if self._translates(name):
-                matching = tuple(filter(Pattern(pattern, escape).matches, self._delivery_modes)) or ("",)
-                return self._test(In(name, matching), truth=truth)
-            case Like(name, pattern, escape):
-                matched = _Condition(f"{self._name(name)} {no}LIKE {_pattern(pattern, escape)}")
-                return matched if truth else _all(_is_string(self._name(name)), matched)
+            case Like():
+                return self._like(node, truth=truth)
             case Identifier(name):
                 return _Condition(self._name(name) if truth else f"{self._name(name)} = FALSE")
             case _:
                 return _TRUE if node == Literal(value=truth) else _FALSE
+
+    def _like(self, node: Like, *, truth: bool) -> _Condition:
+        shown = self._values.get(node.name)
+        if shown is not None and shown.known:
+            matching = tuple(filter(Pattern(node.pattern, node.escape).matches, shown.known)) or ("",)
+            return self._test(In(node.name, matching), truth=truth)
+        if shown is not None:
+            head, *others = split_pattern(node.pattern, node.escape)
+            if others == [()] and None not in head and shown.start.startswith("".join(map(str, head))):
+                return self._is_string(node.name) if truth else _FALSE  # each value matches
+            if any(_may_match((head, *others), start, following) for start, following in shown.differing):
+                raise NotSupportedError(
+                    f"This broker shows some values of {node.name} as other texts, and cannot say which of them match"
+                    f" {node.pattern!r:.100}. Begin the pattern with more of the values, or use = or IN."
+                )
+        no = "" if truth else "NOT "
+        matched = _Condition(f"{self._name(node.name)} {no}LIKE {_pattern(node.pattern, node.escape)}")
+        return matched if truth else _all(self._is_string(node.name), matched)
 
     def _comparison(self, symbol: str, left: Expression | None, right: Expression | None, *, truth: bool) -> _Condition:
         if left is None or right is None:
@@ -192,7 +227,7 @@ class _Rewriting:
         mine = self._name(name)
         if isinstance(value, str):
             same = f"{mine} {symbol} {self._text(name, value)}"
-            return _Condition(same) if symbol == "=" else _all(_is_string(mine), _Condition(same))
+            return _Condition(same) if symbol == "=" else _all(self._is_string(name), _Condition(same))
         if isinstance(value, bool):
             return _Condition(f"{mine} = {write_literal(value is (symbol == '='))}")
         number = write_literal(value)
@@ -206,10 +241,10 @@ class _Rewriting:
 
     def _compared_others(self, symbol: str, one: str, other: str) -> Iterator[_Condition]:
         """Yield the comparisons of two properties that are strings, or booleans."""
-        if self._translates(one) or self._translates(other):
-            raise NotSupportedError(f"This broker cannot compare {_DELIVERY_MODE} with a property; use a literal.")
+        for name in {one, other} & self._values.keys():
+            raise NotSupportedError(f"This broker cannot compare {name} with a property; use a literal.")
         mine, its = self._name(one), self._name(other)
-        yield _all(_is_string(mine), _is_string(its), _Condition(f"{mine} {symbol} {its}"))
+        yield _all(self._is_string(one), self._is_string(other), _Condition(f"{mine} {symbol} {its}"))
         for value in (True, False):
             counterpart = value is (symbol == "=")
             yield _all(
@@ -260,10 +295,12 @@ class _Rewriting:
                 raise TypeError(f"{type(node).__name__} is no number")  # the parser rejects these
 
     def _text(self, name: str, value: str) -> str:
-        return write_literal(self._delivery_modes.get(value, "") if self._translates(name) else value)
+        return write_literal(self._values[name].literal(value) if name in self._values else value)
 
-    def _translates(self, name: str) -> bool:
-        return name == _DELIVERY_MODE and bool(self._delivery_modes)
+    def _is_string(self, name: str) -> _Condition:
+        """Return the condition that a value is a string, which a header with values of its own always is in JMS."""
+        test = "IS NOT NULL" if name in self._values else "LIKE '%'"
+        return _Condition(f"{self._name(name)} {test}")
 
     def _name(self, name: str) -> str:
         if not name.isascii() or name.upper() in _OWN_KEYWORDS:
@@ -279,8 +316,11 @@ def _is_number(name: str) -> _Condition:
     return _Condition(f"{name} <= {_INFINITY}")
 
 
-def _is_string(name: str) -> _Condition:
-    return _Condition(f"{name} LIKE '%'")
+def _may_match(pieces: Sequence[Characters], start: str, following: str | None) -> bool:
+    """Return False if no text matches that begins with ``start``, followed by characters out of ``following``."""
+    if any(mine not in {ANY, its} for mine, its in zip(pieces[0], start, strict=False)):
+        return False
+    return following is None or all(each is None or each in start + following for piece in pieces for each in piece)
 
 
 def _folded(node: Expression) -> Expression | None:

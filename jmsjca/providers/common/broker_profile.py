@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from jmsjca.errors import InvalidOptionError, NotSupportedError
-from jmsjca.selectors.rewriting import rewrite
+from jmsjca.selectors.rewriting import EngineValues, rewrite
 from jmsjca.spi import Capabilities
 
 __all__ = ["BrokerProfile", "administered", "identifiers_in", "to_artemis_filter", "to_exact_artemis_filter"]
@@ -72,17 +72,22 @@ _ARTEMIS_NAMES = {
     "JMSTimestamp": "AMQTimestamp",
 }
 _ARTEMIS_DELIVERY_MODES = {"PERSISTENT": "DURABLE", "NON_PERSISTENT": "NON_DURABLE"}
+_DELIVERY_MODES = EngineValues(lambda mode: _ARTEMIS_DELIVERY_MODES.get(mode, ""), tuple(_ARTEMIS_DELIVERY_MODES))
 _QUOTED_DELIVERY_MODES = {f"'{jms}'": f"'{artemis}'" for jms, artemis in _ARTEMIS_DELIVERY_MODES.items()}
 
 
-def to_exact_artemis_filter(selector: str) -> str:
+def to_exact_artemis_filter(selector: str, ids: Mapping[str, EngineValues]) -> str:
     """Return a filter that selects what the selector says, where properties keep their types.
+
+    Args:
+        selector: The selector.
+        ids: How the filter's engine shows the values of headers with ids.
 
     Raises:
         InvalidSelectorError: The selector is invalid.
         NotSupportedError: Artemis cannot decide the selector as JMS says.
     """
-    return rewrite(selector, _ARTEMIS_NAMES, _ARTEMIS_DELIVERY_MODES)
+    return rewrite(selector, _ARTEMIS_NAMES, {"JMSDeliveryMode": _DELIVERY_MODES, **ids})
 
 
 def to_artemis_filter(selector: str) -> str:

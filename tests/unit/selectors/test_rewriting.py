@@ -89,3 +89,86 @@ def test_artemis_has_other_names_for_headers_and_delivery_modes(selector, rewrit
 def test_artemis_cannot_compare_the_delivery_mode_with_a_property():
     with pytest.raises(NotSupportedError, match="use a literal"):
         profile_for("apache-activemq-artemis", "2.44.0", ()).translate_selector("JMSDeliveryMode = c")
+
+
+SOME = "12345678-1234-5678-1234-567812345678"
+BROKERS = {
+    "artemis": ("apache-activemq-artemis", "2.44.0"),
+    "activemq": ("ActiveMQ", "6.1.0"),
+    "qpid": ("Apache Qpid Broker-J Core", "9.2.0"),
+}
+
+
+def translated(broker, selector):
+    return profile_for(*BROKERS[broker], ()).translate_selector(selector)
+
+
+@pytest.mark.parametrize(
+    ("told", "artemis", "activemq", "qpid"),
+    [
+        ("ID:x", "ID:x", "ID:x", "ID:x"),
+        ("ID:AMQP_NO_PREFIX:abc", "ID:abc", "ID:abc", "abc"),
+        (f"ID:AMQP_UUID:{SOME}", f"ID:{SOME}", f"ID:AMQP_UUID:{SOME}", SOME),
+        ("ID:AMQP_ULONG:7", "ID:7", "ID:AMQP_ULONG:7", "7"),
+        ("ID:AMQP_BINARY:01AB5C61", r"ID:\x01\xab\x5ca", "ID:AMQP_BINARY:01AB5C61", r"\x01\xab\x5ca"),
+        ("ID:AMQP_STRING:ID:AMQP_ULONG:7", "ID:AMQP_ULONG:7", "ID:AMQP_ULONG:7", "ID:AMQP_ULONG:7"),
+        ("ID:AMQP_NO_PREFIX:AMQP_ULONG:7", "ID:AMQP_ULONG:7", "ID:AMQP_STRING:AMQP_ULONG:7", "AMQP_ULONG:7"),
+        ("abc", "abc", "abc", "abc"),
+    ],
+)
+def test_a_message_id_becomes_the_text_that_the_broker_shows(told, artemis, activemq, qpid):
+    selector = f"JMSMessageID IN ('{told}') OR n = 1"
+    assert translated("artemis", selector) == f"AMQUserID IN ('{artemis}') OR n = 1"
+    assert translated("activemq", selector) == f"JMSMessageID IN ('{activemq}') OR n = 1"
+    assert translated("qpid", selector) == f"JMSMessageID IN ('{qpid}') OR n = 1"
+    assert translated("qpid", f"n = '{told}'") == f"n = '{told}'"
+
+
+@pytest.mark.parametrize(
+    ("told", "activemq"),
+    [
+        ("abc", "abc"),
+        (f"ID:AMQP_UUID:{SOME}", f"AMQP_UUID:{SOME}"),
+        ("ID:AMQP_ULONG:7", "AMQP_ULONG:7"),
+        ("ID:AMQP_STRING:ID:AMQP_ULONG:7", "ID:AMQP_ULONG:7"),
+        ("AMQP_ULONG:7", "AMQP_STRING:AMQP_ULONG:7"),
+    ],
+)
+def test_a_correlation_id_becomes_the_text_that_the_broker_shows(told, activemq):
+    assert translated("artemis", f"JMSCorrelationID='{told}'") == f"JMSCorrelationID='{told}'"
+    assert translated("activemq", f"NOT JMSCorrelationID <> '{told}'") == (
+        f"JMSCorrelationID IS NOT NULL AND NOT (JMSCorrelationID IS NOT NULL AND JMSCorrelationID <> '{activemq}')"
+    )
+
+
+@pytest.mark.parametrize(
+    ("selector", "rewritten"),
+    [
+        ("JMSMessageID LIKE 'ID:%'", "JMSMessageID IS NOT NULL"),
+        ("JMSMessageID NOT LIKE 'ID:%'", "FALSE"),
+        ("JMSMessageID LIKE 'ID:shop-%'", "JMSMessageID LIKE 'ID:shop-%'"),
+        ("JMSCorrelationID LIKE '%'", "JMSCorrelationID IS NOT NULL"),
+        ("JMSCorrelationID LIKE '%-eu'", "JMSCorrelationID LIKE '%-eu'"),
+    ],
+)
+def test_a_pattern_that_no_other_type_of_id_matches_is_decided(selector, rewritten):
+    assert translated("activemq", selector) == rewritten
+
+
+@pytest.mark.parametrize(
+    ("selector", "brokers"),
+    [
+        ("JMSMessageID LIKE '%1'", ["artemis", "activemq"]),
+        ("JMSMessageID LIKE 'ID:AMQP_UUID:1%'", ["artemis", "activemq"]),
+        ("JMSMessageID = p", ["artemis", "activemq"]),
+        ("JMSCorrelationID LIKE 'ID:%'", ["artemis", "activemq"]),
+        ("JMSCorrelationID LIKE 'AMQP%'", ["activemq"]),
+        ("JMSCorrelationID = 'ID:AMQP_BINARY:01'", ["artemis"]),
+        ("JMSCorrelationID = 'ID:AMQP_ULONG:07'", ["artemis", "activemq"]),
+        ("JMSMessageID = 'ID:AMQP_UUID:x'", ["artemis", "activemq"]),
+    ],
+)
+def test_an_id_that_the_broker_does_not_show_as_such_is_refused(selector, brokers):
+    for broker in brokers:
+        with pytest.raises(NotSupportedError):
+            translated(broker, selector)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from jmsjca.config import DestinationSettings
@@ -18,7 +19,16 @@ from jmsjca.providers.amqp.admin import (
     unexpected_response,
 )
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
+from jmsjca.providers.amqp.codec.jms_mapping import (
+    ENCODED_ID_PREFIX,
+    ID_KINDS,
+    ID_PREFIX,
+    amqp_id_in_selector,
+    amqp_id_text,
+    to_jms_message_id,
+)
 from jmsjca.providers.common.broker_profile import to_exact_artemis_filter
+from jmsjca.selectors.rewriting import EngineValues
 from jmsjca.spi import Activity, Capabilities, Depth
 
 __all__ = ["ARTEMIS", "ArtemisAdmin"]
@@ -181,6 +191,24 @@ def _destination(row: ResponseFields, temporary: set[str]) -> Destination:
     return destination(name, kind, temporary=row.text("address") in temporary)
 
 
+def _message_id(text: str) -> str:
+    """Return a message id as the engine shows it: with "ID:", and without its type."""
+    shown = amqp_id_text(amqp_id_in_selector(text, to_jms_message_id))
+    return shown if shown.startswith(ID_PREFIX) or not text.startswith(ID_PREFIX) else ID_PREFIX + shown
+
+
+def _correlation_id(text: str) -> str:
+    """Return a correlation id as the engine shows it: as JMS does, unless it is bytes, which no text is equal to."""
+    if isinstance(amqp_id_in_selector(text), bytes):
+        raise NotSupportedError("Artemis cannot select by a correlation id of bytes: select by a property.")
+    return text
+
+
+_IDS = {
+    "JMSMessageID": EngineValues(_message_id, start=ID_PREFIX, differing=((ENCODED_ID_PREFIX, None),)),
+    "JMSCorrelationID": EngineValues(_correlation_id, differing=(ID_KINDS[2],)),
+}
+
 ARTEMIS = AMQPBrokerProfile(
     "Apache Artemis",
     "AMQP",
@@ -219,7 +247,7 @@ ARTEMIS = AMQPBrokerProfile(
     product="apache-activemq-artemis",
     naming="capability",
     duplicate_ids_before_transaction=True,
-    translate_selector=to_exact_artemis_filter,
+    translate_selector=partial(to_exact_artemis_filter, ids=_IDS),
     in_use_texts=("AMQ229200", "AMQ229082"),
     other_kind_texts=("is not configured for queue support", "is not configured for topic support"),
     relay_exclusions=(_ADDRESS,),

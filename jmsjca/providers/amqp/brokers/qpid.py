@@ -1,11 +1,20 @@
 """Qpid Broker-J over AMQP 1.0: capabilities, and its virtual host's management."""
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, destination
-from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
+from jmsjca.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    MessageFormatError,
+    NotSupportedError,
+)
 from jmsjca.messages import MapMessage
 from jmsjca.providers.amqp.admin import (
     ManagementClient,
@@ -17,6 +26,9 @@ from jmsjca.providers.amqp.admin import (
     expect_number,
 )
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
+from jmsjca.providers.amqp.codec.jms_mapping import amqp_id_text, to_amqp_id
+from jmsjca.providers.common.broker_profile import identifiers_in
+from jmsjca.selectors.syntax import read_string, write_literal
 from jmsjca.spi import Activity, Capabilities, Depth
 
 __all__ = ["QPID", "QpidAdmin"]
@@ -198,6 +210,22 @@ def _queue_name(source: Subscription) -> str:
     return f"{_SUBSCRIPTION_PREFIX}{owner}_/{str(source.name).translate(_ESCAPES)}_/{kind}"
 
 
+_STRING_LITERAL = re.compile(r"'(?:[^']|'')*'")
+
+
+def _translate_ids(selector: str) -> str:
+    """Return a selector with ids as the broker shows them: the AMQP value as text, without its type."""
+    if identifiers_in(selector).isdisjoint({"JMSMessageID", "JMSCorrelationID"}):
+        return selector
+    return _STRING_LITERAL.sub(_translate_id, selector)
+
+
+def _translate_id(literal: re.Match[str]) -> str:
+    with suppress(MessageFormatError):
+        return write_literal(amqp_id_text(to_amqp_id(read_string(literal[0]))))
+    return literal[0]
+
+
 QPID = AMQPBrokerProfile(
     "Apache Qpid Broker-J",
     "AMQP",
@@ -235,6 +263,7 @@ QPID = AMQPBrokerProfile(
     product="Apache Qpid Broker-J Core",
     naming="exchange",
     presettles_in_transaction=True,
+    translate_selector=_translate_ids,
     create_admin=QpidAdmin.connect,
     required_offers={"client_ids": "sole-connection-for-container", "shared": "SHARED-SUBS"},
 )

@@ -5,12 +5,13 @@ import codecs
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
 
 from jmsjca.destinations import Destination
-from jmsjca.errors import MessageFormatError
+from jmsjca.errors import MessageFormatError, NotSupportedError
 from jmsjca.messages import (
     GROUP_ID,
     Byte,
@@ -50,12 +51,16 @@ from jmsjca.providers.common.amqp_types import (
 __all__ = [
     "ENCODED_ID_PREFIX",
     "FILTER_ANNOTATION",
+    "ID_KINDS",
+    "ID_PREFIX",
     "JAVA_NULL",
     "JAVA_OBJECT",
     "MESSAGE_CLASSES",
     "MESSAGE_TYPE",
     "OCTET_STREAM",
     "TYPED_ENCODING",
+    "amqp_id_in_selector",
+    "amqp_id_text",
     "application_properties_section",
     "charset_of",
     "decode_text",
@@ -77,12 +82,15 @@ __all__ = [
 
 _LONG_LIMIT, _ULONG_LIMIT = 1 << 63, 1 << 64
 
-_ID_PREFIX = "ID:"
+ID_PREFIX = "ID:"
+"""Prefix of all message ids."""
 ENCODED_ID_PREFIX = "ID:AMQP_"
 """Prefix of the strings that represent ids of other AMQP types."""
 
 _STRING, _NO_PREFIX = "ID:AMQP_STRING:", "ID:AMQP_NO_PREFIX:"
 _UUID, _ULONG, _BINARY = "ID:AMQP_UUID:", "ID:AMQP_ULONG:", "ID:AMQP_BINARY:"
+ID_KINDS = ((_UUID, "0123456789abcdef-"), (_ULONG, "0123456789"), (_BINARY, "0123456789ABCDEF"))
+"""The prefixes of ids that are not text, and the characters after each."""
 _ENCODED_PREFIXES = (_STRING, _NO_PREFIX, _UUID, _ULONG, _BINARY)
 
 
@@ -93,7 +101,7 @@ def to_jms_message_id(value: Any) -> str | None:
         MessageFormatError: As in `to_jms_correlation_id`.
     """
     text = to_jms_correlation_id(value)
-    return text if text is None or text.startswith(_ID_PREFIX) else _NO_PREFIX + text
+    return text if text is None or text.startswith(ID_PREFIX) else _NO_PREFIX + text
 
 
 def to_jms_correlation_id(value: Any) -> str | None:
@@ -133,6 +141,33 @@ def to_amqp_id(text: str) -> Any:
         return text if prefix is None else _ID_DECODERS[prefix](text.removeprefix(prefix))
     except ValueError as error:
         raise MessageFormatError(f"the id {text!r:.100} does not match its prefix") from error
+
+
+_NOT_ESCAPED = range(0x20, 0x7F)
+
+
+def amqp_id_text(value: Any) -> str:
+    """Return an AMQP id as the text that brokers of Java show: bytes as ``Binary.toString`` of proton-j writes them."""
+    if not isinstance(value, bytes):
+        return str(value)
+    return "".join(chr(byte) if byte in _NOT_ESCAPED and byte != ord("\\") else f"\\x{byte:02x}" for byte in value)
+
+
+def amqp_id_in_selector(text: str, to_jms: Callable[[Any], str | None] = to_jms_correlation_id) -> Any:
+    """Return the AMQP value of a JMS id in a selector.
+
+    Args:
+        text: The id.
+        to_jms: Returns the JMS id of a value.
+
+    Raises:
+        NotSupportedError: No message has such an id.
+    """
+    with suppress(MessageFormatError):
+        value = to_amqp_id(text)
+        if to_jms(value) == text or not text.startswith(ENCODED_ID_PREFIX):
+            return value
+    raise NotSupportedError(f"No message over AMQP has the id {text!r:.100}: take it as the message shows it.")
 
 
 def _parse_ulong(digits: str) -> ULong:
