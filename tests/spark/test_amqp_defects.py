@@ -1,11 +1,13 @@
 """Whatever another client sends over AMQP is staged, with its raw bytes where it has no row, and ends no stream."""
 
+import gzip
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 from amqp_peer import Broker as AMQPBroker
 from amqp_peer import Peer
+from proton import Message
 
 from jmsjca.spark.staging import EpochPartition
 from tests.unit.inbound.poison_forms import amqp_messages, drawn
@@ -77,6 +79,14 @@ def test_it_is_staged_and_so_is_what_is_behind_it(broker, source, defect) -> Non
     assert source.read(FIRST) == rows  # in a replay, too
     source.put(GOOD)
     assert len(source.read(NEXT)) == 1
+
+
+def test_a_body_with_a_content_encoding_is_a_row_with_its_id_and_properties(source) -> None:
+    zipped, told = gzip.compress(b'{"a": 1}'), {"content_type": "application/json", "content_encoding": "gzip"}
+    source.put(Message(id="ID:1", body=zipped, inferred=True, properties={"shop": "Bern"}, **told).encode())
+    [row] = source.read(FIRST)
+    assert (row["body"], row["message_id"], row["error"]) == (zipped, "ID:1", None)
+    assert row["properties"] == [("shop", "Bern")]
 
 
 @pytest.mark.parametrize("dedup_key", ["JMSMessageID", "JMSCorrelationID", "property:JMS_AMQP_TTL", "none"])

@@ -18,7 +18,8 @@ class RawSTOMP:
         """Write a frame, with _ for - in the names of its headers, unless they begin with it."""
         lines = "".join(f"{_written(name)}:{value}\n" for name, value in headers.items())
         print(f">>> {command} {headers} {body}")
-        self._socket.sendall(f"{command}\n{lines}\n{body}\0".encode())
+        content = body if isinstance(body, bytes) else body.encode()
+        self._socket.sendall(f"{command}\n{lines}\n".encode() + content + b"\0")
 
     def talk(self, command, answer, body="", **headers):
         """Write a frame and read the one that answers it."""

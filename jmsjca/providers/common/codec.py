@@ -39,6 +39,7 @@ __all__ = [
     "destination_from_json",
     "destination_to_json",
     "encode_body",
+    "encoding_of",
     "expect_text",
     "from_json",
     "to_datetime",
@@ -171,6 +172,11 @@ def _destination(kind: str, name: object, *temporary: object) -> Destination:
     if not isinstance(name, str):
         raise TypeError(f"it has {type(name).__name__} where the name of a destination should be")
     return destination(name, kind, temporary=bool(temporary))
+
+
+def encoding_of(told: object) -> str | None:
+    """Return the content encoding that a header names; None without one, and for "identity", which changes nothing."""
+    return str(told) if told and str(told).lower() != "identity" else None
 
 
 def type_tag(value: EntryValue) -> str | None:

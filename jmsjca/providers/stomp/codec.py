@@ -30,6 +30,7 @@ from jmsjca.providers.common.codec import (
     destination_from_json,
     destination_to_json,
     encode_body,
+    encoding_of,
     expect_text,
     to_datetime,
     to_milliseconds,
@@ -44,6 +45,7 @@ __all__ = [
     "Outgoing",
     "decode",
     "encode",
+    "is_encoded",
     "is_header_value",
     "is_property",
 ]
@@ -88,10 +90,16 @@ def decode(
 
     try:
         ours = _metadata(frame.headers)
-        made, body = _decode_body(ours.get("k"), content, frame.body)
+        kind = Content.BYTES if content is not Content.NONE and is_encoded(frame.headers) else content
+        made, body = _decode_body(ours.get("k"), kind, frame.body)
         return made.received(body, headers)
     except UNDECODABLE as error:
         raise _undecodable(error) from error
+
+
+def is_encoded(headers: Mapping[str, str]) -> bool:
+    """Return True if a body has a content encoding, such as gzip: its content type holds after decoding."""
+    return any(encoding_of(headers.get(name)) for name in ("content-encoding", "JMS_AMQP_ContentEncoding"))
 
 
 def _undecodable(error: Exception) -> MessageFormatError:

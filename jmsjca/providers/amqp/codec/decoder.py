@@ -169,6 +169,8 @@ def decode_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
 def _decode_any_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
     section = _body_section(encoded.sections)
     content = None if section is None else _read_content(encoded, section)
+    if section == DATA and encoded.content_encoding is not None:
+        return BytesMessage, content  # the content type holds after decoding (AMQP 1.0, section 3.2.4)
     number = encoded.annotations.get(MESSAGE_TYPE)
     kind = _inferred_type(encoded, section, content) if number is None else MESSAGE_CLASSES.get(number)
     if kind is None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.common.amqp_types import MALFORMED, UByte, UInt, read, read_uint32
+from jmsjca.providers.common.codec import encoding_of
 
 __all__ = [
     "ANNOTATIONS",
@@ -351,6 +352,11 @@ class EncodedMessage:
         """The content type of the body; None without one."""
         content_type = self.fields[6]
         return str(content_type) if content_type else None
+
+    @property
+    def content_encoding(self) -> str | None:
+        """The encoding of the body, such as "gzip"; None without one."""
+        return encoding_of(self.fields[7])
 
 
 def _parse_annotations(encoded: bytes) -> Mapping[Any, Any]:

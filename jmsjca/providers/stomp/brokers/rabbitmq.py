@@ -17,7 +17,7 @@ from jmsjca.messages import Byte, Double, Float, Int, Long, Message, Short, Text
 from jmsjca.providers.common.amqp_types import MALFORMED, Described, Symbol, Timestamp, UByte, UInt, ULong, UShort, read
 from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of, time_to_live
-from jmsjca.providers.stomp.codec import METADATA_HEADER, Content
+from jmsjca.providers.stomp.codec import METADATA_HEADER, Content, is_encoded
 from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
@@ -200,7 +200,8 @@ def _body(frame: Frame, annotations: Mapping[str, Any]) -> tuple[str, bytes]:
         return "text", value.encode()
     if not isinstance(value, bytes):
         raise TypeError(f"this release reads text and bytes; the body is {type(value).__name__}")
-    return ("text" if frame.headers.get("content-type", "").startswith("text/") else "bytes"), value
+    is_text = frame.headers.get("content-type", "").startswith("text/") and not is_encoded(frame.headers)
+    return ("text" if is_text else "bytes"), value
 
 
 # JMS types of AMQP values that have no JMS type of their own: unsigned integers become the next wider type.

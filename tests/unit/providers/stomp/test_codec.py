@@ -309,3 +309,24 @@ def test_time_to_live_is_that_of_the_send_also_without_a_timestamp(server, disab
     headers = dialect_for(server, "1.2").broker_headers(message)
     left = int(headers.get("expires") or headers["expiration"])
     assert 1_800_000 < left <= 3_600_001
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-type": "text/plain", "content-encoding": "gzip"},
+        {"JMS_AMQP_ContentType": "text/plain", "JMS_AMQP_ContentEncoding": "gzip"},
+        {"JMS_AMQP_MA_x-opt-jms-msg-type": "5", "JMS_AMQP_ContentEncoding": "gzip"},
+    ],
+)
+@pytest.mark.parametrize("body", [b"\x1f\x8b", b"H4sI"])
+def test_a_body_with_a_content_encoding_is_bytes(server, headers, body):
+    message = dialect_for(server, "1.2").decode(frame(body, **headers), QUEUE)
+    assert (type(message), message.body) == (BytesMessage, body)
+
+
+def test_the_content_encoding_identity_changes_nothing():
+    headers = {"content-type": "text/plain", "content-encoding": "identity"}
+    message = dialect_for("RabbitMQ/3.10.8", "1.2").decode(frame(b"a", **headers), QUEUE)
+    assert (type(message), message.body) == (TextMessage, "a")

@@ -108,6 +108,11 @@ def _latin(code, data):
         (section(0x77, of=b"\0"), {"type": "amqp-1.0"}, BytesMessage(b"\0")),
         (b"plain", {"type": "binary", "x-amqp-1.0-properties": shown(0x73, of=["1"])}, BytesMessage(b"plain")),
         (b"plain", {"type": "binary", "content-type": "text/plain"}, TextMessage("plain")),
+        (
+            b"\x1f\x8b",
+            {"type": "binary", "content-type": "text/plain", "content-encoding": "gzip"},
+            BytesMessage(b"\x1f\x8b"),
+        ),
     ],
 )
 def test_bodies(body, headers, made):

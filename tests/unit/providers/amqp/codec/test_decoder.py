@@ -62,6 +62,33 @@ def test_a_message_without_annotations_is_what_its_body_says(raw, kind):
     assert type(received(raw)) is kind
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/plain; charset=latin-1", "image/png", JAVA, None])
+@pytest.mark.parametrize("number", [None, 1, 3, 5])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "base64"])
+def test_data_with_a_content_encoding_are_bytes(kind, number, coding):
+    """The content type holds after decoding (AMQP 1.0, section 3.2.4)."""
+    annotations = b"" if number is None else annotated(x_opt_jms_msg_type=byte(number))
+    fields = listed(PROPERTIES, message_id="ID:1", content_type=kind and symbol(kind), content_encoding=symbol(coding))
+    message = received(annotations + fields + section(DATA, b"\x1f\x8b") + section(DATA, b"\xff"))
+    assert (type(message), message.body, message.message_id) == (BytesMessage, b"\x1f\x8b\xff", "ID:1")
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "kind"),
+    [
+        ("identity", section(DATA, b"x"), TextMessage),
+        ("", section(DATA, b"x"), TextMessage),
+        ("gzip", section(VALUE, "x"), TextMessage),
+        ("gzip", section(VALUE, b"x"), BytesMessage),
+        ("gzip", section(SEQUENCE, [1]), ObjectMessage),
+        ("gzip", b"", TextMessage),
+    ],
+)
+def test_a_content_encoding_is_one_of_data_alone(coding, body, kind):
+    fields = listed(PROPERTIES, content_type=symbol("text/plain"), content_encoding=symbol(coding))
+    assert type(received(fields + body)) is kind
+
+
 KINDS = [Message, ObjectMessage, MapMessage, BytesMessage, StreamMessage, TextMessage]
 
 

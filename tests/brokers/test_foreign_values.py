@@ -1,17 +1,17 @@
-"""Ids of other AMQP clients: texts without "ID:", UUIDs, numbers and bytes.
+"""Values of other clients: ids without "ID:", UUIDs, numbers and bytes as ids, and bodies with a content encoding."""
 
-Each message is selected by the id that it shows.
-"""
-
+import gzip
 import json
 import uuid
+from threading import Event
 
 import pytest
-from proton import Message, symbol, ulong
+from proton import Message, int32, symbol, ulong
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection
+from raw_stomp import RawSTOMP
 
-from jmsjca import ConnectionFactory, Queue
+from jmsjca import BytesMessage, ConnectionFactory, Queue, ResourceAdapter
 from jmsjca.errors import NotSupportedError
 from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
@@ -35,7 +35,7 @@ def url(request, broker_url, monkeypatch):
 
 
 @pytest.fixture
-def queue(url):
+def queue():
     return f"foreign.{uuid.uuid4().hex}"
 
 
@@ -144,3 +144,49 @@ def test_ids_that_a_broker_takes_for_one_are_kept_apart(url, queue):
         left = [each.body for each in insight.messages(queue)]
         assert sorted(left) == sorted(each.body for each in messages)
     assert refused < len(CLASHES)
+
+
+ZIPPED = gzip.compress(b'{"a": 1}')
+
+
+def handled(url, queue, send):
+    """Return the type and the body of each message that a handler for bytes gets."""
+    adapter, found, done = ResourceAdapter(url), [], Event()
+
+    @adapter.listener(queue, redelivery_handling="3:delete")
+    def handle(message: BytesMessage):
+        found.append((message.body, message.properties["n"]))
+        if len(found) == 2:
+            done.set()
+
+    with adapter:
+        send()
+        assert done.wait(60)
+    return sorted(found, key=str)
+
+
+@pytest.mark.parametrize("pair", ["artemis-amqp", "activemq-amqp", "qpid-amqp", "artemis-stomp"])
+def test_a_body_with_a_content_encoding_over_amqp_is_bytes(broker_url, queue, pair):
+    def send():
+        foreign = BlockingConnection(broker_url(f"{broker}-amqp"), timeout=60, allowed_mechs="ANONYMOUS")
+        sender = foreign.create_sender(queue, options=_Queue())
+        for n, kind in enumerate(("application/json", "text/plain")):
+            told = {"content_type": symbol(kind), "content_encoding": symbol("gzip"), "properties": {"n": int32(n)}}
+            sender.send(Message(id=uuid.uuid4(), body=ZIPPED, inferred=True, **told))
+        foreign.close()
+
+    broker, _, protocol = pair.partition("-")
+    numbers = ["0", "1"] if protocol == "stomp" else [0, 1]
+    assert handled(broker_url(pair), queue, send) == [(ZIPPED, n) for n in numbers]
+
+
+@pytest.mark.parametrize("pair", ["rabbitmq-stomp", "rabbitmq4-stomp"])
+def test_a_body_with_a_content_encoding_over_stomp_is_bytes(broker_url, queue, pair):
+    def send():
+        peer = RawSTOMP(broker_url(pair))
+        told = {"destination": f"/queue/{queue}", "content_encoding": "gzip", "content_length": len(ZIPPED)}
+        for n, kind in enumerate(("text/plain", "text/plain;charset=utf-8")):
+            assert peer.confirm("SEND", ZIPPED, **told, content_type=kind, n=n) == "RECEIPT"
+        peer.close()
+
+    assert handled(broker_url(pair), queue, send) == [(ZIPPED, n) for n in ("0", "1")]
