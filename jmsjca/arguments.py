@@ -30,6 +30,7 @@ __all__ = [
     "enum_member",
     "is_deferred",
     "is_number",
+    "plain_text",
     "wrong_argument",
 ]
 
@@ -175,6 +176,11 @@ def check_text_or_none(name: str, value: object, *, secret: bool = False) -> Non
     """
     if value is not None and not isinstance(value, str):
         raise wrong_argument(name, value, "a str or None", secret=secret)
+
+
+def plain_text(value: str) -> str:
+    """Return the text of a subclass of `str`, such as an ``Enum`` of texts, whose format is not its text."""
+    return value if type(value) is str else str.__str__(value)
 
 
 def check_flag(name: str, value: object, remedy: str = "") -> None:

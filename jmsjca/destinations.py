@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from jmsjca.arguments import MAX_INT, check_flag, is_number, wrong_argument
+from jmsjca.arguments import MAX_INT, check_flag, is_number, plain_text, wrong_argument
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidDestinationError
 
 __all__ = [
@@ -45,6 +45,8 @@ class Destination:
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a check
             raise _wrong_name(type(self).__name__, self.name)
+        if type(self.name) is not str:
+            object.__setattr__(self, "name", plain_text(self.name))
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
@@ -121,6 +123,11 @@ class Subscription:
     client_id: str | None = None
     shared: bool = False
     volatile: bool = False
+
+    def __post_init__(self) -> None:
+        for field_name, text in (("name", self.name), ("client_id", self.client_id)):
+            if isinstance(text, str):
+                object.__setattr__(self, field_name, plain_text(text))
 
     @property
     def durable(self) -> bool:

@@ -14,6 +14,7 @@ from jmsjca.arguments import (
     check_instance,
     check_text_or_none,
     check_timeout,
+    plain_text,
 )
 from jmsjca.config.connection_url import ConnectionURL, add_options
 from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
@@ -147,7 +148,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._login, self._own_options = given.resolve(naming)
         self._url = ConnectionURL.parse(self._login.url)
         self._limits = limits or Limits()
-        self._client_id = client_id
+        self._client_id = None if client_id is None else plain_text(client_id)
         self._hooks = HookChain(hooks)
         effective = {**jmsjca_options(self._own_options), **jmsjca_options(self._url.query)}
         if transaction_locator is not None:

@@ -1,10 +1,12 @@
 """What brokers over AMQP take a name for: why some are refused, and what is said of others."""
 
 import uuid
+from enum import Enum
 
 import pytest
 from raw_amqp import RawAMQP
 
+from jmsjca import ConnectionFactory
 from jmsjca.destinations import Queue, Topic
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import TextMessage
@@ -136,3 +138,38 @@ def test_a_queue_without_a_name_hides_no_others(own_broker, name):
         assert Queue(name) in here.admin().destinations()
     finally:
         here.close()
+
+
+PAIRS = [f"{broker}-{protocol}" for broker in ("artemis", "activemq") for protocol in ("amqp", "stomp")]
+
+
+@pytest.mark.parametrize("pair", [*PAIRS, "qpid-amqp", "rabbitmq-stomp", "rabbitmq4-amqp", "rabbitmq4-stomp"])
+def test_members_of_an_enum_of_texts_name_what_their_values_name(broker_url, name, pair):
+    """Found: over STOMP, "Name.ORDERS" was the name of the queue, and others never saw the message."""
+    made = Enum("Name", {"QUEUE": name, "TOPIC": f"{name}.t", "CLIENT": f"{name}.c", "SUB": "sub"}, type=str)
+    factory = ConnectionFactory(broker_url(pair), client_id=made.CLIENT)
+    with factory.create_connection() as connection, connection.create_session() as session:
+        reply = Queue(made.QUEUE)
+        session.create_producer(reply).send(TextMessage("a", correlation_id=made.SUB, type=made.SUB, reply_to=reply))
+        received = session.create_consumer(Queue(name)).receive(SECONDS)
+        assert (received.correlation_id, received.type, received.reply_to) == ("sub", "sub", Queue(name))
+        if not connection.capabilities.durable:
+            return
+        session.create_durable_consumer(Topic(made.TOPIC), made.SUB).close()
+    with ConnectionFactory(broker_url(pair)).create_connection() as sending, sending.create_session() as session:
+        session.create_producer(Topic(f"{name}.t")).send(TextMessage("b"))
+    factory = ConnectionFactory(broker_url(pair), client_id=f"{name}.c")
+    with factory.create_connection() as connection, connection.create_session() as session:
+        with session.create_durable_consumer(Topic(f"{name}.t"), "sub") as consumer:
+            assert consumer.receive(SECONDS).body == "b"
+        session.unsubscribe(Topic(made.TOPIC), made.SUB)
+
+
+@pytest.mark.parametrize("broker", ["artemis", "activemq", "qpid"])
+def test_a_selector_may_be_a_member_of_an_enum_of_texts(broker_url, name, broker):
+    """Found: it ended the connection to Broker-J."""
+    made = Enum("Selector", {"BIG": "n > 5"}, type=str)
+    connection = ConnectionFactory(broker_url(f"{broker}-amqp")).create_connection()
+    with connection, connection.create_session() as session:
+        session.create_producer(Queue(name)).send(TextMessage("a", properties={"n": 6}))
+        assert session.create_consumer(Queue(name), made.BIG).receive(SECONDS).body == "a"

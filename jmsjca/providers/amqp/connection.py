@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from proton import Described, symbol, ulong
 
+from jmsjca.arguments import plain_text
 from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
@@ -318,7 +319,7 @@ class SourceFactory:
 
     def _translate_selector(self, selector: str | None) -> str | None:
         self._broker.require("selectors", requested=bool(selector))
-        return self._broker.translate_selector(selector) if selector else None
+        return self._broker.translate_selector(plain_text(selector)) if selector else None
 
 
 class AMQPConnection:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from jmsjca.arguments import plain_text
 from jmsjca.config.connection_url import check_unicode
 from jmsjca.errors import ConfigurationError, ConnectionLostError, MessageFormatError
 from jmsjca.providers.stomp.protocol.stomp_py import StompFrame, convert_frame, pack
@@ -103,7 +104,8 @@ def connect_frame(headers: Mapping[str, str]) -> bytes:
         check_unicode(value, f"The header {name} of CONNECT", ConfigurationError)
         if _LINE_BREAKING.search(value):
             raise ConfigurationError(f"The header {name} of CONNECT cannot hold line breaks or NUL.")
-    encoded: bytes = pack(convert_frame(StompFrame("CONNECT", dict(headers))))
+    plain = {name: plain_text(value) for name, value in headers.items()}
+    encoded: bytes = pack(convert_frame(StompFrame("CONNECT", plain)))
     return encoded
 
 

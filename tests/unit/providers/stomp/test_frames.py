@@ -1,5 +1,7 @@
 """Frames: encoded and parsed exactly, within bounds."""
 
+from enum import Enum
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -315,3 +317,11 @@ def test_the_line_end_behind_connected_is_noted(behind, told):
     parser = FrameParser(1000)
     parser.feed(b"CONNECTED\nversion:1.2\n\n\0" + behind)
     assert parser.connected_ends_line is told
+
+
+class Login(str, Enum):  # noqa: UP042  # StrEnum has the text as its format
+    USER = "guest"
+
+
+def test_a_login_is_written_by_its_value():
+    assert b"\nlogin:guest\n" in connect_frame({"login": Login.USER})

@@ -1,0 +1,39 @@
+"""Names of destinations, subscriptions and connections that are members of an ``Enum`` of texts."""
+
+from enum import Enum
+
+from jmsjca import ActivationSpec, ConnectionFactory, Queue, Topic
+from jmsjca.destinations import Subscription, TemporaryQueue
+
+
+class Name(str, Enum):  # noqa: UP042  # StrEnum has the text as its format
+    """Names whose format is ``Name.ORDERS``, and whose hash is not the hash of their texts."""
+
+    ORDERS = "orders"
+    CLIENT = "client-1"
+
+
+def test_a_destination_has_the_value_as_its_name():
+    for kind in (Queue, Topic, TemporaryQueue):
+        named = kind(Name.ORDERS)
+        assert (type(named.name), f"{named.name}", f"{named}") == (str, "orders", f"{named.kind}:orders")
+        assert len({named, kind("orders")}) == 1
+
+
+def test_a_subscription_has_the_values_as_its_names():
+    named = Subscription(Topic("t"), Name.ORDERS, Name.CLIENT)
+    assert (f"{named.name}", f"{named.client_id}") == ("orders", "client-1")
+    assert {named} == {Subscription(Topic("t"), "orders", "client-1")}
+    assert Subscription(Topic("t")).name is None
+
+
+def test_a_factory_has_the_value_as_its_client_id():
+    factory = ConnectionFactory("embedded:///:memory:", client_id=Name.CLIENT)
+    assert f"{factory.client_id}" == "client-1"
+
+
+def test_a_listener_has_the_values_as_its_names():
+    names = {"client_id": Name.CLIENT, "subscription_name": Name.ORDERS, "subscription_durability": "Durable"}
+    spec = ActivationSpec(destination=Name.ORDERS, destination_type="topic", **names)
+    shown = spec.destination, spec.client_id, spec.subscription_name
+    assert tuple(f"{each}" for each in shown) == ("orders", "client-1", "orders")
