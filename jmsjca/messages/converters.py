@@ -202,15 +202,17 @@ class Converters:
         elif one in (str, bytes):
             read = partial(_plain_body, one) if kind in (one, one | None) else body_reader(kind, target, plain=one)
         else:
-            return body_reader(kind, target)
+            read = body_reader(kind, target)
         return partial(_optional, read) if optional else read
 
     def _choices(self, kind: Any) -> dict[tuple[str, str], Read]:
         """Return the readers of the registered classes that a type accepts, by type property and id."""
         found = {} if self is _DEFAULT else (self._parent or _DEFAULT)._choices(kind)  # noqa: SLF001  # of this class
+        optional = NoneType in get_args(without_metadata(kind))
         for type_id, registered in self._by_type_id.items():
             if any(_accepts(each, registered) for each in _members(kind)):
-                found[self._type_property, type_id] = self._reader(registered, kind_name(registered))
+                read = self._reader(registered, kind_name(registered))
+                found[self._type_property, type_id] = partial(_optional, read) if optional else read
         return found
 
     def _find(self, kind: type) -> tuple[_Converter | None, str]:

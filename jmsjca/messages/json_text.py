@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
@@ -16,10 +17,21 @@ from jmsjca.messages.message import Message, TextMessage
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["CONTENT_TYPE", "body_reader", "json_text", "kind_name", "with_finite_numbers", "without_metadata"]
+__all__ = [
+    "BYTE_ORDER_MARK",
+    "CONTENT_TYPE",
+    "body_reader",
+    "json_text",
+    "kind_name",
+    "with_finite_numbers",
+    "without_metadata",
+]
 
 CONTENT_TYPE = "content_type"
 """The property that holds the content type, as in Spring (``JmsHeaderMapper.CONTENT_TYPE_PROPERTY``)."""
+
+BYTE_ORDER_MARK = "\ufeff"
+"""The character that some programs write before JSON."""
 
 _MAX_PROBLEMS, _MAX_DEPTH = 5, 50
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
@@ -233,16 +245,19 @@ def _parse_struct(kind: Any, message: Message) -> object:
 
 
 def _json_of(message: TextMessage | BytesMessage) -> str | bytes:
-    """Return the JSON of a body; that of bytes in the charset that their content type names, or else in UTF-8."""
+    """Return the JSON of a body; that of bytes in the charset that their content type names, or else in UTF-8.
+
+    A byte order mark is ignored, as RFC 8259, section 8.1, allows.
+    """
     if isinstance(message, TextMessage):
-        return message.get_body(str)
+        return message.get_body(str).removeprefix(BYTE_ORDER_MARK)
     content = message.get_body(bytes)
     told = message.properties.get(CONTENT_TYPE)
     charset = _CHARSET.search(told) if isinstance(told, str) else None
     if charset is None:
-        return content
+        return content.removeprefix(BOM_UTF8)
     try:
-        return content.decode(charset[1])
+        return content.decode(charset[1]).removeprefix(BYTE_ORDER_MARK)
     except (LookupError, UnicodeError):
         raise _MisfitError(f"it: not in the charset {charset[1]:.50} of its content type") from None
 

@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from functools import lru_cache, partial
 from time import time_ns
@@ -36,6 +36,7 @@ __all__ = [
     "headers_of",
     "may_contain_property",
     "time_of_send",
+    "to_datetime",
 ]
 
 T = TypeVar("T")
@@ -397,7 +398,29 @@ def time_of_send() -> datetime:
 
 @lru_cache(1)  # many messages are sent in the same millisecond
 def _time_of(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(microsecond=999_000, tzinfo=UTC)
+_EPOCH, _LONG_LIMIT = datetime(1970, 1, 1, tzinfo=UTC), 1 << 63
+_EARLIEST, _LATEST = ((moment - _EPOCH) // timedelta(milliseconds=1) for moment in (_FIRST, _LAST))
+
+
+def to_datetime(milliseconds: int | None) -> datetime | None:
+    """Return the time of milliseconds since the epoch; None for None.
+
+    Senders in other languages have times outside of the years 1 to 9999: these are the first and the last one here.
+
+    Raises:
+        ValueError: The number has more than 64 bits.
+    """
+    if milliseconds is None:
+        return None
+    if _EARLIEST <= milliseconds <= _LATEST:
+        return _EPOCH + timedelta(milliseconds=milliseconds)  # division by 1000 is not exact for far times
+    if -_LONG_LIMIT <= milliseconds < _LONG_LIMIT:
+        return _FIRST if milliseconds < 0 else _LAST
+    raise ValueError("a time is a number of milliseconds of 64 bits")
 
 
 def check_headers(correlation_id: object, reply_to: object, type: object) -> None:  # noqa: A002  # names of headers

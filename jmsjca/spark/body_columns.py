@@ -16,6 +16,7 @@ from math import inf
 from threading import Lock
 from typing import Any, TypeAlias
 
+from jmsjca.messages.json_text import BYTE_ORDER_MARK
 from jmsjca.spark.schema import pa
 
 __all__ = ["Body", "BodyColumns", "CsvColumns", "JsonColumns", "MisfitError", "PreparedRow"]
@@ -31,7 +32,6 @@ _MAX_REASON = 300  # characters
 _NO_ZONE = r"^\d{4}-\d{2}-\d{2}[T ][\d:.]+$"
 _DAY = r"^(\d{4}-\d{2}-\d{2})$"
 _BEYOND_MICROSECONDS = r"(:\d{2}\.\d{6})\d+"
-_BYTE_ORDER_MARK = "\ufeff"
 # No JSON value contains this: an object is followed by a comma or a bracket, and a string has no line break. So a body
 # cannot merge with the next one, and as many rows as bodies mean that each body is one object.
 _BEGIN, _END = b'{"":', b"}\n"
@@ -330,7 +330,7 @@ def _text_of(body: Body) -> str:
         raise MisfitError("the message has no body")
     try:
         text = body if isinstance(body, str) else body.decode()
-        return text.removeprefix(_BYTE_ORDER_MARK)
+        return text.removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         raise MisfitError(f"it is not in UTF-8, at byte {error.start}") from error
 

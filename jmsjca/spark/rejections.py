@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import InvalidOptionError, InvalidRedeliveryHandlingError, MessageFormatError, Reject
 from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, Properties, PropertyValue
+from jmsjca.messages.message import to_datetime
 from jmsjca.redelivery import Delay, Delete, Failure, Move, MoveFacts, RedeliveryPolicy, moved_copy, plain_copy
 from jmsjca.redelivery.encounter import encodable
 from jmsjca.spark.options import SinkOptions
@@ -202,7 +203,7 @@ def _take_first(properties: dict[str, PropertyValue]) -> _First:
     if not isinstance(count, int):
         return _First(0, None, None)
     first_id, sent = properties.pop(FIRST_ID, None), str(properties.pop(_FIRST_TIME, ""))
-    moment = datetime.fromtimestamp(int(sent) / 1000, UTC) if sent.isdecimal() else None
+    moment = to_datetime(int(sent)) if sent.isdecimal() else None
     return _First(count, None if first_id is None else str(first_id), moment)
 
 

@@ -12,6 +12,7 @@ from typing import cast
 from jmsjca.connector.business_objects import Attribute, BusinessObject, Scalar
 from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.errors import DataHandlerError, UnknownBusinessObjectError, excerpt
+from jmsjca.messages.json_text import BYTE_ORDER_MARK
 
 __all__ = ["JSONDataHandler"]
 
@@ -82,8 +83,9 @@ def _satisfying(source: BusinessObject, definitions: BusinessObjectDefinitions) 
 
 
 def _parsed(content: str | bytes) -> object:
+    text = content.removeprefix(BYTE_ORDER_MARK) if isinstance(content, str) else content  # json ignores that of bytes
     try:
-        return cast("object", json.loads(content, object_pairs_hook=_unique, parse_constant=_constant))
+        return cast("object", json.loads(text, object_pairs_hook=_unique, parse_constant=_constant))
     except (ValueError, RecursionError) as error:
         if isinstance(error, DataHandlerError):
             raise

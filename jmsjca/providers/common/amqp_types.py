@@ -9,6 +9,7 @@ multiple of their size.
 import struct
 import uuid
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -157,10 +158,27 @@ class Described(NamedTuple):
 
 
 class RawDecimal(NamedTuple):
-    """A decimal number in its encoded form; it is passed through, never computed with."""
+    """A decimal number in its encoded form, which is passed through; its text form is the number."""
 
     code: int
     encoded: bytes
+
+    def __str__(self) -> str:
+        """Return the number (AMQP 1.0, section 1.6.13: IEEE 754-2008, coefficients are binary integers)."""
+        width, bias, digits = _DECIMALS[self.code]
+        size, number = 8 * len(self.encoded), int.from_bytes(self.encoded, "big")
+        sign, combination = number >> size - 1, number >> size - 6 & 0b11111
+        if combination >= _SPECIAL:
+            return str(Decimal((sign, (), "F" if combination == _SPECIAL else "n")))
+        large = combination >= _LARGE  # the coefficient has an implicit 100 before its bits
+        rest = size - 1 - width - (2 if large else 0)
+        exponent, coefficient = number >> rest & (1 << width) - 1, number & (1 << rest) - 1 | large << rest + 2
+        shown = coefficient if coefficient < 10**digits else 0  # larger ones stand for 0
+        return str(Decimal((sign, tuple(map(int, str(shown))), exponent - bias)))
+
+
+_DECIMALS = {0x74: (8, 101, 7), 0x84: (10, 398, 16), 0x94: (14, 6176, 34)}  # bits and bias of the exponent, digits
+_LARGE, _SPECIAL = 0b11000, 0b11110  # the latter is infinity; the next one is NaN
 
 
 MALFORMED = (ArithmeticError, LookupError, TypeError, ValueError, struct.error)

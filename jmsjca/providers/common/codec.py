@@ -10,7 +10,7 @@ import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -28,6 +28,7 @@ from jmsjca.messages import (
     type_name,
     typed_entry,
 )
+from jmsjca.messages.message import to_datetime
 
 __all__ = [
     "BODY_DECODERS",
@@ -248,28 +249,6 @@ class LazyHeaders(Mapping[str, Any]):
     def __call__(self) -> Self:
         """Return the headers themselves: `Message.received` takes a function that returns them."""
         return self
-
-
-_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(microsecond=999_000, tzinfo=UTC)
-_EPOCH, _LONG_LIMIT = datetime(1970, 1, 1, tzinfo=UTC), 1 << 63
-_EARLIEST, _LATEST = ((moment - _EPOCH) // timedelta(milliseconds=1) for moment in (_FIRST, _LAST))
-
-
-def to_datetime(milliseconds: int | None) -> datetime | None:
-    """Return the time of milliseconds since the epoch; None for None.
-
-    Senders in other languages have times outside of the years 1 to 9999: these are the first and the last one here.
-
-    Raises:
-        ValueError: The number has more than 64 bits.
-    """
-    if milliseconds is None:
-        return None
-    if _EARLIEST <= milliseconds <= _LATEST:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC)
-    if -_LONG_LIMIT <= milliseconds < _LONG_LIMIT:
-        return _FIRST if milliseconds < 0 else _LAST
-    raise ValueError("a time is a number of milliseconds of 64 bits")
 
 
 def to_milliseconds(moment: datetime | None) -> int | None:

@@ -89,3 +89,8 @@ def test_entry_point_of_a_package_adds_a_data_handler(tmp_path, monkeypatch):
     (tmp_path / "handlers_of_ours.py").write_text("class Handler:\n    ours = True\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert data_handler("text/ours").ours
+
+
+@pytest.mark.parametrize("content", ['\ufeff{"_type": "Order"}', b'\xef\xbb\xbf{"_type": "Order"}'])
+def test_a_byte_order_mark_before_json_is_ignored(content):
+    assert data_handler("application/json").to_business_object(content).type == "Order"

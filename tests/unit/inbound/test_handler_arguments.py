@@ -446,3 +446,27 @@ def test_listener_of_texts_rolls_back_a_bytes_message(adapter, recorder):
             moved = session.create_consumer(Queue("bad")).receive(PATIENCE)
     assert moved.body == b"no text"
     assert "takes a TextMessage" in moved.properties["JMS_Sun_JMSJCA_ExceptionMessage"]
+
+
+@dataclass
+class Row:
+    a: int
+
+
+def test_handlers_get_none_for_a_body_that_is_absent(jms_adapter):
+    """Found: they were never called, and the message was dead-lettered."""
+    found = queue.Queue()
+
+    @jms_adapter.listener("one", redelivery_handling="1:delete")
+    def of_one(row: Row | None) -> None:
+        found.put(row)
+
+    @jms_adapter.listener("many", redelivery_handling="1:delete", concurrency_mode="sync", batch_size=2)
+    def of_many(rows: Sequence[Row | None]) -> None:
+        for row in rows:
+            found.put(row)
+
+    jms_adapter.send("one", TextMessage())
+    assert found.get(timeout=PATIENCE) is None
+    jms_adapter.send_many("many", [TextMessage(), TextMessage('\ufeff{"a": 1}')])
+    assert [found.get(timeout=PATIENCE) for _ in range(2)] == [None, Row(1)]

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, Field, field_validator
 
-from jmsjca import BytesMessage, MapMessage, Message, Queue, ResourceAdapter, TextMessage
+from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Queue, ResourceAdapter, TextMessage
 from jmsjca.errors import ArgumentTypeError, ConfigurationError, MessageFormatError
 from jmsjca.messages.converters import Converters
 
@@ -246,3 +246,56 @@ def test_adapter_uses_its_registry_to_send(jms_broker_url, map_messages):
     adapter.stop()
     expected = [{"a": 1}, {"text": "b"}] if map_messages else ['{"a":1}', '{"text":"b"}']
     assert [it.body for it in sent] == [it.body for it in received] == expected
+
+
+OPTIONAL = [
+    *(Point | None, Model | None, Struct | None, dict | None, dict[str, int] | None, list | None),
+    *(list[int] | None, int | None, float | None, bool | None, Point | Model | None, Point | str | None, str | None),
+    *(bytes | None, Annotated[int, Field(gt=0)] | None, Annotated[Point | None, "noted"]),
+]
+
+
+@pytest.mark.parametrize("kind", OPTIONAL, ids=str)
+@pytest.mark.parametrize("message", [TextMessage(), BytesMessage(), Message(), ObjectMessage()], ids=repr)
+def test_a_message_without_a_body_is_none_where_that_is_accepted(kind, message):
+    assert Converters().reader(kind)(message) is None
+
+
+@pytest.mark.parametrize("kind", [Point, Model, Struct, dict, list, int])
+def test_a_message_without_a_body_does_not_fit_a_type_without_none(kind):
+    with pytest.raises(MessageFormatError):
+        Converters().reader(kind)(TextMessage())
+
+
+def test_an_optional_type_reads_a_body_as_before():
+    for kind, body, value in [(Point | None, '{"x":1}', Point(1)), (int | None, "7", 7), (Point | None, "null", None)]:
+        assert Converters().reader(kind)(TextMessage(body)) == value
+    with pytest.raises(MessageFormatError, match="x: Field required"):
+        Converters().reader(Point | None)(TextMessage("{}"))
+
+
+def test_a_registered_class_that_the_type_id_names_may_be_absent():
+    converters = Converters()
+    converters.register(Point, type_id="point")
+    message = TextMessage(properties={"_type": "point"})
+    assert converters.reader(Point | None)(message) is None
+    with pytest.raises(MessageFormatError):
+        converters.reader(Point)(message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "json", "value"), [(Point, '{"x":1}', Point(1)), (Struct, '{"x":1}', Struct(1)), (list, "[1]", [1])]
+)
+@pytest.mark.parametrize("charset", [None, "utf-8", "utf-16", "utf-16-le", "utf-32-be"])
+def test_a_byte_order_mark_before_json_is_ignored(kind, json, value, charset):
+    """RFC 8259, section 8.1; Spark's typed columns have the same rule."""
+    told = {"content_type": f"application/json; charset={charset}"} if charset else {}
+    marked = BytesMessage(f"\ufeff{json}".encode(charset or "utf-8"), properties=told)
+    for message in (marked, TextMessage(f"\ufeff{json}"), TextMessage(json)):
+        assert Converters().reader(kind)(message) == value
+    with pytest.raises(MessageFormatError):
+        Converters().reader(kind)(TextMessage(f"\ufeff\ufeff{json}"))
+
+
+def test_a_byte_order_mark_is_part_of_a_text():
+    assert Converters().reader(str)(TextMessage("\ufeffa")) == "\ufeffa"

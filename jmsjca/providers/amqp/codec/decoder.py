@@ -169,10 +169,11 @@ def decode_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
 def _decode_any_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
     section = _body_section(encoded.sections)
     content = None if section is None else _read_content(encoded, section)
-    if section == DATA and encoded.content_encoding is not None:
-        return BytesMessage, content  # the content type holds after decoding (AMQP 1.0, section 3.2.4)
     number = encoded.annotations.get(MESSAGE_TYPE)
-    kind = _inferred_type(encoded, section, content) if number is None else MESSAGE_CLASSES.get(number)
+    told = None if number is None else MESSAGE_CLASSES.get(number)
+    if section == DATA and told is not BytesMessage and encoded.content_encoding is not None:
+        return BytesMessage, content  # the content type holds after decoding (AMQP 1.0, section 3.2.4)
+    kind = _inferred_type(encoded, section, content) if number is None else told
     if kind is None:
         raise MessageFormatError(f"its annotation {MESSAGE_TYPE} is {number!r:.100}, which is no message type")
     return kind, _BODY_DECODERS[kind](encoded, section, content)

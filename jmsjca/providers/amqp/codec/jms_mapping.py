@@ -35,6 +35,7 @@ from jmsjca.messages import (
 from jmsjca.providers.amqp.codec.addresses import DESTINATION_TYPE, REPLY_TO_TYPE, destination_type_of
 from jmsjca.providers.common.amqp_types import (
     NULL,
+    Described,
     Symbol,
     Timestamp,
     UByte,
@@ -199,6 +200,7 @@ _CONVERTERS: dict[type, Callable[[Any], PropertyValue]] = {
     Timestamp: Long,
     Symbol: str,
     uuid.UUID: str,
+    Described: lambda value: to_jms_property(value.value),
 }
 _PROPERTY_TYPES = frozenset({type(None), bool, Byte, Short, Int, Long, Float, Double, str, bytes})
 _ENTRY_TYPES = _PROPERTY_TYPES | {Char}
@@ -219,7 +221,7 @@ def to_jms_entry(value: Any) -> EntryValue:
     kind: type = value.__class__
     if kind in _ENTRY_TYPES:
         return cast("EntryValue", value)
-    if kind not in _CONVERTERS:
+    if kind not in _CONVERTERS or kind is Described:
         raise MessageFormatError(f"a map or stream message cannot contain {kind.__name__}")
     return _CONVERTERS[kind](value)
 

@@ -13,8 +13,19 @@ from urllib.parse import quote, unquote
 
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
-from jmsjca.messages import Byte, Double, Float, Int, Long, Message, Short, TextMessage, convert, type_name
-from jmsjca.providers.common.amqp_types import MALFORMED, Described, Symbol, Timestamp, UByte, UInt, ULong, UShort, read
+from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Message, Short, TextMessage, convert, type_name
+from jmsjca.providers.common.amqp_types import (
+    MALFORMED,
+    Described,
+    RawDecimal,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+    UShort,
+    read,
+)
 from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of, time_to_live
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Content, is_encoded
@@ -212,6 +223,8 @@ _CONVERTERS: dict[type, Callable[[Any], Any]] = {
     ULong: Long,
     Timestamp: Long,
     Symbol: str,
+    Char: str,
+    RawDecimal: str,
     uuid.UUID: str,
 }
 _JMS_TYPES = {type(None), bool, str, bytes, Byte, Short, Int, Long, Float, Double}

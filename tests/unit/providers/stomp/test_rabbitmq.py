@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from proton import Data, byte, float32, int32, short, symbol, timestamp, ubyte, uint, ulong, ushort
+from proton import Data, byte, char, decimal32, float32, int32, short, symbol, timestamp, ubyte, uint, ulong, ushort
 
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, MessageFormatError
@@ -151,3 +151,9 @@ def test_artemis_tells_what_came_over_amqp(headers, made):
 def test_cut_value_is_told_apart():
     with pytest.raises(struct.error):
         read_section(b"\0\x53\x77\x71\0")
+
+
+def test_decimals_and_characters_in_properties_are_texts():
+    properties = shown(0x74, of={"n": decimal32(0x3200000F), "c": char("x")})
+    message = decoded(shown_frame(b"x", {"type": "binary", "x-amqp-1.0-app-properties": properties}))
+    assert dict(message.properties) == {"n": "1.5", "c": "x"}

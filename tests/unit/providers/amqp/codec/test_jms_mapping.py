@@ -24,6 +24,7 @@ from jmsjca.providers.amqp.codec.addresses import ReceiveContext, address_of
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
 from jmsjca.providers.amqp.codec.sections import bare_message
+from jmsjca.providers.common.amqp_types import Described, RawDecimal, Symbol, UInt, write
 from tests.unit.providers.amqp.codec.proton_sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,
@@ -292,3 +293,30 @@ def test_a_header_is_left_out_before_what_is_no_section():
 
 def test_nothing_but_a_header_leaves_nothing():
     assert bare_message(b"\0" + HEADERS["a name"] + NO_FIELDS) == b""
+
+
+DECIMALS = [  # by the tables of IEEE 754-2008, and the corpus of BSON for 128 bits
+    (0x74, "3200000f", "1.5"),
+    (0x74, "b200000f", "-1.5"),
+    (0x74, "32800000", "0"),
+    (0x74, "00000001", "1E-101"),
+    (0x74, "77f8967f", "9.999999E+96"),
+    (0x74, "6cb89680", "0"),  # a coefficient that is too large stands for 0
+    (0x84, "31c000000000000f", "15"),
+    (0x84, "77fb86f26fc0ffff", "9.999999999999999E+384"),
+    (0x94, "303e000000000000000000000000000f", "1.5"),
+    (0x94, "b0400000000000000000000000000000", "-0"),
+    (0x94, "30400000000000000000000000003039", "12345"),
+    (0x94, "5fffed09bead87c0378d8e63ffffffff", "9.999999999999999999999999999999999E+6144"),
+    *((code, f"78{'00' * size}", "Infinity") for code, size in ((0x74, 3), (0x84, 7), (0x94, 15))),
+    *((code, f"f8{'00' * size}", "-Infinity") for code, size in ((0x74, 3), (0x84, 7), (0x94, 15))),
+    *((code, f"7c{'00' * size}", "NaN") for code, size in ((0x74, 3), (0x84, 7), (0x94, 15))),
+]
+
+
+@pytest.mark.parametrize(("code", "encoded", "text"), DECIMALS)
+def test_a_decimal_property_is_the_number_as_text(code, encoded, text):
+    properties = {"n": RawDecimal(code, bytes.fromhex(encoded)), "d": Described(Symbol("x"), UInt(7))}
+    message = received(b"\x00\x53\x74" + write(properties) + section(DATA, b"x"))
+    assert dict(message.properties) == {"n": text, "d": 7}
+    assert message.get_string_property("n") == text
