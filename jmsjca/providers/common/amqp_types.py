@@ -169,7 +169,7 @@ class RawDecimal(NamedTuple):
         size, number = 8 * len(self.encoded), int.from_bytes(self.encoded, "big")
         sign, combination = number >> size - 1, number >> size - 6 & 0b11111
         if combination >= _SPECIAL:
-            return str(Decimal((sign, (), "F" if combination == _SPECIAL else "n")))
+            return "NaN" if combination > _SPECIAL else "-Infinity" if sign else "Infinity"
         large = combination >= _LARGE  # the coefficient has an implicit 100 before its bits
         rest = size - 1 - width - (2 if large else 0)
         exponent, coefficient = number >> rest & (1 << width) - 1, number & (1 << rest) - 1 | large << rest + 2
