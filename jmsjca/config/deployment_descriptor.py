@@ -9,11 +9,12 @@ from pydantic import SecretStr
 from jmsjca.arguments import did_you_mean
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.limits import AcknowledgeMode
+from jmsjca.config.naming import LOOKUP
 from jmsjca.config.options import is_jmsjca_option
 from jmsjca.destinations import JAVA_TYPES, DestinationKind
 from jmsjca.errors import excerpt
 
-__all__ = ["InvalidProperty", "describe", "fields_from_properties", "is_known_property"]
+__all__ = ["InvalidProperty", "describe", "field_of", "fields_from_properties"]
 
 _FIELDS = {
     "destination": "destination",
@@ -40,6 +41,8 @@ _FIELDS = {
     "transaction": "transaction",
     "acknowledgementTimeout": "acknowledgement_timeout",
     "maxOutstanding": "max_outstanding",
+    "destinationLookup": "destination",  # of Jakarta EE, like the next one
+    "connectionFactoryLookup": "connection_url",
 }
 _IGNORED_MINIMUMS = {  # the minimum of each property that JMSJCA checks but does not use
     "endpointPoolSteadySize": 0,
@@ -84,9 +87,10 @@ def fields_from_properties(properties: Mapping[str, object]) -> dict[str, Any]:
     return fields
 
 
-def is_known_property(name: str) -> bool:
-    """Return True if an activation spec has a property of this name, in any case."""
-    return name.lower() in _NAMES
+def field_of(name: str) -> str | None:
+    """Return the field of a property of this name, in any case; its name if it has no field, None if it is unknown."""
+    known = _NAMES.get(name.lower())
+    return _FIELDS.get(known, known) if known else None
 
 
 def _add_property(fields: dict[str, Any], written: str, value: str) -> None:
@@ -129,13 +133,19 @@ _ACKNOWLEDGE_WORDS = {
 
 def _parse_acknowledge_mode(value: str) -> AcknowledgeMode | InvalidProperty:
     for mode, word in _ACKNOWLEDGE_WORDS.items():
-        if value == word:
+        if value in (word, word.upper().replace("-", "_")):  # the latter as the constants of JMS are named
             return mode
     known, given = " or ".join(_ACKNOWLEDGE_WORDS.values()), excerpt(value)
     return InvalidProperty(f"acknowledgeMode: it must be {known} (given: {given!r})")
 
 
+def _parse_lookup(value: str) -> str:
+    return f"{LOOKUP}{value.removeprefix(LOOKUP)}" if value.strip() else value
+
+
 _PARSERS: dict[str, Callable[[str], Any]] = {
+    "destinationLookup": _parse_lookup,
+    "connectionFactoryLookup": _parse_lookup,
     "destinationType": _parse_destination_type,
     "acknowledgeMode": _parse_acknowledge_mode,
 }

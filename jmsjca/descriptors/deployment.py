@@ -1,9 +1,8 @@
 """A deployment: descriptors and configuration files, read into one configuration and a report."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
 
 from jmsjca.config.activation_spec import ActivationSpec
 from jmsjca.config.configuration_file import (
@@ -14,16 +13,11 @@ from jmsjca.config.configuration_file import (
     ListenerSection,
     read_configuration,
 )
-from jmsjca.descriptors.ejb_jar import (
-    Companion,
-    MessageDrivenBean,
-    read_beans,
-    read_sun_companion,
-    read_weblogic_companion,
-)
+from jmsjca.config.naming import LOOKUP
+from jmsjca.descriptors.ejb_jar import Companions, MessageDrivenBean, bean_name, bean_names, is_jboss, read_bean
 from jmsjca.descriptors.migration import Report, ReportEntry
 from jmsjca.descriptors.resource_adapter import ResourceAdapterFile, pool_options, read_resource_adapter
-from jmsjca.descriptors.xml_file import parse
+from jmsjca.descriptors.xml_file import Descriptor, children
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, excerpt
 
@@ -76,13 +70,13 @@ def read(*paths: str | Path) -> Deployment:
     """Read deployment descriptors and configuration files into one deployment.
 
     The root element identifies an XML file: ``ra.xml``, ``sun-ra.xml``, ``ejb-jar.xml``, ``sun-ejb-jar.xml`` (or
-    GlassFish's) and ``weblogic-ejb-jar.xml``, in any order. Other files are read as TOML.
+    GlassFish's), ``weblogic-ejb-jar.xml`` and ``jboss-ejb3.xml``, in any order. Other files are read as TOML.
 
     Args:
         paths: The files.
 
     Returns:
-        The deployment. Its report names each property of a descriptor that has no place in it.
+        The deployment. Its report names each property and element of a descriptor that has no place in it.
 
     Raises:
         ConfigurationError: A file cannot be read, is refused, or holds an invalid value; or two files define the same
@@ -102,41 +96,77 @@ class _Reader:
         self._configurations: list[Configuration] = []
         self._adapters: list[ResourceAdapterFile] = []
         self._pools: dict[str, dict[str, str]] = {}
-        self._jars: list[tuple[str, Element]] = []
-        self._companions: dict[str, Companion] = {}
+        self._jars: list[Descriptor] = []
+        self._companions: list[Descriptor] = []
+        self._descriptors: list[Descriptor] = []
 
     def add(self, path: Path) -> None:
         """Read a file."""
         if path.suffix.lower() != ".xml":
             self._configurations.append(read_configuration(path))
             return
-        root = parse(path)
-        match root.tag:
+        descriptor = Descriptor(path)
+        self._descriptors.append(descriptor)
+        match descriptor.root.tag:
             case "connector":
-                self._adapters.append(read_resource_adapter(path, root, self._report))
+                self._adapters.append(read_resource_adapter(path, descriptor, self._report))
             case "sun-connector":
-                self._pools[path.name] = pool_options(path.name, root, self._report)
+                self._pools[path.name] = pool_options(descriptor, self._report)
             case "ejb-jar":
-                self._jars.append((path.name, root))
-            case "sun-ejb-jar" | "glassfish-ejb-jar":
-                self._companions |= read_sun_companion(path.name, root, self._report)
-            case "weblogic-ejb-jar":
-                self._companions |= read_weblogic_companion(path.name, root, self._report)
-            case _:
-                raise ConfigurationError(f"{path}: <{excerpt(root.tag)}> is no descriptor that is known here.")
+                self._jars.append(descriptor)
+            case "sun-ejb-jar" | "glassfish-ejb-jar" | "weblogic-ejb-jar":
+                self._companions.append(descriptor)
+            case tag:
+                raise ConfigurationError(f"{path}: <{excerpt(tag)}> is no descriptor that is known here.")
 
     def deployment(self) -> Deployment:
         """Return the deployment of all files."""
-        beans = [bean for name, root in self._jars for bean in read_beans(name, root, self._companions, self._report)]
         if len(self._adapters) == 1 and not self._configurations:
             self._adapters[0].rename("default")
         merged = Configuration()
         for configuration in (*self._configurations, *map(self._of_adapter, self._adapters)):
             merged = _merged(merged, configuration)
         self._report_pools()
-        for bean in beans:
-            merged = _merged(merged, self._of_bean(bean, merged))
+        for configuration in self._beans(merged):
+            merged = _merged(merged, configuration)
+        self._report_lookups(merged)
+        for descriptor in self._descriptors:
+            self._report.note_unread(descriptor)
         return Deployment(merged, self._report)
+
+    def _beans(self, known: Configuration) -> Iterator[Configuration]:
+        companions = Companions(names := bean_names(self._jars))
+        for descriptor in (*self._jars, *self._companions):
+            companions.read(descriptor)
+        for jar in self._jars:
+            self._report_jar(jar, names)
+        for name in names:
+            adapter = self._adapter_of(name, companions.beans[name].resource_adapter, known)
+            defaults = {
+                key: value for file in self._adapters if file.name == adapter for key, value in file.defaults.items()
+            }
+            bean = read_bean(name, self._jars, companions, defaults, self._report)
+            configuration = self._of_bean(bean, adapter, known)
+            known = _merged(known, configuration)
+            yield configuration
+
+    def _report_jar(self, jar: Descriptor, names: list[str]) -> None:
+        for each in children(jar.root, "enterprise-beans/*"):
+            if bean_name(each) not in names:
+                self._report.note(jar.name, each.tag, bean_name(each), "it is no message-driven bean")
+                jar.done(each)
+        has_annotations = jar.root.get("version", "")[:1] in ("3", "4") and not is_jboss(jar)
+        if has_annotations and jar.root.get("metadata-complete") != "true":
+            reason = "annotations of the classes are not read: write their values into the descriptor"
+            self._report.note(jar.name, jar.root.tag, "metadata-complete", reason)
+
+    def _report_lookups(self, merged: Configuration) -> None:
+        for name, listener in merged.listeners.items():
+            for value, group in ((listener.destination, "destinations"), (listener.connection_url, "factories")):
+                found = (value or "").partition(LOOKUP)[2]
+                if self._jars and found and found not in getattr(merged, group):
+                    reason = f"no descriptor defines it; name it under [{group}]"
+                    self._report.note(self._jars[0].name, f"message-driven {name}", found, reason)
 
     def _of_adapter(self, file: ResourceAdapterFile) -> Configuration:
         alone = len(self._adapters) == 1
@@ -156,32 +186,36 @@ class _Reader:
             for option in options:
                 self._report.note(name, "resource-adapter", option, "there is no ra.xml whose factories it is for")
 
-    def _of_bean(self, bean: MessageDrivenBean, known: Configuration) -> Configuration:
-        adapter = self._adapter_of(bean, known)
+    def _of_bean(self, bean: MessageDrivenBean, adapter: str | None, known: Configuration) -> Configuration:
         listener = ListenerSection(**dict(bean.spec), adapter=adapter)
         factories = {
             name: found.model_copy()
             for name, interface in bean.factories.items()
-            if name not in known.factories and (found := _factory_of(interface, adapter, known))
+            if name not in known.factories
+            and (found := known.factories.get(bean.names.get(name, "")) or _factory_of(interface, adapter, known))
         }
         destinations = {
-            name: DestinationSection.model_validate({kind: f"lookup://{bean.names[name]}"})
+            name: DestinationSection.model_validate({kind: f"{LOOKUP}{bean.names[name]}"})
             for name, kind in bean.destinations.items()
-            if name not in known.destinations and bean.names.get(name)
+            if name not in known.destinations and bean.names.get(name, name) != name
         }
+        for name in bean.factories:
+            if (remote := bean.names.get(name, name)) not in (name, *known.factories):
+                reason = f"no descriptor defines {remote}: the factory of the adapter takes its place"
+                self._report.note("ejb-jar.xml", bean.name, name, reason)
         for name in (name for name in bean.factories if name not in factories | known.factories):
             self._report.note("ejb-jar.xml", bean.name, name, "no adapter has a connection factory of this interface")
         for name in (name for name in bean.destinations if name not in destinations | known.destinations):
             self._report.note("ejb-jar.xml", bean.name, name, "no descriptor maps it; name it under [destinations]")
         return Configuration(listeners={bean.name: listener}, factories=factories, destinations=destinations)
 
-    def _adapter_of(self, bean: MessageDrivenBean, known: Configuration) -> str | None:
-        wanted = self._companions.get(bean.name, Companion()).resource_adapter
+    def _adapter_of(self, bean: str, wanted: str, known: Configuration) -> str | None:
         named = [name for name in known.adapters if wanted and (name == wanted or wanted.endswith(f"#{name}"))]
+        if not named and wanted:
+            self._report.note("ejb-jar.xml", bean, "resource-adapter", f"no file defines an adapter {wanted}")
         if not named and len(known.adapters) > 1:
-            self._report.note("ejb-jar.xml", bean.name, "resource-adapter", "several adapters: name one in the TOML")
-            return next(iter(known.adapters))
-        return named[0] if named else next(iter(known.adapters), None)
+            self._report.note("ejb-jar.xml", bean, "resource-adapter", "several adapters: name one in the TOML")
+        return next(iter(named or known.adapters), None)
 
 
 def _factory_of(interface: str, adapter: str | None, known: Configuration) -> FactorySection | None:

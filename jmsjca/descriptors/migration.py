@@ -7,6 +7,7 @@ from pydantic import BaseModel, SecretStr
 from jmsjca.config.configuration_file import Configuration
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.credentials import is_url
+from jmsjca.descriptors.xml_file import Descriptor
 from jmsjca.errors import ConfigurationError
 
 __all__ = ["Report", "ReportEntry", "to_toml"]
@@ -35,8 +36,69 @@ class Report(list[ReportEntry]):
     """The entries of all descriptors, in the order of the files."""
 
     def note(self, file: str, where: str, name: str, reason: str) -> None:
-        """Append an entry."""
-        self.append(ReportEntry(file, where, name, reason))
+        """Append an entry, unless it is there."""
+        entry = ReportEntry(file, where, name, reason)
+        if entry not in self:
+            self.append(entry)
+
+    def note_unread(self, descriptor: Descriptor) -> None:
+        """Append the elements of a descriptor that nothing has read."""
+        for where, name in descriptor.unread():
+            self.note(descriptor.name, where, name, _REASONS.get(name, _SERVER))
+
+
+_SERVER = "nothing here depends on it; it configures the Java server"
+_TEXT = "it is a text or a picture for people"
+_ROLE = "there are no roles: what a handler may do depends on the process and on its login at the broker"
+_HOOK = "register a hook, or call it in the handler"
+_ARGUMENT = "pass it to your handler"
+_FACTORY = "name it under [factories]"
+_DESTINATION = "name it under [destinations]"
+_CALLBACK = "call it where the program makes its handlers"
+_TIMER = "there are no timers"
+_REASONS = {
+    "activationspec-class": "the activation spec is ActivationSpec",
+    "administered-object": _DESTINATION,
+    "application-exception": "every exception of a handler rolls back",
+    "around-invoke": _HOOK,
+    "around-timeout": _TIMER,
+    "authentication-mechanism": "user name and password are used, as BasicPassword says",
+    "connection-factory": _FACTORY,
+    "connection-factory-resource-link": _FACTORY,
+    "data-source": _ARGUMENT,
+    "delivery": "a listener starts with its adapter; activation.stop() stops it",
+    "description": _TEXT,
+    "destination-resource-link": _DESTINATION,
+    "display-name": _TEXT,
+    "ejb": "it is no message-driven bean of the ejb-jar.xml",
+    "ejb-local-ref": _ARGUMENT,
+    "ejb-ref": _ARGUMENT,
+    "exclude-list": _ROLE,
+    "icon": _TEXT,
+    "interceptor-binding": _HOOK,
+    "interceptors": _HOOK,
+    "jms-connection-factory": _FACTORY,
+    "jms-destination": _DESTINATION,
+    "large-icon": _TEXT,
+    "max-messages-in-transaction": "batch_size is the number of messages in one unit of work",
+    "method-permission": _ROLE,
+    "persistence-context-ref": _ARGUMENT,
+    "persistence-unit-ref": _ARGUMENT,
+    "post-construct": _CALLBACK,
+    "pre-destroy": _CALLBACK,
+    "provider-url": "connection_url of the adapter, or of a factory, is the URL of the broker",
+    "reauthentication-support": "a connection keeps its login",
+    "resourceadapter-class": "the URL's scheme selects the provider",
+    "security-identity": _ROLE,
+    "security-role": _ROLE,
+    "security-role-ref": _ROLE,
+    "service-ref": _ARGUMENT,
+    "small-icon": _TEXT,
+    "timeout-method": _TIMER,
+    "timer": _TIMER,
+    "transaction-support": "no XA: the broker commits last in a joined transaction",
+    "weblogic-enterprise-bean": "it is no message-driven bean of the ejb-jar.xml",
+}
 
 
 def to_toml(configuration: Configuration) -> str:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from jmsjca.config.configuration_file import AdapterSection, DestinationSection, FactorySection
 from jmsjca.config.connection_url import ConnectionURL, successor
 from jmsjca.descriptors.migration import Report
-from jmsjca.descriptors.xml_file import children, properties, text_of
+from jmsjca.descriptors.xml_file import Descriptor, children
 from jmsjca.errors import ConfigurationError, JMSError
 
 __all__ = ["ResourceAdapterFile", "pool_options", "read_resource_adapter"]
@@ -49,6 +49,7 @@ class ResourceAdapterFile:
         adapter: The adapter's values.
         factories: The connection factories by the Java interface that they implement.
         destinations: The administered objects that have a name, by that name.
+        defaults: The default properties of its activation specs (JCA 1.6).
     """
 
     def __init__(self, name: str, adapter: AdapterSection) -> None:
@@ -56,6 +57,7 @@ class ResourceAdapterFile:
         self.adapter = adapter
         self.factories: dict[str, FactorySection] = {}
         self.destinations: dict[str, DestinationSection] = {}
+        self.defaults: dict[str, str] = {}
 
     def rename(self, name: str) -> None:
         """Rename the adapter, also in its factories."""
@@ -63,31 +65,45 @@ class ResourceAdapterFile:
         self.factories = {key: found.model_copy(update={"adapter": name}) for key, found in self.factories.items()}
 
 
-def read_resource_adapter(path: Path, root: Element, report: Report) -> ResourceAdapterFile:
+def read_resource_adapter(path: Path, descriptor: Descriptor, report: Report) -> ResourceAdapterFile:
     """Return the content of an ``ra.xml``, and report what is not carried over.
 
     Args:
-        path: The file, for the report.
-        root: Its root element.
+        path: The file, for errors.
+        descriptor: The descriptor.
         report: Collects what is not carried over.
 
     Raises:
         ConfigurationError: A value is invalid.
     """
-    resource_adapter = root.find("resourceadapter")
+    resource_adapter = descriptor.root.find("resourceadapter")
     if resource_adapter is None:
         raise ConfigurationError(f"{path} has no element 'resourceadapter': it is no connector descriptor.")
-    name = text_of(root, "display-name") or path.stem
+    name = descriptor.text(descriptor.root, "display-name") or path.stem
     where = f"resourceadapter {name}"
-    values = _values(properties(resource_adapter, "config-property"), _ADAPTER_FIELDS, (path.name, where), report)
+    found = descriptor.properties(resource_adapter, "config-property")
+    values = _values(found, _ADAPTER_FIELDS, (path.name, where), report)
     file = ResourceAdapterFile(name, _section(AdapterSection, values, f"{path}: {where}"))
     _report_family(path.name, where, values.get("connection_url"), report)
     for definition in children(resource_adapter, "outbound-resourceadapter/connection-definition"):
-        _add_factory(file, path, definition, report)
+        _add_factory(file, path, definition, descriptor, report)
     for administered in children(resource_adapter, "adminobject"):
-        _add_destination(file, path.name, administered, report)
-    _report_rest(path.name, resource_adapter, report)
+        _add_destination(file, administered, descriptor, report)
+    for specification in resource_adapter.iter("activationspec"):
+        _add_defaults(file, specification, descriptor, report)
     return file
+
+
+def _add_defaults(file: ResourceAdapterFile, specification: Element, descriptor: Descriptor, report: Report) -> None:
+    for name, value in descriptor.properties(specification, "config-property"):
+        if value:
+            file.defaults[name] = value
+        else:
+            report.note(descriptor.name, "activationspec", name, _BLANK)
+    for required in children(specification, "required-config-property"):
+        name = descriptor.text(required, "config-property-name")
+        report.note(descriptor.name, "activationspec", name, "is required by each activation spec, as before")
+        descriptor.done(required)
 
 
 def _values(
@@ -121,52 +137,45 @@ def _section(section: type[Any], values: dict[str, Any], where: str) -> Any:
     raise ConfigurationError(f"{where}: a value of {', '.join(values)} is invalid: {detail}")
 
 
-def _add_factory(file: ResourceAdapterFile, path: Path, definition: Element, report: Report) -> None:
-    interface = text_of(definition, "connectionfactory-interface").replace("jakarta.jms.", "javax.jms.", 1)
+def _add_factory(
+    file: ResourceAdapterFile, path: Path, definition: Element, descriptor: Descriptor, report: Report
+) -> None:
+    interface = descriptor.text(definition, "connectionfactory-interface").replace("jakarta.jms.", "javax.jms.", 1)
     where = f"connection-definition {interface}"
     kind = _KINDS.get(interface)
     if kind is None:
         report.note(path.name, where, "connectionfactory-interface", "it is no connection factory of JMS")
+        descriptor.done(definition)
         return
-    values = _values(properties(definition, "config-property"), _FACTORY_FIELDS, (path.name, where), report)
+    found = descriptor.properties(definition, "config-property")
+    values = _values(found, _FACTORY_FIELDS, (path.name, where), report)
     _report_family(path.name, where, values.get("connection_url"), report)
     file.factories[interface] = _section(
         FactorySection, {"adapter": file.name, "kind": kind, **values}, f"{path}: {where}"
     )
 
 
-def _add_destination(file: ResourceAdapterFile, path: str, administered: Element, report: Report) -> None:
-    interface = text_of(administered, "adminobject-interface").replace("jakarta.jms.", "javax.jms.", 1)
+def _add_destination(file: ResourceAdapterFile, administered: Element, descriptor: Descriptor, report: Report) -> None:
+    interface = descriptor.text(administered, "adminobject-interface").replace("jakarta.jms.", "javax.jms.", 1)
     where, kind = f"adminobject {interface}", interface.removeprefix("javax.jms.").lower()
-    for name, value in properties(administered, "config-property"):
-        if kind in ("queue", "topic") and name == "Name" and value:
+    for name, value in descriptor.properties(administered, "config-property"):
+        if kind not in ("queue", "topic"):
+            report.note(
+                descriptor.name, where, name, "the naming context of the program takes the place of this object"
+            )
+        elif not value:
+            report.note(
+                descriptor.name, where, name, "has no value: it is a template; name destinations under [destinations]"
+            )
+        elif name in ("Name", "PhysicalName"):
             file.destinations[value] = DestinationSection.model_validate({kind: value})
-        elif kind in ("queue", "topic"):
-            report.note(path, where, name, "has no value: it is a template; name destinations under [destinations]")
         else:
-            report.note(path, where, name, "the naming context of the program takes the place of this object")
+            report.note(descriptor.name, where, name, _UNKNOWN)
 
 
 def _report_family(path: str, where: str, url: str | None, report: Report) -> None:
     if url and (advice := successor(ConnectionURL.parse(url).protocol)):
         report.note(path, where, "ConnectionURL", advice)
-
-
-_ELEMENTS = {
-    "outbound-resourceadapter/transaction-support": "no XA: the broker commits last in a joined transaction",
-    "outbound-resourceadapter/authentication-mechanism": "user name and password are used, as BasicPassword says",
-    "outbound-resourceadapter/reauthentication-support": "a connection keeps its login",
-    "resourceadapter-class": "the URL's scheme selects the provider",
-}
-
-
-def _report_rest(path: str, resource_adapter: Element, report: Report) -> None:
-    for element, reason in _ELEMENTS.items():
-        if resource_adapter.find(element) is not None:
-            report.note(path, "resourceadapter", element.rpartition("/")[2], reason)
-    for required in resource_adapter.iter("required-config-property"):
-        name = text_of(required, "config-property-name")
-        report.note(path, "activationspec", name, "is required by each activation spec, as before")
 
 
 _POOL_ATTRIBUTES = {
@@ -176,22 +185,23 @@ _POOL_ATTRIBUTES = {
 }
 
 
-def pool_options(path: str, root: Element, report: Report) -> dict[str, str]:
+def pool_options(descriptor: Descriptor, report: Report) -> dict[str, str]:
     """Return the options of pools that a ``sun-ra.xml`` sets, and report its other attributes.
 
     Args:
-        path: The name of the file.
-        root: Its root element.
+        descriptor: The descriptor.
         report: Collects what is not carried over.
     """
     options: dict[str, str] = {}
-    for element in root.iter("resource-adapter"):
+    for element in descriptor.root.iter("resource-adapter"):
         for name, value in element.attrib.items():
             if name in _POOL_ATTRIBUTES:
                 options[_POOL_ATTRIBUTES[name]] = value
             else:
                 reason = "a pool's max_idle closes idle connections" if "idle" in name else _UNKNOWN
-                report.note(path, "resource-adapter", name, reason if value else _BLANK)
-        for name, _ in properties(element, "property"):
-            report.note(path, "resource-adapter", name, _UNKNOWN)
+                report.note(descriptor.name, "resource-adapter", name, reason if value else _BLANK)
+        for each in children(element, "property"):
+            report.note(descriptor.name, "resource-adapter", each.get("name", "property"), _UNKNOWN)
+            descriptor.done(each)
+    descriptor.text(descriptor.root, "resource-adapter")  # its attributes are read
     return options

@@ -1,4 +1,4 @@
-"""Deployment descriptors as XML: read without entities, external files or namespaces."""
+"""Deployment descriptors as XML: read without entities, external files or namespaces; what nobody reads is known."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,13 +8,18 @@ from xml.parsers.expat import ErrorString
 
 from jmsjca.errors import ConfigurationError, excerpt
 
-__all__ = ["children", "parse", "properties", "text_of"]
+__all__ = ["Descriptor", "children"]
+
+_NAMES = ("ejb-name", "connectionfactory-interface", "adminobject-interface")  # of the elements that have a name
 
 
-def parse(path: Path) -> Element:
-    """Return the root element of a file, all names without their namespaces.
+class Descriptor:
+    """A deployment descriptor. It records which of its elements are read, so that the others can be reported.
 
-    A document type that only names an external DTD is accepted, as descriptors of that time have one, and not read.
+    Attributes:
+        name: The name of the file.
+        root: The root element; all names are without their namespaces.
+        namespace: The namespace of the root element; empty if none.
 
     Args:
         path: The file.
@@ -22,6 +27,62 @@ def parse(path: Path) -> Element:
     Raises:
         ConfigurationError: defusedxml is not installed; or the file cannot be read, is no XML, declares entities, or
             has a DTD of its own.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name = path.name
+        self.root, self.namespace = _parse(path)
+        self._read: set[Element] = set()
+
+    def text(self, element: Element | None, path: str) -> str:
+        """Read the text at a path without surrounding blanks; empty without such an element."""
+        found = None if element is None else element.find(path)
+        if found is None:
+            return ""
+        self._read.add(found)
+        return (found.text or "").strip()
+
+    def properties(self, element: Element | None, prefix: str) -> Iterator[tuple[str, str]]:
+        """Read the names and values of an element's properties.
+
+        Args:
+            element: The parent of the properties.
+            prefix: The name of each property's element, for instance "config-property".
+        """
+        for each in children(element, prefix):
+            self.text(each, f"{prefix}-type")  # the type of a field in Java
+            yield self.text(each, f"{prefix}-name"), self.text(each, f"{prefix}-value")
+
+    def done(self, element: Element) -> None:
+        """Record that an element was read with everything in it."""
+        self._read.update(element.iter())
+
+    def unread(self) -> Iterator[tuple[str, str]]:
+        """Yield what was not read: the named element that it is part of, and the name of the outermost such element."""
+        for child in self.root:
+            yield from self._unread(child, child.tag)
+
+    def _unread(self, element: Element, where: str) -> Iterator[tuple[str, str]]:
+        name = next((text.strip() for each in _NAMES if (text := element.findtext(each))), "")
+        where = f"{element.tag} {name}" if name else where
+        has_named = any(each.find(name) is not None for each in element for name in _NAMES)
+        if not has_named and self._read.isdisjoint(element.iter()):
+            yield where, element.tag
+            return
+        for child in element:
+            yield from self._unread(child, where)
+
+
+def children(element: Element | None, path: str) -> Iterator[Element]:
+    """Iterate over the elements at a path; over none if the element is None."""
+    if element is not None:
+        yield from element.iterfind(path)
+
+
+def _parse(path: Path) -> tuple[Element, str]:
+    """Return the root element and its namespace.
+
+    A document type that only names an external DTD is accepted, and not read.
     """
     try:
         from defusedxml.common import DefusedXmlException  # noqa: PLC0415  # an extra
@@ -53,33 +114,8 @@ def _refuse_internal_subset(name: str, system_id: Any, public_id: Any, has_inter
         raise ConfigurationError(f"the document type {name} declares a DTD of its own; remove it")
 
 
-def _without_namespaces(root: Element) -> Element:
+def _without_namespaces(root: Element) -> tuple[Element, str]:
+    namespace = root.tag.rpartition("}")[0].removeprefix("{")
     for element in root.iter():
-        element.tag = _local_name(element.tag)
-    return root
-
-
-def _local_name(tag: Any) -> str:
-    return str(tag).rpartition("}")[2]
-
-
-def children(element: Element | None, path: str) -> Iterator[Element]:
-    """Iterate over the elements at a path; over none if the element is None."""
-    if element is not None:
-        yield from element.iterfind(path)
-
-
-def text_of(element: Element | None, path: str) -> str:
-    """Return the text at a path without surrounding blanks; empty without such an element."""
-    return ((element.findtext(path) if element is not None else None) or "").strip()
-
-
-def properties(element: Element, prefix: str) -> Iterator[tuple[str, str]]:
-    """Iterate over the names and values of an element's properties.
-
-    Args:
-        element: The parent of the properties.
-        prefix: The name of each property's element, for instance "config-property".
-    """
-    for each in element.iterfind(prefix):
-        yield text_of(each, f"{prefix}-name"), text_of(each, f"{prefix}-value")
+        element.tag = str(element.tag).rpartition("}")[2]
+    return root, namespace

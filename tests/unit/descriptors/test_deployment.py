@@ -182,6 +182,220 @@ def test_toml_holds_the_variables_of_selectors(write):
     assert again.listeners["orders"].selector_variables == {"region": "EU"}
 
 
+def bean(*elements, assembly=""):
+    """The text of an ejb-jar.xml with one bean, of elements as text or pairs of name and text."""
+    inside = "".join(each if isinstance(each, str) else f"<{each[0]}>{each[1]}</{each[0]}>" for each in elements)
+    return (
+        f"<ejb-jar><enterprise-beans><message-driven><ejb-name>orders</ejb-name>{inside}</message-driven>"
+        f"</enterprise-beans><assembly-descriptor>{assembly}</assembly-descriptor></ejb-jar>"
+    )
+
+
+def active(**properties):
+    """The text of an activation config."""
+    return f"<activation-config>{''.join(MORE.format(*pair) for pair in properties.items())}</activation-config>"
+
+
+EJB20 = (
+    ("message-selector", "a = 1"),
+    ("acknowledge-mode", "Dups-ok-acknowledge"),
+    (
+        "<message-driven-destination><destination-type>javax.jms.Topic</destination-type>"
+        "<subscription-durability>Durable</subscription-durability></message-driven-destination>"
+    ),
+)
+SUN = (
+    "<sun-ejb-jar><enterprise-beans><ejb><ejb-name>orders</ejb-name><jndi-name>jms/in</jndi-name>{}</ejb>{}"
+    "</enterprise-beans></sun-ejb-jar>"
+)
+
+
+@pytest.mark.parametrize("companion", [SUN.format("", ""), None])
+def test_elements_of_ejb_20_are_read(write, companion):
+    texts = (bean(*EJB20, ("mapped-name", "jms/in")), companion)
+    spec = read(*(write(f"{number}.xml", text) for number, text in enumerate(texts) if text)).specs["orders"]
+    assert (spec.destination, spec.destination_type, spec.selector) == ("lookup://jms/in", "topic", "a = 1")
+    assert (spec.acknowledge_mode.name, spec.durable, spec.subscription_name) == ("DUPS_OK", True, "orders")
+
+
+def test_companion_names_the_subscription_of_ejb_20(write):
+    name = "<jms-durable-subscription-name>s1</jms-durable-subscription-name>"
+    found = read(write("ejb-jar.xml", bean(*EJB20)), write("sun-ejb-jar.xml", SUN.format(name, "")))
+    assert found.specs["orders"].subscription_name == "s1"
+
+
+MAPPINGS = {
+    "none": ("", "in"),
+    "ejb-jar": ("", "global"),
+    "sun-ejb-jar": (
+        SUN.format(
+            "",
+            "<message-destination><message-destination-name>in</message-destination-name>"
+            "<jndi-name>global</jndi-name></message-destination>",
+        ).replace("<jndi-name>jms/in</jndi-name>", ""),
+        "global",
+    ),
+    "weblogic-ejb-jar": (
+        (
+            "<weblogic-ejb-jar><message-destination-descriptor><message-destination-name>in</message-destination-name>"
+            "<destination-jndi-name>global</destination-jndi-name></message-destination-descriptor></weblogic-ejb-jar>"
+        ),
+        "global",
+    ),
+    "jboss-ejb3": (
+        (
+            '<ejb-jar xmlns="http://www.jboss.com/xml/ns/javaee"><assembly-descriptor><message-destination>'
+            "<message-destination-name>in</message-destination-name><lookup-name>global</lookup-name>"
+            "</message-destination></assembly-descriptor></ejb-jar>"
+        ),
+        "global",
+    ),
+}
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_link_leads_to_the_destination_of_the_server(write, mapping):
+    text, wanted = MAPPINGS[mapping]
+    own = (
+        "<message-destination><message-destination-name>in</message-destination-name><lookup-name>global</lookup-name>"
+        "</message-destination>"
+    )
+    types = ("message-destination-type", "jakarta.jms.Queue"), ("message-destination-link", "in")
+    reference = (
+        "<message-destination-ref><message-destination-ref-name>jms/r</message-destination-ref-name>"
+        "<message-destination-type>javax.jms.Queue</message-destination-type>"
+        "<message-destination-link>in</message-destination-link></message-destination-ref>"
+    )
+    jar = write("ejb-jar.xml", bean(*types, reference, assembly=own if mapping == "ejb-jar" else ""))
+    found = read(*((jar, write(f"{mapping}.xml", text)) if text else (jar,)))
+    assert found.specs["orders"].destination == f"lookup://{wanted}"
+    assert wanted in reported(found)  # to be named under [destinations]
+    assert found.destinations.get("jms/r") == (Queue("lookup://global") if wanted == "global" else None)
+
+
+def test_lookups_of_jakarta_are_read(write):
+    lookups = {
+        "destinationLookup": "jms/in",
+        "connectionFactoryLookup": "jms/CF",
+        "acknowledgeMode": "AUTO_ACKNOWLEDGE",
+    }
+    found = read(write("ejb-jar.xml", bean(active(destinationType="jakarta.jms.Queue", **lookups))))
+    spec = found.specs["orders"]
+    assert (spec.destination, spec.connection_url) == ("lookup://jms/in", "lookup://jms/CF")
+    assert reported(found).keys() >= {"jms/in", "jms/CF"}
+
+
+@pytest.mark.parametrize(("text", "mode"), [("AUTO_ACKNOWLEDGE", "AUTO"), ("DUPS_OK_ACKNOWLEDGE", "DUPS_OK")])
+def test_acknowledge_mode_may_be_a_constant_of_jms(write, text, mode):
+    found = read(write("ejb-jar.xml", ejb(destination="q", acknowledgeMode=text)))
+    assert found.specs["orders"].acknowledge_mode.name == mode
+
+
+def test_values_that_do_not_count_are_reported(write):
+    given = active(
+        destination="q", destinationLookup="jms/other", destinationType="javax.jms.Queue", messageSelector="a"
+    )
+    elements = ("message-selector", "b"), ("message-destination-type", "javax.jms.Queue"), ("mapped-name", "m")
+    found = read(write("ejb-jar.xml", bean(given, *elements)), write("sun-ejb-jar.xml", SUN.format("", "")))
+    assert (found.specs["orders"].destination, found.specs["orders"].selector) == ("q", "a")
+    told = {name: reason for name, reason in reported(found).items() if "counts instead" in reason}
+    assert told == {
+        "destinationLookup": "destination counts instead",
+        "jndi-name": "destination counts instead",
+        "mapped-name": "destination counts instead",
+        "message-selector": "messageSelector counts instead",
+    }
+
+
+def test_defaults_of_the_adapters_activation_spec_count_where_a_bean_has_no_other(write):
+    inbound = (
+        "<inbound-resourceadapter><messageadapter><messagelistener><messagelistener-type>javax.jms.MessageListener"
+        "</messagelistener-type><activationspec><activationspec-class>c</activationspec-class>"
+        "<config-property><config-property-name>concurrencyMode</config-property-name>"
+        "<config-property-type>java.lang.String</config-property-type>"
+        "<config-property-value>cc</config-property-value></config-property>"
+        "<config-property><config-property-name>messageSelector</config-property-name>"
+        "<config-property-value>a = 1</config-property-value></config-property>"
+        "<config-property><config-property-name>Colour</config-property-name>"
+        "<config-property-value>red</config-property-value></config-property>"
+        "</activationspec></messagelistener></messageadapter></inbound-resourceadapter></resourceadapter>"
+    )
+    text = ra().replace("</resourceadapter>", inbound)
+    found = read(write("ra.xml", text), write("ejb-jar.xml", ejb(destination="q", messageSelector="b = 2")))
+    spec = found.specs["orders"]
+    assert (spec.concurrency_mode, spec.selector) == ("cc", "b = 2")
+    assert reported(found).keys() >= {"Colour", "messageSelector", "activationspec-class"}
+
+
+def test_filled_name_of_an_administered_destination_is_read(write):
+    text = ra().replace("<config-property-name>Name<", "<config-property-name>PhysicalName<")
+    assert read(write("ra.xml", text)).destinations == {"q1234": Queue("q1234")}
+    other = ra().replace("<config-property-name>Name<", "<config-property-name>Label<")
+    assert "template" not in reported(read(write("ra.xml", other)))["Label"]
+
+
+JBOSS = """<jboss:ejb-jar xmlns:jboss="http://www.jboss.com/xml/ns/javaee" xmlns="http://java.sun.com/xml/ns/javaee"
+  xmlns:r="urn:resource-adapter-binding:1.0" xmlns:d="urn:delivery-active:1.1"><enterprise-beans><message-driven>
+  <ejb-name>{name}</ejb-name>{inside}</message-driven></enterprise-beans><assembly-descriptor>
+  <r:resource-adapter-binding><ejb-name>*</ejb-name><r:resource-adapter-name>none.rar</r:resource-adapter-name>
+  </r:resource-adapter-binding><d:delivery><ejb-name>orders</ejb-name><d:active>false</d:active></d:delivery>
+  </assembly-descriptor></jboss:ejb-jar>"""
+
+
+def test_jboss_overrides_the_bean_and_binds_its_adapter(write):
+    text = JBOSS.format(name="orders", inside=active(destination="q2", concurrencyMode="cc"))
+    jar = write("ejb-jar.xml", ejb(destination="q1", endpointPoolMaxSize="4"))
+    found = read(write("jboss-ejb3.xml", text), jar, write("ra.xml", ra()))
+    spec = found.specs["orders"]
+    assert (spec.destination, spec.concurrency_mode, spec.endpoint_pool_max_size) == ("q2", "cc", 4)
+    assert "none.rar" in reported(found)["resource-adapter"]
+    assert "stop" in reported(found)["delivery"]
+
+
+def test_jboss_alone_has_beans(write):
+    inside = f"<ejb-class>A</ejb-class>{active(destination='q', destinationType='javax.jms.Queue')}"
+    assert read(write("jboss-ejb3.xml", JBOSS.format(name="other", inside=inside))).specs["other"].destination == "q"
+
+
+@pytest.mark.parametrize(("method", "transaction"), [("onMessage", "none"), ("*", "none"), ("ejbTimeout", "local")])
+def test_transaction_attribute_is_that_of_the_method_that_gets_messages(write, method, transaction):
+    assembly = (
+        f"<container-transaction><method><ejb-name>orders</ejb-name><method-name>{method}</method-name></method>"
+        "<trans-attribute>NotSupported</trans-attribute></container-transaction>"
+    )
+    given = active(destination="q", destinationType="javax.jms.Queue")
+    found = read(write("ejb-jar.xml", bean(given, assembly=assembly)))
+    assert found.specs["orders"].transaction == transaction
+
+
+def test_two_companions_add_to_one_bean(write):
+    one, other = SUN.format("", ""), SUN.format("<bean-pool><max-pool-size>3</max-pool-size></bean-pool>", "")
+    jar = write("ejb-jar.xml", bean(("message-destination-type", "javax.jms.Queue")))
+    spec = read(jar, write("a.xml", one), write("b.xml", other.replace("<jndi-name>jms/in</jndi-name>", ""))).specs[
+        "orders"
+    ]
+    assert (spec.destination, spec.endpoint_pool_max_size) == ("lookup://jms/in", 3)
+
+
+def test_additions_to_other_beans_and_annotations_are_reported(write):
+    jar = write("ejb-jar.xml", ejb(destination="q").replace("<ejb-jar>", '<ejb-jar version="3.2">'))
+    found = read(jar, write("sun-ejb-jar.xml", SUN.format("", "").replace("orders", "cart")))
+    assert "no message-driven bean" in reported(found)["ejb"]
+    assert "annotations" in reported(found)["metadata-complete"]
+
+
+def test_login_of_a_connection_factory_is_read_and_in_no_text(write):
+    login = (
+        "<mdb-connection-factory><jndi-name>jms/CF</jndi-name><default-resource-principal><name>shop</name>"
+        "<password>geheim</password></default-resource-principal></mdb-connection-factory>"
+    )
+    found = read(write("ejb-jar.xml", ejb(destination="q")), write("sun-ejb-jar.xml", SUN.format(login, "")))
+    spec = found.specs["orders"]
+    assert (spec.connection_url, spec.user_name) == ("lookup://jms/CF", "shop")
+    assert spec.password.get_secret_value() == "geheim"
+    assert "geheim" not in f"{found.report}{to_toml(found.configuration)}"
+
+
 KINDS = {"javax.jms.Queue": "destination_type='queue'", "javax.jms.Topic": "destination_type='topic'"}
 
 
