@@ -95,6 +95,12 @@ def _validate_url(text: str) -> str:
     return text
 
 
+def _validate_name(name: str) -> str:
+    if name.isspace():
+        raise ValueError("it is blank; name a queue or a topic")
+    return name
+
+
 def _parse_mode(mode: object) -> object:
     mode = mode.lower() if isinstance(mode, str) else mode
     if mode == "multi-receiver":
@@ -166,6 +172,9 @@ SelectorVariables = Annotated[
 ]
 """Values by the names that the selector may refer to; from text, as options, they are strings."""
 
+NameText = Annotated[str, AfterValidator(_validate_name)]
+"""The name of a destination, which is not blank."""
+
 Number = BeforeValidator(_refuse_flag)
 """The annotation of a number: pydantic would take True for 1."""
 
@@ -225,7 +234,7 @@ class ActivationSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     # A validator sees only the fields above its own, so their order matters.
-    destination: str = Field(min_length=1)
+    destination: NameText = Field(min_length=1)
     destination_type: DestinationKind = "queue"
     connection_url: URLText | None = Field(default=None, repr=False)  # may hold a password
     user_name: str | None = None

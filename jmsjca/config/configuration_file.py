@@ -31,7 +31,7 @@ from typing import Annotated, Any, Protocol, cast
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from jmsjca.arguments import did_you_mean
-from jmsjca.config.activation_spec import ActivationSpec, Options, Seconds, URLText
+from jmsjca.config.activation_spec import ActivationSpec, NameText, Options, Seconds, URLText
 from jmsjca.config.limits import FactoryKind
 from jmsjca.config.naming import NamingContext
 from jmsjca.destinations import Destination, Queue, Topic
@@ -139,8 +139,8 @@ class DestinationSection(_Section):
         topic: The name of the topic at the broker; exactly one of both is given.
     """
 
-    queue: str | None = Field(default=None, min_length=1)
-    topic: str | None = Field(default=None, min_length=1)
+    queue: NameText | None = Field(default=None, min_length=1)
+    topic: NameText | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _check_one(self) -> "DestinationSection":

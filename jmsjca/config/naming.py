@@ -102,10 +102,11 @@ class NamingContext:
             self._changes += 1
 
     def lookup(self, name: str) -> object:
-        """Return the object of a name, from this context or its parent.
+        """Return the object of a name, from this context, from one that is bound here, or from its parent.
 
         Args:
-            name: The name, with or without ``lookup://``.
+            name: The name, with or without ``lookup://``. ``remote/q`` is also ``q`` of the context that is bound to
+                ``remote``.
 
         Raises:
             NameNotFoundError: The name is not bound.
@@ -117,6 +118,9 @@ class NamingContext:
             value = self._objects.get(name)
         if found:
             return _loaded(name, value)
+        if bound := self._bound_context(name):
+            context, rest = bound
+            return context.lookup(rest)
         if self._parent is None:
             raise NameNotFoundError(f"Nothing is bound to the name {excerpt(name)!r}.")
         try:
@@ -125,6 +129,15 @@ class NamingContext:
             known = {bound.lower(): bound for bound in self}
             hint = did_you_mean(name.lower(), known) if known else "(nothing is bound)"
             raise NameNotFoundError(f"Nothing is bound to the name {excerpt(name)!r} {hint}.") from None
+
+    def _bound_context(self, name: str) -> "tuple[NamingContext, str] | None":
+        """Return the context that is bound to the longest beginning of a name, and the rest of the name."""
+        parts = name.split("/")
+        for end in range(len(parts) - 1, 0, -1):
+            beginning = "/".join(parts[:end])
+            if isinstance(found := self._objects.get(beginning), NamingContext):
+                return found, "/".join(parts[end:])
+        return None
 
     def destination(self, name: str, kind: DestinationKind) -> Destination:
         """Return the destination that a name stands for, as `resolve_destination`.

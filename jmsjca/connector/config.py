@@ -24,7 +24,7 @@ from jmsjca.config.activation_spec import Number
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import LOOKUP
 from jmsjca.connector.definitions import BusinessObjectDefinition, BusinessObjectDefinitions
-from jmsjca.connector.meta_objects import StaticMetaObject
+from jmsjca.connector.meta_objects import StaticMetaObject, TargetText
 from jmsjca.connector.queue_uris import destination_of
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, excerpt
@@ -80,6 +80,7 @@ class ConnectorFields(TypedDict, total=False):
     configuration_meta_object: StaticMetaObject | Mapping[str, str | Mapping[str, object]] | str | Path | None
     message_format_property: str
     default_verb: str
+    output_destination: str | Destination | None
     reply_to_destination: str | Destination | None
     message_response_result_property: str | None
     raw_response_selectors: bool
@@ -124,6 +125,7 @@ DOCUMENTED_NAMES = {
     "ConfigurationMetaObject": "configuration_meta_object",
     "MessageFormatProperty": "message_format_property",
     "DefaultVerb": "default_verb",
+    "OutputDestination": "output_destination",
     "ReplyToDestination": "reply_to_destination",
     "ReplyToQueue": "reply_to_destination",
     "MessageResponseResultProperty": "message_response_result_property",
@@ -280,6 +282,8 @@ class ConnectorConfig(BaseModel):
         message_format_property: The property that holds the format of messages: ``JMSType`` for the header, or, for
             WebSphere MQ, ``JMS_IBM_Format``.
         default_verb: The verb of a business object if its message has no verb.
+        output_destination: The destination of requests whose meta-objects name none: a name, ``topic:name`` or a queue
+            URI.
         reply_to_destination: The queue for responses to requests; meta-objects can name another one.
         message_response_result_property: The message property that holds the result of a response, by name or as a
             feedback code of WebSphere MQ; ``JMS_IBM_Feedback`` for instance.
@@ -328,6 +332,7 @@ class ConnectorConfig(BaseModel):
     configuration_meta_object: _MetaObject | None = None
     message_format_property: str = Field(default="JMSType", min_length=1)
     default_verb: str = "Create"
+    output_destination: TargetText | None = None
     reply_to_destination: _Destination | None = None
     message_response_result_property: str | None = Field(default=None, min_length=1)
     raw_response_selectors: bool = False

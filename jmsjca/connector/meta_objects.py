@@ -28,7 +28,15 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, excerpt
 from jmsjca.messages.message import DeliveryMode
 
-__all__ = ["DYNAMIC_NAMES", "MetaData", "Rule", "StaticMetaObject", "information_pairs", "parse_information"]
+__all__ = [
+    "DYNAMIC_NAMES",
+    "MetaData",
+    "Rule",
+    "StaticMetaObject",
+    "TargetText",
+    "information_pairs",
+    "parse_information",
+]
 
 _DEFAULT = "Default"
 
@@ -49,7 +57,8 @@ def _checked_target(value: object) -> object:
     return text
 
 
-_TargetText = Annotated[str, BeforeValidator(_checked_target)]
+TargetText = Annotated[str, BeforeValidator(_checked_target)]
+"""The destination of requests: a name, ``topic:name`` or a queue URI."""
 
 
 class MetaData(BaseModel):
@@ -79,10 +88,10 @@ class MetaData(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_pascal)
 
     input_format: str | None = None
-    input_destination: _TargetText | None = None
+    input_destination: TargetText | None = None
     output_format: str | None = None
-    output_destination: _TargetText | None = None
-    reply_to_destination: _TargetText | None = None
+    output_destination: TargetText | None = None
+    reply_to_destination: TargetText | None = None
     data_handler_mime_type: str | None = None
     data_handler_class_name: str | None = None
     data_encoding: str | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, time
 from functools import lru_cache
+from itertools import islice
 from typing import TextIO, TypeAlias
 
 from jmsjca import spi
@@ -338,6 +339,8 @@ class PolledSession:
     def poll(self) -> ReturnCode:
         """Deliver in-doubt events that are to be reprocessed, those of the store, and those of one cycle of the inputs.
 
+        Events in doubt count as messages of each input: the inputs are read once fewer than the poll quantity are left.
+
         Raises:
             JMSError: The connection failed, or the broker refused an operation.
         """
@@ -347,12 +350,12 @@ class PolledSession:
         return code
 
     def _poll(self) -> ReturnCode:
-        code = self._reprocess()
+        code, processed = self._reprocess()
         if code is ReturnCode.SUCCEED and self._store is not None:
             code = self._store.poll(self._events, self._elimination, self._is_stopping)
         if code is not ReturnCode.SUCCEED:
             return code
-        return poll_cycle(list(self._consumers), self._config.poll_quantity, self._process_next)
+        return poll_cycle(list(self._consumers), self._config.poll_quantity - processed, self._process_next)
 
     def has_in_doubt_events(self) -> bool:
         """Return True if the in-progress destination has messages, or the event store records in progress.
@@ -378,14 +381,17 @@ class PolledSession:
         self._archival = ConnectionFactory(url, limits=POLL_LIMITS).create_connection()
         return _EventSession(self._archival.create_session())
 
-    def _reprocess(self) -> ReturnCode:
+    def _reprocess(self) -> tuple[ReturnCode, int]:
+        """Deliver up to the poll quantity of events in doubt; return how that ended, and their number."""
+        processed = 0
         if self._in_progress is None or self._is_stopping():
-            return ReturnCode.SUCCEED
-        for event in self._in_progress.earlier_events(self._config.receive_timeout):
+            return ReturnCode.SUCCEED, processed
+        events = self._in_progress.earlier_events(self._config.receive_timeout)
+        for processed, event in enumerate(islice(events, self._config.poll_quantity), 1):
             outcome = self._process(event)
             if outcome.return_code is not ReturnCode.SUCCEED or self._is_stopping():
-                return outcome.return_code
-        return ReturnCode.SUCCEED
+                return outcome.return_code, processed
+        return ReturnCode.SUCCEED, processed
 
     def _process_next(self, name: str, turns: int) -> DeliveryOutcome | None:
         if self._is_stopping():

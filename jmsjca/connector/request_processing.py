@@ -144,13 +144,15 @@ class RequestProcessing:
         mapping = self._conversion.mapping
         static = self._static.data_for(business_object.type, business_object.verb)
         data = mapping.overrides(business_object).over(static)
-        if data.output_destination is None:
+        destination = data.output_destination or self._config.output_destination
+        if destination is None:
             raise ConfigurationError(
-                f"No meta-object of {business_object.type}.{excerpt(business_object.verb)} has an OutputDestination."
+                f"No meta-object of {business_object.type}.{excerpt(business_object.verb)} has an OutputDestination,"
+                " and the connector has none."
             )
         timeout = _seconds(data.response_timeout)
         synchronous = timeout is not None
-        target = parse_target(data.output_destination)
+        target = parse_target(destination)
         handler = self._conversion.data_handlers.named(data.data_handler_mime_type, data.data_handler_class_name)
         message = _message(handler.to_content(mapping.without_meta_object(business_object)), data.data_encoding)
         self._set_headers(message, data, self._reply_to(data, synchronous=synchronous))
@@ -184,8 +186,7 @@ class RequestProcessing:
         value: object = None if name is None else response.get_object_property(name)
         result = self._feedback.result(value)
         if result is None:
-            text = f"The response has the result {excerpt(value)!r} in its property {name}"
-            status.text = text if name else "message_response_result_property is not configured, so no result is known"
+            status.text = _unknown_result(name, value)
             logger.error("Request %s.%s: %s.", business_object.type, business_object.verb, status.text)
             return ReturnCode.FAIL
         if result in _CHANGES:
@@ -270,6 +271,14 @@ def _timed_out(business_object: BusinessObject, request: _Request, status: Retur
     text = f"No response from {request.message.reply_to} within {request.data.response_timeout} milliseconds"
     error = JMSError(f"{text} for message {request.message.message_id}.")
     return _failed(ReturnCode.APPRESPONSETIMEOUT if fatal else ReturnCode.FAIL, business_object, status, error)
+
+
+def _unknown_result(name: str | None, value: object) -> str:
+    if name is None:
+        return "message_response_result_property is not configured, so no result is known"
+    if value is None:
+        return f"The response has no property {name}, so its result is unknown"
+    return f"The response has the result {excerpt(value)!r} in its property {name}"
 
 
 def _error_text(response: Message, data: MetaData, result: ReturnCode) -> str:

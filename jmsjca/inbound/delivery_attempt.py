@@ -179,9 +179,11 @@ class EndpointDeliveryContext:
 
     Attributes:
         batch_index: The position in the batch, as given.
+        redelivery_count: Number of redeliveries seen until this delivery; 0 on the first one.
+        failure: The error that the handler raised on the previous delivery; None without such an error.
     """
 
-    __slots__ = ("_attempt", "_is_end_of_batch", "_message", "batch_index")
+    __slots__ = ("_attempt", "_is_end_of_batch", "_message", "batch_index", "failure", "redelivery_count")
 
     def __init__(
         self, message: Message, attempt: "DeliveredUnit", batch_index: int | None, *, end_of_batch: bool = False
@@ -190,6 +192,10 @@ class EndpointDeliveryContext:
         self._attempt = attempt
         self.batch_index = batch_index
         self._is_end_of_batch = end_of_batch
+        redelivery = attempt.endpoint.redelivery  # read now: the encounter goes on with the next delivery
+        encounter = redelivery.find_encounter(self._id) if redelivery.has_encounters else None
+        self.redelivery_count = 0 if encounter is None else encounter.count
+        self.failure: Failure | None = None if encounter is None else encounter.failure
 
     @property
     def endpoint(self) -> Self:
@@ -215,11 +221,6 @@ class EndpointDeliveryContext:
         self._attempt.unit.set_rollback_only()
 
     @property
-    def redelivery_count(self) -> int:
-        """Number of redeliveries seen so far; 0 on the first delivery."""
-        return self._attempt.endpoint.redelivery_count_of(self._id)
-
-    @property
     def redelivery_handling(self) -> str:
         """The redelivery handling of this message, as text."""
         return self._attempt.endpoint.redelivery.policy_of(self._id).text
@@ -234,12 +235,6 @@ class EndpointDeliveryContext:
     def user_rollback_data(self) -> MutableMapping[str, str]:
         """Return the data that the handler keeps for the next delivery of this message."""
         return _UserRollbackData(self._attempt, self._id)
-
-    @property
-    def failure(self) -> Failure | None:
-        """The error that the handler raised on the previous delivery of this message; None without such an error."""
-        encounter = self._attempt.endpoint.redelivery.find_encounter(self._id)
-        return None if encounter is None else encounter.failure
 
     def stop_message_delivery(self, reason: str | None) -> None:
         """Stop the endpoint. This message is still settled as its handler decides."""

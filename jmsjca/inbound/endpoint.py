@@ -86,6 +86,7 @@ class EndpointSettings:
         minimal_reconnect_logging_ds: The same for durable subscriptions, which another node may have.
         subscription_name: The name of a durable subscription; None for no subscription.
         client_id: The client id of the connection.
+        given_client_id: The client id of the spec, for the properties of a moved message; None if it has none.
         context_name: The context name for log records of the handler.
         naming: Where the handler's sessions look up ``lookup://`` names.
     """
@@ -112,6 +113,7 @@ class EndpointSettings:
     minimal_reconnect_logging_ds: bool = False
     subscription_name: str | None = None
     client_id: str | None = None
+    given_client_id: str | None = None
     context_name: str | None = None
     naming: NamingContext = field(default_factory=NamingContext.default, repr=False, compare=False)
 
@@ -165,6 +167,7 @@ class EndpointSettings:
             minimal_reconnect_logging_ds=options.minimal_reconnect_logging_ds,
             subscription_name=source.name if isinstance(source, Subscription) else None,
             client_id=spec.effective_client_id,
+            given_client_id=spec.client_id,
             context_name=spec.context_name,
         )
 

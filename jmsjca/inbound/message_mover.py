@@ -239,7 +239,7 @@ class MessageMover:
             destination=settings.destination,
             count=count,
             subscription_name=settings.subscription_name,
-            client_id=settings.client_id,
+            client_id=settings.given_client_id,
             context_name=settings.context_name,
             rollback_data=known.rollback_data,
             failure=known.failure,

@@ -22,7 +22,7 @@ from jmsjca.config.limits import AcknowledgeMode, FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import OutboundOptions, jmsjca_options, provider_options, read_options
 from jmsjca.destinations import DestinationKind
-from jmsjca.errors import ConfigurationError, InvalidURLError, excerpt
+from jmsjca.errors import ConfigurationError, InvalidOptionError, InvalidURLError, excerpt
 from jmsjca.hooks import HookChain, Hooks
 from jmsjca.messages.converters import Converters
 from jmsjca.outbound.connection import Connection, SharedConnection
@@ -69,6 +69,28 @@ class _Given:
         if is_url(self.user_name):
             return login.override(self.user_name, self.password), options
         return login.fill_in(self.user_name, self.password), options
+
+
+_OF_POOLS = {"JMSJCA.poolminsize", "JMSJCA.poolmaxsize", "JMSJCA.pooltimeout", "JMSJCA.idletimeout", "JMSJCA.nocfcache"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Conduct:
+    """What the options of JMSJCA mean for the sessions of a connection."""
+
+    options: OutboundOptions
+    locator: Callable[[], Any] | None
+    producer_pooling: bool
+
+    @classmethod
+    def of(
+        cls, effective: Mapping[str, str], locator: Callable[[], Any] | None, *, producer_pooling: bool
+    ) -> "_Conduct":
+        """Return the conduct for effective options, and what the factory was given instead of them."""
+        options = OutboundOptions.of(effective, has_locator=locator is not None)
+        found = _locator(locator, options) if options.managed else None
+        pooling = options.producer_pooling
+        return cls(options, found, producer_pooling if pooling is None else pooling)
 
 
 class ConnectionFactory(GuardedAttributes, SendsMessages):
@@ -153,12 +175,11 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         effective = {**jmsjca_options(self._own_options), **jmsjca_options(self._url.query)}
         if transaction_locator is not None:
             check_callable("transaction_locator", transaction_locator)
-        self._options = OutboundOptions.of(effective, has_locator=transaction_locator is not None)
-        self._locator = _locator(transaction_locator, self._options) if self._options.managed else None
-        pooling, idle = self._options.producer_pooling, self._options.idle_timeout
-        self._producer_pooling = producer_pooling if pooling is None else pooling
-        looks_up = connection_url.startswith(LOOKUP) and self._options.no_factory_cache
+        self._conduct_of = partial(_Conduct.of, locator=transaction_locator, producer_pooling=producer_pooling)
+        self._conduct = self._conduct_of(effective)
+        looks_up = connection_url.startswith(LOOKUP) and self.options.no_factory_cache
         self._lookup = given if looks_up else None
+        idle = self.options.idle_timeout
         self._idle_timeout = idle_timeout if idle is None else idle
 
     @property
@@ -179,12 +200,12 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
     @property
     def options(self) -> OutboundOptions:
         """The options of JMSJCA, those of the URL included."""
-        return self._options
+        return self._conduct.options
 
     @property
     def producer_pooling(self) -> bool:
         """True if each session keeps closed producers for reuse."""
-        return self._producer_pooling
+        return self._conduct.producer_pooling
 
     @property
     def idle_timeout(self) -> float:
@@ -198,7 +219,8 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             user_name: User name; None for the factory's. A connection URL here is used instead of the factory's URL,
                 with the ``username`` and ``password`` of its query, for instance
                 ``amqp://other:5672?username=shop&password=…``; without them the factory's credentials are used
-                (JMSJCA manual, "Overloaded username").
+                (JMSJCA manual, "Overloaded username"). Options of JMSJCA in it take precedence over those of the
+                factory, and those of the factory's URL do not count.
             password: Password of ``user_name``; ignored without a user name.
 
         Raises:
@@ -206,9 +228,10 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             ProviderNotInstalledError: The provider's client library is missing.
             InvalidClientIDError: Another connection has the client id.
             ArgumentTypeError: An argument has a wrong type.
+            InvalidOptionError: An option in the URL is invalid, or is one of pools.
             JMSError: The broker cannot be reached, or refuses the connection.
         """
-        return self._connect(Connection, self._settings_for(user_name, password))
+        return self._connect(Connection, self._settings_for(user_name, password), self._conduct_for(user_name))
 
     @property
     def sender(self) -> Sender:
@@ -257,7 +280,9 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             JMSError: As `create_connection`.
         """
         mode = checked_acknowledge_mode("session_mode", session_mode, transacted)
-        connection = self._connect(SharedConnection, self._settings_for(user_name, password))
+        connection = self._connect(
+            SharedConnection, self._settings_for(user_name, password), self._conduct_for(user_name)
+        )
         try:
             return create_context(connection, mode, transacted=transacted)
         except BaseException:  # also of a signal handler; no other context uses it
@@ -271,40 +296,36 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             key: The key.
             record: Called with the connection before it is taken.
         """
-        if self._locator is None:
-            return None
-        from jmsjca.outbound.enlistment import kept_in_transaction  # noqa: PLC0415  # an optional package
+        return _take_kept(self._conduct.locator, key, record)
 
-        return kept_in_transaction(self._locator, key, record)
-
-    def _connect(self, kind: type[C], settings: ConnectionSettings) -> C:
+    def _connect(self, kind: type[C], settings: ConnectionSettings, conduct: _Conduct) -> C:
         """Open a connection, under the transaction manager if there is one."""
-        if self._locator is None:
-            return self._open(kind, settings)
+        if conduct.locator is None:
+            return self._open(kind, settings, conduct)
         from jmsjca.outbound.enlistment import ConnectionEnlistment  # noqa: PLC0415  # an optional package
 
-        kept = self.take_kept(settings)
-        no_xa = self._options.no_xa
+        kept = _take_kept(conduct.locator, settings)
+        no_xa = conduct.options.no_xa
         return kind(
             settings,
             self._hooks,
             domain=self._domain,
             naming=self._naming,
-            ignore_transacted=self._options.ignore_transacted and no_xa,
-            enlist=partial(ConnectionEnlistment, locator=self._locator, emulates=no_xa),
-            strict=self._options.strict,
+            ignore_transacted=conduct.options.ignore_transacted and no_xa,
+            enlist=partial(ConnectionEnlistment, locator=conduct.locator, emulates=no_xa),
+            strict=conduct.options.strict,
             kept=kept if isinstance(kept, Connection) else None,
-            producer_pooling=self._producer_pooling,
+            producer_pooling=conduct.producer_pooling,
         )
 
-    def _open(self, kind: type[C], settings: ConnectionSettings) -> C:
+    def _open(self, kind: type[C], settings: ConnectionSettings, conduct: _Conduct) -> C:
         return kind(
             settings,
             self._hooks,
             domain=self._domain,
             naming=self._naming,
-            ignore_transacted=self._options.ignore_transacted,
-            producer_pooling=self._producer_pooling,
+            ignore_transacted=conduct.options.ignore_transacted,
+            producer_pooling=conduct.producer_pooling,
         )
 
     def _settings_for(self, user_name: str | None, password: str | None) -> ConnectionSettings:
@@ -321,6 +342,17 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             self._limits,
             source=login.source,
         )
+
+    def _conduct_for(self, user_name: str | None) -> _Conduct:
+        """Return the conduct of a connection. In a URL as user name, its options replace those of the factory's URL."""
+        if user_name is None or not is_url(user_name):
+            return self._conduct
+        given = jmsjca_options(ConnectionURL.parse(user_name).query)
+        if useless := given.keys() & _OF_POOLS:
+            raise InvalidOptionError(
+                f"{min(useless)} belongs to the factory and its pool: it has no effect in the URL of one connection."
+            )
+        return self._conduct_of({**jmsjca_options(self._own_options), **given})
 
     def pool_stats(self) -> dict[str, int]:
         """Return the counters of the pool of `sender`, as `ConnectionPool.get_stats`; none before its first use."""
@@ -370,7 +402,8 @@ class _WithoutTransactions:
     def create_connection(self, user_name: str | None = None, password: str | None = None, /) -> Connection:
         """Open a connection that is not under a transaction manager."""
         settings = self._factory._settings_for(user_name, password)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        return self._factory._open(Connection, settings)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        conduct = self._factory._conduct_for(user_name)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        return self._factory._open(Connection, settings, conduct)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     def __repr__(self) -> str:
         return repr(self._factory)
@@ -399,6 +432,16 @@ def look_up_factory(url: str, naming: NamingContext | None) -> ConnectionFactory
     if not isinstance(found, ConnectionFactory):
         raise ConfigurationError(f"{excerpt(url)!r} is a {type(found).__name__}: a ConnectionFactory is needed.")
     return found
+
+
+def _take_kept(
+    locator: Callable[[], Any] | None, key: object, record: Callable[[object], object] = lambda _: None
+) -> object | None:
+    if locator is None:
+        return None
+    from jmsjca.outbound.enlistment import kept_in_transaction  # noqa: PLC0415  # an optional package
+
+    return kept_in_transaction(locator, key, record)
 
 
 def _locator(given: Callable[[], Any] | None, options: OutboundOptions) -> Callable[[], Any]:

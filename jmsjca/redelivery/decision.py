@@ -32,7 +32,7 @@ _FIRST = Decision(Deliver())
 
 
 class RedeliveryHandler:
-    """Decides about the messages of one endpoint. Thread-safe.
+    """Decides about the messages of one endpoint. Thread-safe. A pickled copy counts on by itself.
 
     Args:
         policy: The policy for all messages without a policy of their own.
@@ -44,6 +44,17 @@ class RedeliveryHandler:
         self._encounters = EncounterCache(capacity)
         self._lock = Lock()
         self._warned = False
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_lock": None}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _lock=Lock())
+
+    @property
+    def has_encounters(self) -> bool:
+        """True if anything is known about any message."""
+        return bool(self._encounters)
 
     def decide(
         self,

@@ -81,6 +81,15 @@ class Encounter:
         self._move_resets = 0  # the number of calls to `reset_move_failures`
         self._interruptions = 0  # moves in a row that failed for another reason than their copy
 
+    def __getstate__(self) -> dict[str, object]:
+        with self._lock:
+            return {name: getattr(self, name) for name in self.__slots__ if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self._lock = Lock()
+        for name, value in state.items():
+            setattr(self, name, value)
+
     def is_first_arrival(self) -> bool:
         """Return True for the first arrival with the redelivered flag. Call this once per arrival."""
         with self._lock:
@@ -228,9 +237,19 @@ class EncounterCache:
         self._young: dict[str | bytes, Encounter] = {}
         self._old: dict[str | bytes, Encounter] = {}
 
+    def __getstate__(self) -> dict[str, object]:
+        with self._lock:
+            return {**self.__dict__, "_lock": None, "_young": dict(self._young), "_old": dict(self._old)}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _lock=Lock())
+
     def __len__(self) -> int:
         with self._lock:
             return len(self._young) + len(self._old)
+
+    def __bool__(self) -> bool:
+        return bool(self._young or self._old)
 
     def find(self, message_id: str) -> Encounter | None:
         """Return the encounter of a message; None if it is not in the cache."""

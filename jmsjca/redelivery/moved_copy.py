@@ -30,7 +30,7 @@ class MoveFacts:
         destination: The destination that the message was received from.
         count: The number of redeliveries seen.
         subscription_name: The name of the durable subscription, if any.
-        client_id: The client id of the activation, if any.
+        client_id: The client id of the activation spec, if any.
         context_name: The context name of the activation, if any.
         rollback_data: The user rollback data that the handler set.
         failure: The failure of the handler's last attempt; None if it never failed.

@@ -1,6 +1,7 @@
 """Adapters from configuration files, their naming contexts, and the factories that they create."""
 
 import pickle
+import queue
 import sys
 import types
 
@@ -38,6 +39,34 @@ def received(factory, queue):
     with factory.create_connection() as connection, connection.create_session() as session:
         message = session.create_consumer(Queue(queue)).receive(timeout=0)
         return message and message.body
+
+
+@pytest.mark.parametrize(("client_id", "told"), [("me", "me"), (None, None)])
+def test_a_moved_copy_has_the_client_id_of_the_spec_and_the_brokers_name_of_the_destination(adapter, client_id, told):
+    adapter.naming.bind("jms/news", Topic("news1"))
+    dead = queue.Queue()
+
+    def handler(_message):
+        raise ValueError
+
+    spec = ActivationSpec(
+        destination="lookup://jms/news",
+        destination_type="topic",
+        subscription_durability="Durable",
+        subscription_name="s",
+        client_id=client_id,
+        redelivery_handling="1:move(queue:dlq)",
+    )
+    adapter.activate(spec, handler)
+    adapter.activate(ActivationSpec(destination="dlq"), lambda message: dead.put(dict(message.properties)))
+    adapter.start(wait=60)
+    adapter.send(Topic("news1"), "poison")
+    properties = dead.get(timeout=60)
+    adapter.stop()
+    for prefix in ("JMS_Sun_JMSJCA_", "_JMSJCA_"):
+        assert properties.get(f"{prefix}OriginalClientID") == told
+        assert properties[f"{prefix}OriginalDestinationName"] == "news1"
+        assert properties[f"{prefix}SubscriberName"] == "s"
 
 
 def test_destinations_are_looked_up_in_every_place(adapter):

@@ -41,6 +41,23 @@ def test_parent_is_asked_and_can_be_shadowed():
     assert (naming.lookup("a"), naming.lookup("b"), list(naming)) == (3, 2, ["a", "b"])
 
 
+def test_a_bound_context_has_the_names_behind_its_own():
+    inner = NamingContext.of({"q": Queue("inner"), "jms/q": Queue("deep")}, NamingContext.of({"up": Queue("up")}))
+    naming = NamingContext.of(
+        {"remote": NamingContext.of({"q": Queue("far"), "site": inner}), "remote/own": Queue("own"), "a/b": inner},
+        NamingContext.of({"parent": inner}),
+    )
+    for name in ("remote/q", "lookup://remote/q"):
+        assert naming.lookup(name) == Queue("far")
+    assert resolve_destination("lookup://remote/q", "queue", naming) == Queue("far")
+    found = {"remote/site/jms/q": "deep", "remote/own": "own", "a/b/q": "inner", "a/b/up": "up", "parent/q": "inner"}
+    assert {name: naming.lookup(name).name for name in found} == found
+    assert naming.lookup("remote/site") is inner
+    for name in ("remote/none", "remote/", "none/q", "remote/q/x"):
+        with pytest.raises((NameNotFoundError, ConfigurationError)):
+            naming.lookup(name)
+
+
 @pytest.mark.parametrize("method", ["lookup", "unbind"])
 def test_empty_name_is_refused(method):
     with pytest.raises(ConfigurationError, match="is empty"):

@@ -182,6 +182,27 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("in_progress", [None, "held"])
+@pytest.mark.parametrize(
+    ("target", "answer"),
+    [
+        ("error_destination", DeliveryOutcome.FAIL),
+        ("unsubscribed_destination", DeliveryOutcome.NO_SUBSCRIPTION_FOUND),
+        ("archive_destination", DeliveryOutcome.SUCCEED),
+    ],
+)
+def test_a_message_is_kept_while_its_destination_is_not_valid(  # noqa: PLR0917  # fixtures
+    connector, session, put, bodies, in_progress, target, answer
+):
+    """IBM's adapter discards it unless the destination is "defined and valid"."""
+    gone = session.create_temporary_queue()
+    put("in", "a", "b")
+    polling = connector(Orders(answer), in_progress_destination=in_progress, **{target: gone})
+    gone.delete()
+    assert polling.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+    assert sorted(bodies("in") + (bodies("held") if in_progress else [])) == ["a", "b"]
+
+
+@pytest.mark.parametrize("in_progress", [None, "held"])
 class TestOutcomes:
     """Each outcome has its effect with and without an in-progress destination."""
 
@@ -296,13 +317,26 @@ class TestInProgress:
     @pytest.mark.usefixtures("in_doubt")
     def test_reprocess_delivers_them_first(self, connector, bodies):
         orders = Orders()
-        connector(orders, in_progress_destination="held").poll_for_events()
+        connector(orders, in_progress_destination="held", poll_quantity=3).poll_for_events()
         assert orders == ["x", "y", "a"]
         assert (bodies("in"), bodies("held")) == ([], [])
 
     @pytest.mark.usefixtures("in_doubt")
+    @pytest.mark.parametrize(
+        ("quantity", "polls"), [(1, ["x", "xy", "xya", "xyab"]), (2, ["xy", "xyab"]), (3, ["xya", "xyab"])]
+    )
+    def test_the_poll_quantity_bounds_events_in_doubt(self, connector, put, quantity, polls):
+        put("in", "b")
+        orders = Orders()
+        polling = connector(orders, in_progress_destination="held", poll_quantity=quantity)
+        for delivered in polls:
+            assert polling.poll_for_events() is ReturnCode.SUCCEED
+            assert "".join(orders) == delivered
+
+    @pytest.mark.usefixtures("in_doubt")
     def test_a_reprocessed_event_keeps_its_origin(self, connector, session):
-        connector(Orders(), in_progress_destination="held", archive_destination="archive").poll_for_events()
+        archived = {"in_progress_destination": "held", "archive_destination": "archive", "poll_quantity": 3}
+        connector(Orders(), **archived).poll_for_events()
         with session.create_browser(Queue("archive")) as browser:
             origins = [message.properties["_JMSJCA_OriginalDestinationName"] for message in browser]
         assert origins == ["in", "in", "in"]
@@ -310,7 +344,7 @@ class TestInProgress:
     @pytest.mark.usefixtures("in_doubt")
     def test_reprocess_ends_when_the_collaboration_is_not_active(self, connector, bodies):
         orders = Orders(None, DeliveryOutcome.CONNECTOR_NOT_ACTIVE)
-        polling = connector(orders, in_progress_destination="held")
+        polling = connector(orders, in_progress_destination="held", poll_quantity=3)
         assert polling.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
         assert (orders, bodies("held"), bodies("in")) == (["x", "y"], ["y"], ["a"])
 

@@ -179,6 +179,14 @@ class TestAsynchronous:
         code = requesting(configuration_meta_object={"Default": rule}).do_verb_for(customer())
         assert (code, len(messages("requests"))) == (ReturnCode.SUCCEED, 1)
 
+    @pytest.mark.parametrize("output", ["others", "queue:///others?expiry=60000", Queue("others")])
+    def test_the_connectors_own_destination_is_that_of_requests_without_one(self, requesting, messages, output):
+        static = {"Customer_Create": "Priority=3", "Customer_Update": "OutputDestination=named"}
+        polling = requesting(configuration_meta_object=static, output_destination=output)
+        for request in (customer("Create"), customer("Update"), customer("Create", OutputDestination="dynamic")):
+            assert polling.do_verb_for(request) is ReturnCode.SUCCEED
+        assert [len(messages(place)) for place in ("others", "named", "dynamic")] == [1, 1, 1]
+
     def test_a_topic_as_target(self, requesting, session):
         consumer = session.create_consumer(Topic("news"))
         assert requesting().do_verb_for(customer("Create", OutputDestination="topic:news")) is ReturnCode.SUCCEED
@@ -307,6 +315,12 @@ class TestResponses:
         assert requesting().do_verb_for(request, status) is ReturnCode(result)
         assert status.text == (body or f"The target application returned {result} without a description.")
         assert request == customer()
+
+    def test_a_response_without_a_result_says_so(self, requesting, application):
+        application(answer("", None))
+        status = ReturnStatus()
+        assert requesting().do_verb_for(customer(), status) is ReturnCode.FAIL
+        assert status.text == "The response has no property result, so its result is unknown"
 
     @pytest.mark.parametrize("result", [None, "PERHAPS", 3.5, True])
     def test_an_unknown_result_fails(self, requesting, application, result):

@@ -99,3 +99,29 @@ def test_of_two_adapters_on_a_file_both_count_as_the_broker_does(broker_file):
     for adapter in adapters:
         adapter.stop()
     assert [n for n, deliveries in counted if n != deliveries - 1] == []
+
+
+@pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+@pytest.mark.parametrize("held", [False, True])
+def test_a_settled_message_keeps_its_count_and_failure(jms_adapter, mode, held):
+    if held and mode == "serial":
+        pytest.skip("Mode serial has no held acknowledgement.")
+    got = queue.Queue()
+
+    def handle(message):
+        got.put(message)
+        if held:
+            message.set_rollback_only() if message.redelivery_count < FAILURES else None
+            message.acknowledge()
+        elif message.redelivery_count < FAILURES:
+            raise ValueError(f"failure {message.redelivery_count}")
+
+    jms_adapter.listener("q", concurrency_mode=mode, hold_until_ack=held, redelivery_handling="9:1")(handle)
+    with jms_adapter:
+        send(jms_adapter, "a")
+        messages = [got.get(timeout=PATIENCE) for _ in range(FAILURES + 1)]
+    assert [message.redelivery_count for message in messages] == list(range(FAILURES + 1))
+    if not held:
+        name = "JMS_Sun_JMSJCA_ExceptionMessage"
+        failures = [None, *(f"failure {number}" for number in range(FAILURES))]
+        assert [message.get_string_property(name) for message in messages] == failures

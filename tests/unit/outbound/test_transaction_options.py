@@ -195,3 +195,74 @@ class TestOptions:
     def test_a_locator_is_a_function(self, jms_broker_url):
         with pytest.raises(ArgumentTypeError, match="transaction_locator"):
             ConnectionFactory(jms_broker_url, transaction_locator="thread")
+
+
+class TestUrlAsUserName:
+    """The options in its query count before those of the factory, and those of the factory's URL do not count."""
+
+    @pytest.mark.parametrize(
+        ("query", "transacted"), [("JMSJCA.IgnoreTx=true", True), ("JMSJCA.IgnoreTx=false", False), ("", False)]
+    )
+    def test_ignore_tx_and_the_others_count(self, jms_broker_url, query, transacted):
+        factory = ConnectionFactory("embedded://unused?JMSJCA.IgnoreTx=true")
+        for owner in (factory, ConnectionPool(factory, min_size=0)):
+            create = getattr(owner, "create_connection", None) or owner.connection
+            with create(f"{jms_broker_url}?{query}") as connection:
+                assert connection.create_session(False, AUTO).transacted is transacted
+            owner.close()
+        with factory.create_context(user_name=f"{jms_broker_url}?{query}") as context:
+            assert context.transacted is transacted
+
+    @pytest.mark.parametrize(
+        ("options", "query", "sent"),
+        [
+            ("", "JMSJCA.ACC=true", ["at once"]),
+            ("", "JMSJCA.BypassRA=true", ["at once"]),
+            ("JMSJCA.ACC=true", "JMSJCA.ACC=false", []),
+            ("", "", []),
+        ],
+    )
+    def test_it_may_leave_the_transaction_manager_or_join_it(  # noqa: PLR0917  # fixtures
+        self, managed, manager, jms_broker_url, bodies, options, query, sent
+    ):
+        with managed(options).create_connection(f"{jms_broker_url}?{query}") as connection:
+            manager.begin()
+            send(connection.create_session(), "at once")
+            manager.abort()
+        assert bodies() == sent
+
+    def test_no_xa_emulates(self, managed, manager, jms_broker_url, bodies):
+        with managed().create_connection(f"{jms_broker_url}?JMSJCA.NoXA=true") as connection:
+            session = connection.create_session(transacted=True)
+            manager.begin()
+            send(session)
+            session.commit()  # refused without the emulation
+            manager.abort()
+        assert bodies() == ["sent"]
+
+    def test_strict_and_the_locator_count(self, managed, jms_broker_url):
+        with (
+            managed().create_connection(f"{jms_broker_url}?JMSJCA.Strict=true") as connection,
+            pytest.raises(IllegalStateError, match=r"JMSJCA\.Strict"),
+        ):
+            connection.stop()
+        with pytest.raises(InvalidOptionError, match="thraed"):
+            ConnectionFactory(jms_broker_url).create_connection(f"{jms_broker_url}?JMSJCA.LocatorClass=thraed")
+
+    @pytest.mark.parametrize(("query", "same"), [("JMSJCA.producerpooling=true", True), ("", False)])
+    def test_producers_are_pooled(self, jms_broker_url, query, same):
+        factory, ids = ConnectionFactory(f"{jms_broker_url}?JMSJCA.producerpooling={not same}"), []
+        with factory.create_connection(f"{jms_broker_url}?{query}") as connection:
+            session = connection.create_session()
+            for _ in range(2):
+                with session.create_producer(OUT) as producer:
+                    producer.send(message := TextMessage("a"))
+                ids.append(message.message_id.rpartition("-")[0])
+        assert (ids[0] == ids[1]) is same
+
+    @pytest.mark.parametrize(
+        "option", ["poolmaxsize=1", "poolminsize=1", "pooltimeout=1", "idletimeout=1000", "nocfcache=true"]
+    )
+    def test_options_of_pools_are_refused(self, jms_broker_url, option):
+        with pytest.raises(InvalidOptionError, match=option.partition("=")[0]):
+            ConnectionFactory(jms_broker_url).create_connection(f"{jms_broker_url}?JMSJCA.{option}")

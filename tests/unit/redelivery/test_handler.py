@@ -1,5 +1,8 @@
 """Redelivery decisions for single messages and for long runs of redeliveries."""
 
+import copy
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +35,20 @@ def test_redeliveries_climb_the_ladder(retry_handler):
     dead = Move("queue", "orders.dead")
     assert [decision.action for decision in decisions] == [Deliver(), Delay(7), Delay(7), dead, dead, dead]
     assert [decision.new for decision in decisions] == [True, False, False, False, False, False]
+
+
+@pytest.mark.parametrize("copied", [lambda each: pickle.loads(pickle.dumps(each)), copy.deepcopy])  # noqa: S301
+def test_a_copy_knows_what_it_knew_and_counts_on_by_itself(retry_handler, copied):
+    retry_handler.encounter("m").set_rollback_data("step", "one")
+    retry_handler.encounter("m").set_retry_delay(3.0)
+    again(retry_handler)
+    other = copied(retry_handler)
+    assert [again(other).count, again(other).count, again(retry_handler).count] == [2, 3, 2]
+    assert again(other).action == Move("queue", "orders.dead")
+    other.encounter("m").set_rollback_data("step", "two")
+    assert dict(retry_handler.encounter("m").rollback_data) == {"step": "one"}
+    assert retry_handler.has_encounters
+    assert not copied(RedeliveryHandler(retry_handler.policy)).has_encounters
 
 
 def test_it_is_new_when_it_comes_again_first_also_if_something_is_remembered_of_its_first_delivery(retry_handler):
