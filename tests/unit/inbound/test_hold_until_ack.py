@@ -1,6 +1,7 @@
 """Held acknowledgement: requested timeouts, batches, and the registry of held messages."""
 
 import queue
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.unit.inbound.deliveries import Performance, depth, endpoint_of, put, 
 from tests.unit.inbound.listeners import PATIENCE
 
 A_DAY = 86_400.0
+UNIT = SimpleNamespace(endpoint=endpoint_of(lambda _: None, terms("sync")))
 
 
 def asking(value):
@@ -114,7 +116,7 @@ def test_a_timeout_that_no_thread_can_wait_for_is_one(connected, recorder):
 def note(registry, message_id):
     message = TextMessage("a")
     message.message_id = message_id
-    context = HeldDeliveryContext(message, None, None)
+    context = HeldDeliveryContext(message, UNIT, None)
     registry.register(context)
     return context
 
