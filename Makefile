@@ -40,7 +40,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
 	$(BIN)/python -m pytest -q -m torture tests/brokers tests/release tests/unit/security tests/spark
 	JMSJCA_POOL_CYCLES=100000 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
-	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/transactions tests/brokers/test_two_resources.py tests/brokers/test_interrupted_calls.py
+	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/transactions tests/unit/descriptors tests/brokers/test_two_resources.py tests/brokers/test_interrupted_calls.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s tests/torture/test_connector_points.py tests/torture/test_connector_faults.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s --timeout 3000 tests/spark/test_crashes.py tests/spark/test_crashing_sink.py tests/spark/test_prefetch.py
 	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_duplicate_resolution.py tests/spark/test_power_cuts.py
