@@ -158,7 +158,7 @@ class Forwarder:
 
     def __call__(self, message: Message, session: Session) -> None:
         """Send a copy with the message's remaining time to live. An expired message is dropped."""
-        left = remaining_life(message)
+        left = remaining_life(message.expiration)
         if message.end_of_batch or left < 0:
             return
         session.create_producer(self._queue).send(

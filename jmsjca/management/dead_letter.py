@@ -1,6 +1,7 @@
 """A dead letter: the copy of a message that a listener moved, with its origin and its failure, and the way back."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -9,14 +10,14 @@ from jmsjca.destinations import JAVA_TYPES, Destination, Queue, destination
 from jmsjca.errors import JMSError
 from jmsjca.log_records import get_logger
 from jmsjca.messages.delivery import PREFIX, rollback_key, vendor_names
-from jmsjca.messages.message import Message
+from jmsjca.messages.message import Message, to_datetime
 from jmsjca.messages.properties import GROUP_ID
 from jmsjca.messages.value_types import Int
 from jmsjca.outbound.connection import Connection
-from jmsjca.redelivery.moved_copy import plain_copy
+from jmsjca.redelivery.moved_copy import ORIGINAL_EXPIRATION, plain_copy
 from jmsjca.spi import RecordsOrigins
 
-__all__ = ["REPLAY_COUNT", "DeadLetterRecord", "replay_copy", "with_origins"]
+__all__ = ["REPLAY_COUNT", "DeadLetterRecord", "original_expiration", "replay_copy", "with_origins"]
 
 logger = get_logger("jmsjca.management")
 
@@ -26,6 +27,7 @@ REPLAY_COUNT = f"{PREFIX}ReplayCount"
 _KINDS = {java: kind for kind, java in JAVA_TYPES.items()}
 _FACTS = (
     *("RedeliveryCount", "OriginalDestinationName", "OriginalDestinationType", "OriginalTimestamp"),
+    ORIGINAL_EXPIRATION,
     *("OriginalJMSMessageID", "OriginalJMSCorrelationID", "SubscriberName", "OriginalClientID", "ContextName"),
     *("ExceptionClass", "ExceptionMessage", "ExceptionStackTrace"),
 )
@@ -58,6 +60,7 @@ class DeadLetterRecord:
         redeliveries: The number of redeliveries before the move; None if the copy has no record of it.
         replays: The number of earlier replays: a number above 0 means that the message failed again.
         moved: The time of the move, timezone-aware.
+        expiration: When the message expires, or expired, if it had a time to live; timezone-aware.
         original_id: The id of the message before the move.
         user_data: The user rollback data that the handler set.
     """
@@ -70,6 +73,7 @@ class DeadLetterRecord:
     redeliveries: int | None = None
     replays: int = 0
     moved: datetime | None = None
+    expiration: datetime | None = None
     original_id: str | None = None
     user_data: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -94,6 +98,7 @@ class DeadLetterRecord:
             redeliveries=_fact(message, "RedeliveryCount"),
             replays=_replays(message),
             moved=message.timestamp,
+            expiration=original_expiration(message),
             original_id=_fact(message, "OriginalJMSMessageID"),
             user_data=_user_data(message),
         )
@@ -120,11 +125,17 @@ def with_origins(records: Sequence[DeadLetterRecord], queue: str, connection: Co
     return [replace(each, origin=each.origin or origins.get(each.message_id or "")) for each in records]
 
 
+def original_expiration(message: Message) -> datetime | None:
+    """Return when a message expires: of a dead letter, the expiration before its move; None for never."""
+    recorded = _fact(message, ORIGINAL_EXPIRATION), message.properties.get(_BROKER_EXPIRY)
+    return next((found for value in recorded if (found := _moment(value))), message.expiration)
+
+
 def replay_copy(message: Message) -> Message:
     """Return the copy of a dead letter to replay: the message as its sender sent it, with its replays counted.
 
     The record of the failure is left out, and the message group is restored. The duplicate id stays renamed, because
-    the broker would drop a second message with it. The message does not expire.
+    the broker would drop a second message with it. The send sets the expiration, as `original_expiration` says.
 
     Args:
         message: The dead letter, which is not changed.
@@ -143,6 +154,13 @@ def replay_copy(message: Message) -> Message:
 def _fact(message: Message, name: str) -> Any:
     found = (message.properties.get(spelling) for spelling in vendor_names(name))
     return next((value for value in found if value is not None), None)
+
+
+def _moment(value: object) -> datetime | None:
+    """Return the time of recorded milliseconds, which are text in copies that were sent over STOMP; None for none."""
+    with suppress(ValueError, TypeError):
+        return to_datetime(int(value))  # type: ignore[call-overload]  # whatever other clients have set
+    return None
 
 
 def _origin(message: Message) -> Destination | None:

@@ -76,6 +76,7 @@ def show(
     details = {
         **_row(record),
         "original_id": record.original_id,
+        "expiration": None if record.expiration is None else record.expiration.isoformat(timespec="seconds"),
         "user_data": dict(record.user_data),
         "message": message_row(message),
         "stack_trace": record.stack_trace,
@@ -239,7 +240,13 @@ def _row(record: DeadLetterRecord) -> dict[str, object]:
 
 def _change_row(change: Change) -> dict[str, object]:
     target = None if change.target is None else str(change.target)
-    return {"message_id": change.message_id, "target": target, "outcome": change.outcome, "replays": change.replays}
+    return {
+        "message_id": change.message_id,
+        "target": target,
+        "outcome": change.outcome,
+        "replays": change.replays,
+        "expired": change.expired,
+    }
 
 
 _STORED = "stored"

@@ -36,6 +36,7 @@ from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
+from jmsjca.redelivery.moved_copy import remaining_life
 from jmsjca.selectors import Selector
 
 if TYPE_CHECKING:
@@ -370,7 +371,8 @@ class Insight:
         """Send dead letters back to where each came from. Each is sent and acknowledged in one transaction.
 
         A replayed message counts its replays in the property ``_JMSJCA_ReplayCount``. If it fails again, its record
-        has that number. The messages are those that wait when the replay begins.
+        has that number. It expires when the original would have expired; if that time is over, it does not expire, and
+        its change says so (``expired``). The messages are those that wait when the replay begins.
 
         Args:
             queue: The name of the dead-letter queue.
@@ -389,7 +391,12 @@ class Insight:
             NotSupportedError: The broker has no selectors, or cannot send and acknowledge atomically.
         """
         handle = replay if edit is None else edited(edit, as_replay=True)
-        return self._change(queue, selector, lambda record: to or _known_origin(record), handle, rate, dry_run=dry_run)
+
+        def plan(record: DeadLetterRecord) -> Change:
+            """Return the planned change of a dead letter."""
+            return replace(_planned(record, to or _known_origin(record)), expired=remaining_life(record.expiration) < 0)
+
+        return self._change(queue, selector, plan, handle, rate, dry_run=dry_run)
 
     def move(self, queue: str, selector: str | None = None, *, to: Destination, dry_run: bool = False) -> Changes:
         """Move messages to another destination, each in one transaction.
@@ -406,7 +413,7 @@ class Insight:
         Raises:
             NotSupportedError: As `replay`.
         """
-        return self._change(queue, selector, lambda _: to, move, dry_run=dry_run)
+        return self._change(queue, selector, lambda record: _planned(record, to), move, dry_run=dry_run)
 
     def copy(self, queue: str, selector: str | None = None, *, to: Destination, dry_run: bool = False) -> Changes:
         """Send copies of messages to another destination, each in one transaction; the messages stay.
@@ -470,7 +477,7 @@ class Insight:
         Raises:
             NotSupportedError: As `replay`.
         """
-        return self._change(queue, selector, lambda _: None, delete, dry_run=dry_run)
+        return self._change(queue, selector, lambda record: _planned(record, None), delete, dry_run=dry_run)
 
     def send_all(self, queue: str, messages: Iterable[Message]) -> int:
         """Send messages to a queue, all in one transaction; return their number.
@@ -489,13 +496,13 @@ class Insight:
         self,
         queue: str,
         selector: str | None,
-        target: Callable[[DeadLetterRecord], Destination | None],
+        planned: Callable[[DeadLetterRecord], Change],
         handle: Handle,
         rate: float | None = None,
         *,
         dry_run: bool = False,
     ) -> Changes:
-        plan = [_planned(record, target(record)) for record in self.dead_letters(queue, selector)]
+        plan = list(map(planned, self.dead_letters(queue, selector)))
         return Changes(plan, iter(plan) if dry_run else self._carry_out(queue, plan, handle, rate))
 
     def _carry_out(self, queue: str, plan: Sequence[Change], handle: Handle, rate: float | None) -> Iterator[Change]:
@@ -505,8 +512,7 @@ class Insight:
     def _copy(self, found: Sequence[Message], plan: Sequence[Change], to: Destination) -> Iterator[Change]:
         with self._session() as session:
             for message, planned in zip(found, plan, strict=True):
-                copy_message(session, message, to)
-                yield replace(planned, outcome="done")
+                yield replace(planned, outcome="done", expired=copy_message(session, message, to))
 
     @contextmanager
     def _session(self, *, transacted: bool = False) -> Generator[Session]:

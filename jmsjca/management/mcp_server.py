@@ -114,6 +114,7 @@ class _Tools:
         return {
             **_record_row(record),
             "original_id": record.original_id,
+            "expiration": None if record.expiration is None else record.expiration.isoformat(timespec="seconds"),
             "user_data": {visible(name, 100): visible(value, 1024) for name, value in record.user_data.items()},
             "stack_trace": _text(record.stack_trace, _MAX_TEXT),
             "message": _view(message),
@@ -123,7 +124,12 @@ class _Tools:
         """Return where a replay would send the dead letters of a queue. Nothing is sent."""
         plan = list(islice(self._insight.replay(queue, selector, dry_run=True), _MAX_PLAN + 1))
         rows = [
-            {"message_id": each.message_id, "target": str(each.target), "earlier_replays": each.replays}
+            {
+                "message_id": each.message_id,
+                "target": str(each.target),
+                "earlier_replays": each.replays,
+                "expired": each.expired,
+            }
             for each in plan[:_MAX_PLAN]
         ]
         return {"planned": rows, "more": len(plan) > _MAX_PLAN}

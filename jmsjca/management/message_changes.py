@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import InvalidArgumentError, JMSError, MessageFormatError, NotSupportedError, excerpt
-from jmsjca.management.dead_letter import replay_copy
+from jmsjca.management.dead_letter import original_expiration, replay_copy
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.messages.properties import DUPLICATE_ID
@@ -37,8 +38,10 @@ __all__ = [
 _BATCH = 50  # ids in the selector of one consumer
 _PATIENCE = 5.0  # seconds to wait for a message that was browsed; then another consumer has it
 
-Handle = Callable[[Session, Message, Destination | None], None]
-"""Sends the message that takes the place of a received one, if any; the commit follows."""
+Handle = Callable[[Session, Message, Destination | None], bool]
+"""Sends the message that takes the place of a received one, if any; the commit follows.
+
+Returns True if the time to live of the message is over, so that what it has sent does not expire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,14 @@ class Change:
         outcome: "done"; "planned" in a dry run; "gone" if another consumer had received the message; or "skipped" if it
             has no id to select it by.
         replays: The number of earlier replays of a dead letter.
+        expired: True if the time to live of the message is over: what is sent for it does not expire.
     """
 
     message_id: str
     target: Destination | None
     outcome: str
     replays: int = 0
+    expired: bool = False
 
 
 class Changes(Iterator[Change]):
@@ -243,27 +248,28 @@ def _paced(
             due = clock()  # a slow broker is not made up for by a burst
 
 
-def replay(session: Session, message: Message, to: Destination | None) -> None:
-    """Send the copy of a dead letter without the record of its failure."""
-    _send(session, replay_copy(message), to)
+def replay(session: Session, message: Message, to: Destination | None) -> bool:
+    """Send the copy of a dead letter without the record of its failure, and with what is left of its time to live."""
+    return _send(session, replay_copy(message), to, original_expiration(message))
 
 
-def copy_message(session: Session, message: Message, to: Destination | None) -> None:
+def copy_message(session: Session, message: Message, to: Destination | None) -> bool:
     """Send the copy of a message with all its properties and its remaining time to live.
 
     If the time of the message is over, the copy does not expire: an operator who moves it wants to have it.
     """
     copy = plain_copy(message)
     copy.properties.pop(DUPLICATE_ID, None)  # a broker that has seen the id before would drop the message
-    _send(session, copy, to, life=_life(message))
+    return _send(session, copy, to, message.expiration)
 
 
 move = copy_message
 
 
-def delete(session: Session, message: Message, to: Destination | None) -> None:
+def delete(session: Session, message: Message, to: Destination | None) -> bool:
     """Send nothing: the commit acknowledges the message."""
     del session, message, to
+    return False
 
 
 def edited(edit: Edit, *, as_replay: bool) -> Handle:
@@ -271,15 +277,15 @@ def edited(edit: Edit, *, as_replay: bool) -> Handle:
 
     Args:
         edit: The edit.
-        as_replay: True for the copy of a replay, which has no record of the failure and does not expire.
+        as_replay: True for the copy of a replay, which has no record of the failure.
     """
 
-    def handle(session: Session, message: Message, to: Destination | None) -> None:
+    def handle(session: Session, message: Message, to: Destination | None) -> bool:
         """Send the edited copy."""
         copy = replay_copy(message) if as_replay else plain_copy(message)
         copy.properties.pop(DUPLICATE_ID, None)
         edit.apply(copy)
-        _send(session, copy, to, life=0.0 if as_replay else _life(message))
+        return _send(session, copy, to, original_expiration(message) if as_replay else message.expiration)
 
     return handle
 
@@ -296,20 +302,21 @@ def _carry_out_batch(session: Session, queue: str, plan: Sequence[Change], handl
                     f"The broker takes the id {excerpt(message.message_id)} of another message in {queue} for one of"
                     " the ids to change, and delivers that message first. Select by a property."
                 )
-            _commit(session, message, change.target, handle)
+            expired = _commit(session, message, change.target, handle)
             left = _without(left, change.message_id)
-            yield replace(change, outcome="done")
+            yield replace(change, outcome="done", expired=expired)
     yield from (replace(planned[each], outcome="gone") for each in left)
 
 
-def _commit(session: Session, message: Message, to: Destination | None, handle: Handle) -> None:
+def _commit(session: Session, message: Message, to: Destination | None, handle: Handle) -> bool:
     try:
-        handle(session, message, to)
+        expired = handle(session, message, to)
         session.commit()
     except BaseException:
         with suppress(JMSError):
             session.rollback()
         raise
+    return expired
 
 
 def _without(ids: list[str], one: str) -> list[str]:
@@ -318,9 +325,10 @@ def _without(ids: list[str], one: str) -> list[str]:
     return ids[:place] + ids[place + 1 :]
 
 
-def _life(message: Message) -> float:
-    return max(remaining_life(message), 0.0)
-
-
-def _send(session: Session, copy: Message, to: Destination | None, *, life: float = 0.0) -> None:
-    session.create_producer(to).send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority, time_to_live=life)
+def _send(session: Session, copy: Message, to: Destination | None, expiration: datetime | None) -> bool:
+    """Send a copy with what is left of a time to live; return True if it is over: then the copy does not expire."""
+    left = remaining_life(expiration)
+    session.create_producer(to).send(
+        copy, delivery_mode=copy.delivery_mode, priority=copy.priority, time_to_live=max(left, 0.0)
+    )
+    return left < 0

@@ -16,7 +16,18 @@ from jmsjca.messages.properties import DUPLICATE_ID, Properties
 from jmsjca.messages.value_types import Int, Long
 from jmsjca.redelivery.encounter import Failure, encodable
 
-__all__ = ["MoveFacts", "moved_copy", "plain_copy", "raw_copy", "redirected_copy", "remaining_life"]
+__all__ = [
+    "ORIGINAL_EXPIRATION",
+    "MoveFacts",
+    "moved_copy",
+    "plain_copy",
+    "raw_copy",
+    "redirected_copy",
+    "remaining_life",
+]
+
+ORIGINAL_EXPIRATION = "OriginalExpiration"
+"""The property, without its prefix, with the expiration of a message before its move: milliseconds since 1970."""
 
 # Properties by which Java's AMQP client controls the encoding of a message. Other senders may use the names otherwise.
 _TIME_TO_LIVE, _TYPED_ENCODING = "JMS_AMQP_TTL", "JMS_AMQP_TYPED_ENCODING"
@@ -48,10 +59,11 @@ class MoveFacts:
 def moved_copy(message: Message, facts: MoveFacts) -> Message:
     """Return the copy of a message for its move. The message is not changed.
 
-    Correlation id, reply-to, type, priority, delivery mode, expiration, body and properties are those of the message.
-    The pickle of an object message is copied without loading it. Properties that control the delivery by brokers
-    (``JMSX…`` and the duplicate id) are renamed to begin with ``_JMSJCA_``: under their own names they would take
-    effect again, and the copy might be dropped as a duplicate.
+    Correlation id, reply-to, type, priority, delivery mode, body and properties are those of the message. The copy
+    does not expire; the expiration of the message is recorded as ``OriginalExpiration``. The pickle of an object
+    message is copied without loading it. Properties that control the delivery by brokers (``JMSX…`` and the duplicate
+    id) are renamed to begin with ``_JMSJCA_``: under their own names they would take effect again, and the copy might
+    be dropped as a duplicate.
 
     Args:
         message: The received message.
@@ -66,11 +78,16 @@ def moved_copy(message: Message, facts: MoveFacts) -> Message:
 def redirected_copy(message: Message) -> Message:
     """Return the copy of a message for its redirection: like `moved_copy`, but without recorded facts.
 
+    The expiration is recorded under the later name only, like the properties that control the delivery.
+
     Args:
         message: The received message.
     """
     copy = plain_copy(message)
     _rename_controlling_properties(message, copy.properties)
+    if copy.expiration is not None:
+        copy.properties[PREFIX + ORIGINAL_EXPIRATION] = _milliseconds(copy.expiration)
+        copy.expiration = None
     return copy
 
 
@@ -79,8 +96,8 @@ def raw_copy(body: bytes, message: Message | None, facts: MoveFacts) -> Message:
 
     Args:
         body: The bytes of the message.
-        message: The received message; its ids and timestamp are recorded if they can be decoded; None for one that
-            cannot be decoded at all.
+        message: The received message; its ids and times are recorded if they can be decoded; None for one that cannot
+            be decoded at all.
         facts: The facts to record, as in `moved_copy`.
     """
     return _with_facts(BytesMessage(body), message or Message(), facts)
@@ -105,17 +122,17 @@ def plain_copy(message: Message) -> Message:
     return copy
 
 
-def remaining_life(message: Message) -> float:
+def remaining_life(expiration: datetime | None) -> float:
     """Return the seconds until a message expires: 0 if it never expires, negative if it has.
 
     An expiration beyond the longest time to live of a send, which other clients may set, is as far as that.
 
     Args:
-        message: The received message.
+        expiration: The expiration of the message; None for never.
     """
-    if message.expiration is None:
+    if expiration is None:
         return 0.0
-    return min((message.expiration - datetime.now(UTC)).total_seconds(), MAX_SECONDS) or -1.0
+    return min((expiration - datetime.now(UTC)).total_seconds(), MAX_SECONDS) or -1.0
 
 
 def _with_body(message: Message) -> Message:
@@ -153,6 +170,10 @@ def _with_facts(copy: Message, message: Message, facts: MoveFacts) -> Message:
     return copy
 
 
+def _milliseconds(moment: datetime | None) -> Long | None:
+    return None if moment is None else Long(round(moment.timestamp() * 1000))
+
+
 def _readable(message: Message, header: str) -> Any:
     """Return a header; None if it cannot be decoded."""
     with suppress(MessageFormatError):
@@ -162,9 +183,10 @@ def _readable(message: Message, header: str) -> Any:
 
 def _move_properties(message: Message, facts: MoveFacts) -> Iterator[tuple[str, object]]:
     """Yield the recorded properties; unknown facts are left out."""
-    sent, correlation_id = _readable(message, "timestamp"), _readable(message, "correlation_id")
+    correlation_id = _readable(message, "correlation_id")
     optional = {
-        "OriginalTimestamp": None if sent is None else Long(round(sent.timestamp() * 1000)),
+        "OriginalTimestamp": _milliseconds(_readable(message, "timestamp")),
+        ORIGINAL_EXPIRATION: _milliseconds(_readable(message, "expiration")),
         "OriginalJMSMessageID": _readable(message, "message_id"),
         "OriginalJMSCorrelationID": (correlation_id or "").strip() and correlation_id,
         "SubscriberName": facts.subscription_name,

@@ -5,7 +5,7 @@ retry is a new message there, which carries the number of rejections and the id 
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -18,6 +18,7 @@ from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, Properties
 from jmsjca.messages.message import to_datetime
 from jmsjca.redelivery import Delay, Delete, Failure, Move, MoveFacts, RedeliveryPolicy, moved_copy, plain_copy
 from jmsjca.redelivery.encounter import encodable
+from jmsjca.redelivery.moved_copy import remaining_life
 from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.rows import REJECTION, Outgoing, RowEncoder, SendOptions, int_or_none
 
@@ -37,8 +38,7 @@ _USED = (
 )
 _NUMBERS = ("JMSXGroupSeq", "JMSXDeliveryCount", RETRY_COUNT, f"{PREFIX}ReplayCount")  # texts in a row that was read
 _LONGEST_REASON = 1000
-_SHORTEST_LIFE = 0.001  # seconds; 0 would be unlimited
-_LONGEST_LIFE = 1e10  # seconds: a send takes no longer one, and other clients may have set any time
+_SHORTEST_LIFE = 0.001  # seconds
 
 
 def dead_letter(
@@ -161,10 +161,11 @@ class RejectedRowEncoder(RowEncoder):
             case Delete():
                 return None
             case Move() as move:
-                return Outgoing(_dead(message, origin, count, rejection), move.destination, _options(row))
+                options: SendOptions = {**_priority(row), "time_to_live": 0.0}  # a dead letter never expires
+                return Outgoing(_dead(message, origin, count, rejection), move.destination, options)
             case action:
                 delay = action.milliseconds / 1000 if isinstance(action, Delay) else 0.0
-                options: SendOptions = {**_options(row, expires=True), "delivery_delay": delay}
+                options = {**_priority(row), **_life(message), "delivery_delay": delay}
                 return Outgoing(_retry(message, count), _retried(origin), options)
 
     def _origin(self, row: Mapping[str, Any], rejection: Mapping[str, Any]) -> Destination:
@@ -194,6 +195,8 @@ class RejectedRowEncoder(RowEncoder):
         message.properties = Properties.received(properties)  # names that only other clients can set are kept
         message.message_id = first.message_id or row.get("message_id")
         message.timestamp = first.timestamp or row.get("timestamp")
+        expiration = row.get("expiration")
+        message.expiration = None if expiration is None else expiration.astimezone(UTC)
         return message, first
 
 
@@ -239,17 +242,11 @@ def _dead(message: Message, origin: Destination, count: int, rejection: Mapping[
     return moved_copy(message, MoveFacts(origin, count, failure=failure))
 
 
-def _options(row: Mapping[str, Any], *, expires: bool = False) -> SendOptions:
-    """Return the priority and the remaining life of a message.
+def _priority(row: Mapping[str, Any]) -> SendOptions:
+    return {} if row.get("priority") is None else {"priority": row["priority"]}
 
-    Args:
-        row: The row.
-        expires: True for a retry, which is not processed after its time; a dead letter whose time is over stays.
-    """
-    options: SendOptions = {}
-    if row.get("priority") is not None:
-        options["priority"] = row["priority"]
-    if row.get("expiration") is not None:
-        left = (row["expiration"].astimezone(UTC) - datetime.now(UTC)) / timedelta(seconds=1)
-        options["time_to_live"] = min(max(left, _SHORTEST_LIFE if expires else 0.0), _LONGEST_LIFE)
-    return options
+
+def _life(message: Message) -> SendOptions:
+    """Return the remaining time to live of a retry; the shortest one if it is over, as 0 would be unlimited."""
+    left = remaining_life(message.expiration)
+    return {"time_to_live": max(left, _SHORTEST_LIFE)} if left else {}

@@ -39,6 +39,7 @@ ARROW = pa.schema(
 DLQ = "dlq.orders"
 MOVE = "1:move(queue:dlq.$)"
 LIVES = 3600.0  # seconds
+EXPIRATION = "_JMSJCA_OriginalExpiration"
 
 
 def rejected(rows: Iterable[dict[str, Any]], handling: str, *, origin: str | None = None) -> Any:
@@ -214,31 +215,31 @@ def test_a_repeated_batch_is_there_once(job):
     assert sorted(job.broker.waiting()) == ["a", "a", "b"]
 
 
-def test_the_time_to_live_goes_on(job):
+@pytest.mark.parametrize("options", [{}, {"timeToLive": "60"}], ids=["plain", "timeToLive"])
+def test_the_time_to_live_goes_on_in_a_retry_and_is_recorded_in_a_dead_letter(job, options):
+    job.writer = PartitionWriter(SinkOptions.parse({"url": job.broker.url, **options}), COLUMNS)
     job.send(TextMessage("a"), time_to_live=LIVES)
     [row] = job.read()
     job.write([row])
     job.write([row], "2:delete")
-    for queue in (DLQ, "orders"):
-        [copy] = job.messages(queue)
-        assert abs(copy.expiration - row["expiration"]) < timedelta(seconds=LIVES / 2)
+    [retry], [copy] = job.messages("orders"), job.messages(DLQ)
+    assert abs(retry.expiration - row["expiration"]) < timedelta(seconds=LIVES / 2)
+    assert (copy.expiration, copy.properties[EXPIRATION]) == (None, round(row["expiration"].timestamp() * 1000))
 
 
 def test_a_dead_letter_stays_and_a_retry_does_not_once_the_time_is_over(job):
     row = {"text": "a", "destination": "queue:orders", "expiration": datetime(2020, 1, 1, tzinfo=UTC)}
     job.write([row])
     job.write([row], "2:delete")
-    assert [copy.expiration for copy in job.messages(DLQ)] == [None]
+    assert [(copy.expiration, copy.properties[EXPIRATION]) for copy in job.messages(DLQ)] == [(None, 1_577_836_800_000)]
     assert job.read() == []
 
 
 def test_a_life_of_millennia_is_shortened(job):
     row = {"text": "a", "destination": "queue:orders", "expiration": datetime(9000, 1, 1, tzinfo=UTC)}
-    job.write([row])
     job.write([row], "2:delete")
-    for queue in (DLQ, "orders"):
-        [copy] = job.messages(queue)
-        assert copy.expiration - datetime.now(UTC) > timedelta(days=365 * 300)
+    [retry] = job.messages("orders")
+    assert retry.expiration - datetime.now(UTC) > timedelta(days=365 * 300)
 
 
 def test_names_that_only_other_clients_can_set_are_kept(job):

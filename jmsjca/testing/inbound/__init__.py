@@ -15,6 +15,7 @@ from jmsjca.testing.inbound.hold_until_ack import (
     TestTimeouts,
 )
 from jmsjca.testing.inbound.redelivery import (
+    TestExpiringMessages,
     TestMovedMessages,
     TestRedelivered,
     TestRedeliveryActions,
@@ -32,6 +33,7 @@ __all__ = [
     "TestDurableListeners",
     "TestExceptions",
     "TestExceptionsWithoutTransaction",
+    "TestExpiringMessages",
     "TestHeldBatches",
     "TestHeldMessages",
     "TestHoldRules",

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,10 +15,17 @@ from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Outcome, Se
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import Reject, Retry
 from jmsjca.messages import Int, Long
-from jmsjca.testing.contract.harness import PATIENCE
+from jmsjca.testing.contract.harness import PATIENCE, moment
 from jmsjca.testing.inbound.harness import HandlerFailed, ListenerContract, ListenerHarness, forward
 
-__all__ = ["TestMovedMessages", "TestRedelivered", "TestRedeliveryActions", "TestRejected", "TestRetried"]
+__all__ = [
+    "TestExpiringMessages",
+    "TestMovedMessages",
+    "TestRedelivered",
+    "TestRedeliveryActions",
+    "TestRejected",
+    "TestRetried",
+]
 
 modes = pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
 
@@ -450,6 +458,60 @@ class TestRejected(ListenerContract):
         stage.harness.settle([delivery], connection)
         connection.close()
         return message
+
+
+class TestExpiringMessages(ListenerContract):
+    """Dead letters never expire; the expiration of the message is a property of its copy."""
+
+    @modes
+    @pytest.mark.parametrize("redirect", [False, True], ids=["copied", "redirected"])
+    def test_a_moved_copy_never_expires(self, stage: ListenerHarness, mode: str, redirect: bool) -> None:
+        """Neither one with the record of the failure nor one without."""
+        expiration = moment(3600)
+        stage.send("a", expiration=expiration)
+        spec = {"redelivery_handling": f"1:move(queue:{stage.out.name})", "concurrency_mode": mode}
+        stage.listen(Message.set_rollback_only, options={"JMSJCA.redeliveryredirect": str(redirect).lower()}, **spec)
+        self._expect(stage, expiration)
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            *({"concurrency_mode": mode} for mode in ("serial", "sync", "cc")),
+            *({"concurrency_mode": mode, "batch_size": 2} for mode in ("sync", "cc")),
+            {"concurrency_mode": "cc", "hold_until_ack": True},
+            {"transaction": "none"},
+        ],
+        ids=lambda spec: "-".join(map(str, spec.values())),
+    )
+    def test_a_message_that_expires_in_its_handler_is_dead_lettered(
+        self, stage: ListenerHarness, spec: dict[str, Any]
+    ) -> None:
+        """The copy is there, although the time of the message is over when it is sent."""
+        called, expirations, life = threading.Event(), list[datetime](), 1.0
+
+        def _handler(message: Message) -> None:
+            if message.expiration is None:  # the end of the batch
+                return
+            expirations.append(message.expiration)
+            called.set()
+            while datetime.now(UTC) <= message.expiration:
+                time.sleep(0.01)
+            raise Reject("too late")
+
+        stage.listen(_handler, redelivery_handling=f"9:move(queue:{stage.out.name})", **spec)
+        while not called.is_set():  # on a slow machine a message may expire before it is delivered
+            stage.send("a", expiration=moment(life))
+            life *= 2
+            called.wait(life)
+        self._expect(stage, expirations[0])
+
+    def _expect(self, stage: ListenerHarness, expiration: datetime) -> None:
+        connection = stage.harness.connect()
+        [delivery] = stage.harness.gather(connection.consumer(stage.out), 1)
+        copy = delivery.message
+        assert copy.expiration is None
+        assert copy.get_long_property("_JMSJCA_OriginalExpiration") == round(expiration.timestamp() * 1000)
+        connection.close()
 
 
 class TestRetried(ListenerContract):

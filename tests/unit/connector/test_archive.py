@@ -42,11 +42,13 @@ def fields(url, request):
 
 
 def test_the_copy_is_on_the_other_broker(connector, session, messages, archived, fields):
-    session.create_producer(Queue("in")).send(session.create_text_message(BODY, properties={"region": "EU"}))
+    text = session.create_text_message(BODY, properties={"region": "EU"})
+    session.create_producer(Queue("in")).send(text, time_to_live=3600)
     (sent,) = messages("in")
     assert connector(lambda _: None, **fields).poll_for_events() is ReturnCode.SUCCEED
     (copy,) = archived()
-    assert (copy.body, copy.properties["region"]) == (BODY, "EU")
+    assert (copy.body, copy.properties["region"], copy.expiration) == (BODY, "EU", None)
+    assert copy.properties["_JMSJCA_OriginalExpiration"] == round(sent.expiration.timestamp() * 1000)
     assert copy.properties["JMS_Sun_JMSJCA_OriginalJMSMessageID"] == sent.message_id
     assert [messages(queue) for queue in ("in", "held", "archive")] == [[], [], []]
 

@@ -225,6 +225,18 @@ class TestOutcomes:
         assert {each: bodies(each) for each in TARGETS.values() if bodies(each)} == {target: ["a"]}
         assert (bodies("in"), bodies("held")) == (["b"], [])
 
+    @pytest.mark.parametrize(
+        "case", [(None, "archive"), (OSError, "errors"), (DeliveryOutcome.NO_SUBSCRIPTION_FOUND, "unsubscribed")]
+    )
+    def test_a_copy_never_expires_and_records_when_the_message_would_have(
+        self, connector, session, only, in_progress, case
+    ):
+        answer, target = case
+        session.create_producer(Queue("in")).send(message := TextMessage(ORDER % "a"), time_to_live=3600)
+        connector(Orders(answer), **TARGETS, in_progress_destination=in_progress).poll_for_events()
+        copy, expiration = only(target), round(message.expiration.timestamp() * 1000)
+        assert (copy.expiration, copy.properties.get("_JMSJCA_OriginalExpiration")) == (None, expiration)
+
     def test_an_inactive_collaboration_keeps_the_message(self, connector, put, bodies, in_progress):
         put("in", "a", "b")
         orders = Orders(DeliveryOutcome.CONNECTOR_NOT_ACTIVE)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -106,6 +107,39 @@ def test_a_replayed_letter_is_processed_as_its_sender_sent_it(url):
     assert properties.pop("_JMSJCA__AMQ_DUPL_ID") == "1"
     assert properties == {"JMSXGroupID": "g", "n": 3}
     assert drain(url, "dlq.orders") == []
+
+
+@pytest.mark.parametrize("edit", [None, Edit(properties={"shop": "Bern"})], ids=["replayed", "edited"])
+def test_a_replayed_letter_has_what_is_left_of_its_time(url, edit):
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("orders")).send(message := TextMessage("a pear"), time_to_live=3600)
+    listen(url, fail, 1)
+    insight = Insight(url)
+    [found] = insight.dead_letters("dlq.orders")
+    assert found.expiration == message.expiration
+    assert [each.expired for each in insight.replay("dlq.orders", edit=edit, dry_run=True)] == [False]
+    assert [each.expired for each in insight.replay("dlq.orders", edit=edit)] == [False]
+    [replayed] = drain(url, "orders")
+    assert abs(replayed.expiration - message.expiration) < timedelta(minutes=1)
+    assert not [name for name in replayed.properties if "OriginalExpiration" in name]
+
+
+@pytest.mark.parametrize("edit", [None, Edit(properties={"shop": "Bern"})], ids=["replayed", "edited"])
+def test_a_replay_tells_that_the_time_of_a_letter_is_over(url, edit):
+    message = TextMessage("a pear")
+    message.expiration = datetime(2020, 1, 1, tzinfo=UTC)
+    send(url, moved_copy(message, MoveFacts(Queue("orders"), 1)), to="dlq.orders")
+    insight = Insight(url)
+    assert [each.expired for each in insight.replay("dlq.orders", edit=edit, dry_run=True)] == [True]
+    assert [each.expired for each in insight.replay("dlq.orders", edit=edit)] == [True]
+    assert [each.expiration for each in drain(url, "orders")] == [None]
+
+
+@pytest.mark.parametrize("recorded", ["1577836800000", 1577836800000, "soon", str(2**63), None], ids=repr)
+def test_a_recorded_expiration_may_be_text_or_nonsense(recorded):
+    found = DeadLetterRecord.of(TextMessage("a pear", properties={"_JMSJCA_OriginalExpiration": recorded}))
+    known = str(recorded) == "1577836800000"
+    assert found.expiration == (datetime(2020, 1, 1, tzinfo=UTC) if known else None)
 
 
 def test_a_second_failure_is_told(url):
@@ -258,6 +292,13 @@ def test_an_expired_letter_of_the_broker_tells_so(url):
         assert later.consumer(Queue("orders")).receive(1, 0) == []
     [found] = Insight(url).dead_letters("expired")
     assert (found.origin, found.reason) == (Queue("orders"), "expired")
+
+
+def test_a_replay_tells_that_the_broker_found_a_letter_expired(url):
+    origin = {"_AMQ_ORIG_ADDRESS": "orders", "_AMQ_ORIG_ROUTING_TYPE": 1, "_AMQ_ACTUAL_EXPIRY": 1_577_836_800_000}
+    send(url, TextMessage("a pear", properties=origin), to="expired")
+    assert [each.expired for each in Insight(url).replay("expired")] == [True]
+    assert [each.expiration for each in drain(url, "orders")] == [None]
 
 
 @pytest.mark.parametrize("source", [Queue("orders"), Topic("news")])

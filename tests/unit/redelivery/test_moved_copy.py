@@ -24,7 +24,7 @@ from jmsjca import (
     Topic,
 )
 from jmsjca.messages import Properties, type_name
-from jmsjca.redelivery import Failure, MoveFacts, moved_copy, redirected_copy
+from jmsjca.redelivery import Failure, MoveFacts, moved_copy, raw_copy, redirected_copy
 
 FACTS = MoveFacts(Queue("orders"), 5)
 SENT = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
@@ -87,11 +87,28 @@ def test_a_message_that_is_half_read_is_copied_whole():
 def test_headers_are_those_of_the_message():
     message = TextMessage("x", correlation_id="c", reply_to=Topic("replies"), type="order")
     message.priority, message.delivery_mode = 9, DeliveryMode.NON_PERSISTENT
-    message.expiration = SENT + timedelta(hours=1)
     copy = moved_copy(message, FACTS)
     assert (copy.correlation_id, copy.reply_to, copy.type) == ("c", Topic("replies"), "order")
     assert (copy.priority, copy.delivery_mode) == (9, DeliveryMode.NON_PERSISTENT)
-    assert copy.expiration == message.expiration
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda message: moved_copy(message, FACTS),
+        redirected_copy,
+        lambda message: raw_copy(b"raw", message, FACTS),
+        lambda message: moved_copy(moved_copy(message, FACTS), FACTS),
+    ],
+    ids=["moved", "redirected", "raw", "moved twice"],
+)
+def test_a_copy_never_expires_and_records_when_the_message_would_have(make):
+    message = TextMessage("x")
+    message.expiration = SENT
+    copy = make(message)
+    recorded = copy.properties["_JMSJCA_OriginalExpiration"]
+    assert (copy.expiration, recorded, type_name(recorded)) == (None, 1_767_323_045_678, "long")
+    assert message.expiration == SENT
 
 
 def test_headers_of_the_sending_are_left_to_whoever_sends():
@@ -166,7 +183,7 @@ def test_a_blank_correlation_id_is_not_told(blank):
 
 def test_all_is_told_that_is_known():
     message = TextMessage(correlation_id=" c ")
-    message.message_id, message.timestamp = "ID:1", SENT
+    message.message_id, message.timestamp, message.expiration = "ID:1", SENT, SENT + timedelta(seconds=1)
     failure = Failure("ValueError", "went wrong", "somewhere")
     facts = MoveFacts(Topic("news"), 7, "mine", "client", "context", failure=failure)
     copy = moved_copy(message, facts)
@@ -175,6 +192,7 @@ def test_all_is_told_that_is_known():
         "OriginalDestinationName": "news",
         "OriginalDestinationType": "javax.jms.Topic",
         "OriginalTimestamp": 1_767_323_045_678,
+        "OriginalExpiration": 1_767_323_046_678,
         "OriginalJMSMessageID": "ID:1",
         "OriginalJMSCorrelationID": " c ",
         "SubscriberName": "mine",
