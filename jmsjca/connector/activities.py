@@ -34,6 +34,7 @@ from jmsjca.errors import (
     TransactionInDoubtError,
 )
 from jmsjca.inbound.delay_queue import DelayQueue
+from jmsjca.inbound.endpoint import several_deliveries
 from jmsjca.log_records import get_logger
 from jmsjca.messages.delivery import Outcome, Settlement, complete_settlement
 from jmsjca.messages.message import DeliveryMode, Message
@@ -316,6 +317,14 @@ class ListenResponse:
     message_id: str | None
     acknowledge_id: str | None
 
+    @property
+    def delivery_id(self) -> str | None:
+        """The id of this delivery of the message, for `Activities.acknowledge`; None without a transacted session.
+
+        A redelivery of the message has the same message id, and another delivery id.
+        """
+        return self.message.delivery_id
+
 
 @dataclass(frozen=True)
 class PollResponse:
@@ -469,7 +478,8 @@ class Activities:
         The message may be held by any listener of the adapter. Never blocks.
 
         Args:
-            message_id: The JMS message id.
+            message_id: The JMS message id, while no listener of the adapter remembers another delivery of the message
+                (`Activation.has_delivered`); or the ``delivery_id`` of the response.
             action: "JBXCommit" or "JBXRollback"; upper and lower case do not matter.
             acknowledge_id: The acknowledge id of a listen or poll activity, instead of the message id.
 
@@ -480,6 +490,7 @@ class Activities:
             ConfigurationError: The action is neither of the two.
             InvalidArgumentError: Neither or both of the ids are given.
             IllegalStateError: Nothing with this id is held: it never was, it is settled, or it is acknowledged already.
+                Or the message id does not say which of several deliveries is meant.
         """
         roll_back = is_rollback(action)
         if (message_id is None) == (acknowledge_id is None):
@@ -670,6 +681,8 @@ class Activities:
     def _settle_message(self, message_id: str, action: str) -> Settlement:
         holder = next((it for it in self._adapter.activations if it.is_held(message_id)), None)
         if holder is not None:
+            if any(it.has_delivered(message_id) for it in self._adapter.activations if it is not holder):
+                raise several_deliveries(message_id)
             return holder.settle(message_id, action)
         reasons: list[JMSError] = []
         for activation in self._adapter.activations:
@@ -740,5 +753,4 @@ class _Chain:
 
 
 def _is_held(activation: "Activation", message: Message) -> bool:
-    """Return True if a message may be held; one without an id is not known to the registry."""
-    return message.message_id is None or activation.is_held(message.message_id)
+    return message.delivery_id is not None and activation.is_held(message.delivery_id)

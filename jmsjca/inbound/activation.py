@@ -322,15 +322,27 @@ class Activation(ProcessBound):
         """Return True while the unit of a message with this id waits for acknowledgements.
 
         Args:
-            message_id: The id of the message.
+            message_id: The ``delivery_id`` of the message, or its message id.
         """
         return self._endpoint.held.is_held(message_id)
+
+    def has_delivered(self, message_id: str) -> bool:
+        """Return True if the activation remembers a delivery of a message, with held acknowledgement.
+
+        It remembers at least the last 1,000 deliveries, and the last 5,000 messages that it delivered and did not
+        commit.
+
+        Args:
+            message_id: The id of the message.
+        """
+        return self._endpoint.held.has_delivered(message_id)
 
     def settle(self, message_id: str, action: str) -> Settlement:
         """Acknowledge a held message, or mark its unit for rollback first. Never blocks.
 
         Args:
-            message_id: The id of the held message.
+            message_id: The ``delivery_id`` of the held message. Its message id stands for it only while the activation
+                remembers no other delivery of the message, as `has_delivered` does.
             action: "JBXCommit" or "JBXRollback"; upper and lower case do not matter.
 
         Returns:
@@ -339,7 +351,7 @@ class Activation(ProcessBound):
         Raises:
             ConfigurationError: The action is neither of the two.
             IllegalStateError: No such message is held: it never was, its unit is settled, or it is acknowledged
-                already.
+                already. Or the message id does not say which of several deliveries is meant.
         """
         return self._endpoint.held.settle(message_id, action)
 

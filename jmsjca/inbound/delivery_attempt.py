@@ -179,11 +179,20 @@ class EndpointDeliveryContext:
 
     Attributes:
         batch_index: The position in the batch, as given.
+        delivery_id: The id of the delivery, if it is held until it is acknowledged; otherwise None.
         redelivery_count: Number of redeliveries seen until this delivery; 0 on the first one.
         failure: The error that the handler raised on the previous delivery; None without such an error.
     """
 
-    __slots__ = ("_attempt", "_is_end_of_batch", "_message", "batch_index", "failure", "redelivery_count")
+    __slots__ = (
+        "_attempt",
+        "_is_end_of_batch",
+        "_message",
+        "batch_index",
+        "delivery_id",
+        "failure",
+        "redelivery_count",
+    )
 
     def __init__(
         self, message: Message, attempt: "DeliveredUnit", batch_index: int | None, *, end_of_batch: bool = False
@@ -191,6 +200,7 @@ class EndpointDeliveryContext:
         self._message = ref(message)  # a weak reference: a cycle would delay the release of the body
         self._attempt = attempt
         self.batch_index = batch_index
+        self.delivery_id: str | None = None
         self._is_end_of_batch = end_of_batch
         redelivery = attempt.endpoint.redelivery  # read now: the encounter goes on with the next delivery
         encounter = redelivery.find_encounter(self._id) if redelivery.has_encounters else None

@@ -4,8 +4,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol, Self
+from uuid import uuid4
 
 from jmsjca import spi
 from jmsjca.config.clock import Clock
@@ -47,6 +49,7 @@ __all__ = [
     "Step",
     "message_identity",
     "readable_message_id",
+    "several_deliveries",
     "was_delivered_before",
 ]
 
@@ -259,7 +262,7 @@ class Endpoint:
         self.mbean_name = mbean_name
         self.redelivery = RedeliveryHandler(settings.redelivery)
         self.unsettled, self.untried = UnsettledMessages(), UnsettledMessages()
-        self.held = AcknowledgementRegistry()
+        self.held = AcknowledgementRegistry(self.unsettled)
         self.activity = Activity(clock)
         self.log_source = EventSource(adapter, name, str(settings.destination))
         self.failures, self.rollbacks = RepeatLimit(clock), RepeatLimit(clock)
@@ -500,11 +503,14 @@ class Activity:
 
 
 _ACTIONS = {"jbxcommit": False, "jbxrollback": True}
-_REMEMBERED_IDS = 1000
+_REMEMBERED_IDS = 2000  # two for each delivery
 
 
 class HeldMessage(Protocol):
     """A message that waits for its acknowledgement, as the registry uses it."""
+
+    delivery_id: str | None
+    """The id of the delivery, which the registry sets."""
 
     @property
     def message_id(self) -> str | None:
@@ -526,42 +532,68 @@ class HeldMessage(Protocol):
 
 
 class AcknowledgementRegistry:
-    """The held messages of one endpoint by message id, as the acknowledge activity of Jitterbit's connector uses them.
+    """The held deliveries of one endpoint, as the acknowledge activity of Jitterbit's connector uses them.
 
-    It remembers the outcome of at least the last 1,000 messages, so that the error for a late acknowledgement can name
-    it.
+    A delivery has its own id. The id of its message stands for it only while the endpoint knows no other delivery of
+    that message: otherwise the acknowledgement of an expired delivery would settle its redelivery.
+
+    The registry remembers the outcome of at least the last 1,000 deliveries, so that the error for a late
+    acknowledgement can name it.
+
+    Args:
+        unsettled: The ids of messages that the endpoint has delivered and not settled.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, unsettled: UnsettledMessages | None = None) -> None:
         self._lock = Lock()
-        self._held: dict[str, HeldMessage] = {}
-        self._ended: dict[str, Outcome] = {}
-        self._ended_before: dict[str, Outcome] = {}  # the previous generation
+        self._unsettled = UnsettledMessages() if unsettled is None else unsettled
+        self._ids = map(f"ID:delivery-{uuid4().hex}-{{}}".format, count(1))
+        self._held: dict[str | None, HeldMessage] = {}  # by delivery id
+        self._latest: dict[str, HeldMessage] = {}  # by message id
+        self._repeated: set[str] = set()  # the message ids of these that were delivered before
+        self._ended: dict[str | None, Outcome] = {}  # by either id
+        self._ended_before: dict[str | None, Outcome] = {}  # the previous generation
 
     def register(self, context: HeldMessage) -> None:
-        """Register a held message. A later message with the same id replaces the earlier one."""
-        if context.message_id is not None:
-            with self._lock:
-                self._held[context.message_id] = context
+        """Register a held delivery, and set its id."""
+        with self._lock:
+            context.delivery_id, message_id = next(self._ids), context.message_id
+            self._held[context.delivery_id] = context
+            if message_id is None:
+                return
+            if self.has_delivered(message_id):
+                self._repeated.add(message_id)
+            self._latest[message_id] = context
 
     def unregister(self, contexts: Sequence[HeldMessage], outcome: Outcome | None) -> None:
-        """Remove the messages of a settled unit, and remember its outcome."""
+        """Remove the deliveries of a settled unit, and remember its outcome."""
         with self._lock:
-            held = self._held
-            ended = [it.message_id for it in contexts if it.message_id is not None and held.get(it.message_id) is it]
-            for message_id in ended:
-                del held[message_id]
-            self._remember(ended, outcome or Outcome.LOST)
+            for each in contexts:
+                ended = [each.delivery_id]
+                del self._held[each.delivery_id]
+                if each.message_id is not None and self._latest.get(each.message_id) is each:
+                    del self._latest[each.message_id]
+                    self._repeated.discard(each.message_id)
+                    ended.append(each.message_id)
+                self._remember(ended, outcome or Outcome.LOST)
 
-    def is_held(self, message_id: str) -> bool:
-        """Return True while a message with this id waits for its acknowledgement, or for the others of its unit."""
-        return message_id in self._held
+    def is_held(self, held_id: str) -> bool:
+        """Return True while a delivery waits for its acknowledgement, or for the others of its unit.
 
-    def settle(self, message_id: str, action: str) -> Settlement:
+        Args:
+            held_id: The id of the delivery or of its message.
+        """
+        return held_id in self._held or held_id in self._latest
+
+    def has_delivered(self, message_id: str) -> bool:
+        """Return True if the endpoint remembers a delivery of a message."""
+        return any(message_id in known for known in (self._latest, self._ended, self._ended_before, self._unsettled))
+
+    def settle(self, held_id: str, action: str) -> Settlement:
         """Acknowledge a held message, or mark its unit for rollback first. Never blocks.
 
         Args:
-            message_id: The id of the held message.
+            held_id: The id of the delivery; or of the message, if it was delivered once.
             action: "JBXCommit" or "JBXRollback"; upper and lower case do not matter.
 
         Returns:
@@ -570,32 +602,43 @@ class AcknowledgementRegistry:
         Raises:
             ConfigurationError: The action is neither of the two.
             IllegalStateError: No such message is held: it never was, its unit is settled, or it is acknowledged
-                already.
+                already. Or the id is that of a message with several deliveries.
         """
         roll_back = _ACTIONS.get(action.lower())
         if roll_back is None:
             raise ConfigurationError(f"The action is 'JBXCommit' or 'JBXRollback', not {action[:50]!r}.")
-        context = self._find(message_id)
+        context = self._find(held_id)
         if roll_back:
             context.set_rollback_only()
         return context.acknowledge()
 
-    def _find(self, message_id: str) -> HeldMessage:
+    def _find(self, held_id: str) -> HeldMessage:
         with self._lock:
-            context = self._held.get(message_id)
-            ended = self._ended.get(message_id) or self._ended_before.get(message_id)
+            context = self._held.get(held_id) or self._latest.get(held_id)
+            ended = self._ended.get(held_id) or self._ended_before.get(held_id)
+            repeated = held_id in self._repeated
+        if repeated:
+            raise several_deliveries(held_id)
         if context is not None and not context.acknowledged:
             return context
         if context is not None:
-            raise IllegalStateError(f"The message {message_id[:100]!r} is acknowledged already.")
+            raise IllegalStateError(f"The message {held_id[:100]!r} is acknowledged already.")
         if ended is not None:
-            raise IllegalStateError(f"The message {message_id[:100]!r} is settled already: {ended.value}.")
+            raise IllegalStateError(f"The message {held_id[:100]!r} is settled already: {ended.value}.")
         raise IllegalStateError(
-            f"No message {message_id[:100]!r} is held. Only messages that were delivered with hold_until_ack and"
+            f"No message {held_id[:100]!r} is held. Only messages that were delivered with hold_until_ack and"
             " are not settled yet are."
         )
 
-    def _remember(self, message_ids: Iterable[str], outcome: Outcome) -> None:
-        self._ended.update(dict.fromkeys(message_ids, outcome))
+    def _remember(self, ids: Iterable[str | None], outcome: Outcome) -> None:
+        self._ended.update(dict.fromkeys(ids, outcome))
         if len(self._ended) >= _REMEMBERED_IDS:
             self._ended_before, self._ended = self._ended, {}
+
+
+def several_deliveries(message_id: str) -> IllegalStateError:
+    """Return the error for a message id that does not say which delivery of the message is meant."""
+    return IllegalStateError(
+        f"The message {message_id[:100]!r} was delivered several times, so its id does not say which delivery is meant:"
+        " settle it by the delivery_id of the received message."
+    )

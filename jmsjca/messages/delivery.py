@@ -216,6 +216,11 @@ class EndpointContext(DeliveryContext, Protocol):
         ...
 
     @property
+    def delivery_id(self) -> str | None:
+        """The id of the delivery, if it is held until it is acknowledged; otherwise None."""
+        ...
+
+    @property
     def redelivery_count(self) -> int:
         """The number of redeliveries seen so far; 0 on the first delivery."""
         ...
@@ -280,6 +285,15 @@ class DeliveryMixin(ProcessBound):
         """The number of earlier deliveries; in a listener as counted by its redelivery handling."""
         endpoint = self._endpoint()
         return max(self.delivery_count - 1, 0) if endpoint is None else endpoint.redelivery_count
+
+    @property
+    def delivery_id(self) -> str | None:
+        """The id of this delivery, by which `Activation.settle` settles it; each redelivery has another one.
+
+        None unless a listener with ``hold_until_ack`` delivered the message.
+        """
+        endpoint = self._endpoint()
+        return None if endpoint is None else endpoint.delivery_id
 
     @property
     def batch_index(self) -> int:

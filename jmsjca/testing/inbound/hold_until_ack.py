@@ -393,9 +393,9 @@ class HeldMessages:
         return messages
 
     def settle(self, message: Message, action: str) -> Settlement:
-        """Settle a message by its id."""
-        assert message.message_id
-        return self.activation.settle(message.message_id, action)
+        """Settle a message by the id of its delivery."""
+        assert message.delivery_id
+        return self.activation.settle(message.delivery_id, action)
 
     def __len__(self) -> int:
         return self._held.qsize()
@@ -435,6 +435,33 @@ class TestSettling(ListenerContract):
         hands = HeldMessages(stage, "sync")
         stage.send("a")
         assert hands.settle(hands.take(), action).wait(PATIENCE) is Outcome.COMMITTED
+
+    def test_commits_by_the_id_of_the_message(self, stage: ListenerHarness) -> None:
+        """While there is no other delivery of the message."""
+        hands = HeldMessages(stage, "sync")
+        stage.send("a")
+        message = hands.take()
+        assert hands.activation.settle(str(message.message_id), "JBXCommit").wait(PATIENCE) is Outcome.COMMITTED
+
+    @pytest.mark.parametrize("mode", ["sync", "cc"])
+    def test_a_late_settlement_settles_no_other_delivery(self, stage: ListenerHarness, mode: str) -> None:
+        """Neither by the id of the message nor by that of the delivery that has ended."""
+        hands = HeldMessages(stage, mode, endpoint_pool_max_size=1)
+        stage.send("a")
+        late = hands.take()
+        late.set_rollback_only()
+        assert late.acknowledge().wait(PATIENCE) is Outcome.ROLLED_BACK
+        again = hands.take()
+        assert (again.message_id, again.redelivered) == (late.message_id, True)
+        for action in ("JBXCommit", "JBXRollback"):
+            with pytest.raises(IllegalStateError, match="delivery_id"):
+                hands.activation.settle(str(late.message_id), action)
+            with pytest.raises(IllegalStateError, match="already: rolled back"):
+                hands.settle(late, action)
+        assert late.delivery_id != again.delivery_id
+        assert hands.settle(again, "JBXCommit").wait(PATIENCE) is Outcome.COMMITTED
+        with pytest.raises(IllegalStateError, match="already: committed"):
+            hands.activation.settle(str(late.message_id), "JBXCommit")
 
     def test_rolls_back(self, stage: ListenerHarness) -> None:
         """The message is redelivered, and can be settled again."""

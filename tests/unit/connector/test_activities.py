@@ -54,6 +54,12 @@ def take(seen):
     return seen.get(timeout=PATIENCE)
 
 
+def roll_back(response):
+    """Roll a message back as its acknowledgement timeout does: the activities do not hear of it."""
+    response.message.set_rollback_only()
+    response.message.acknowledge()
+
+
 class TestListen:
     def test_a_held_message_is_locked_until_it_is_committed(self, activities, seen):
         start(activities.listen("orders", seen.put))
@@ -70,7 +76,7 @@ class TestListen:
         assert activities.acknowledge(take(seen).message_id, "jbxROLLBACK").wait(PATIENCE) is Outcome.ROLLED_BACK
         again = take(seen)
         assert (again.payload, again.message.redelivered) == ("a pear", True)
-        activities.acknowledge(again.message_id)
+        activities.acknowledge(again.delivery_id)
 
     def test_the_next_message_waits_for_the_end_of_the_previous_one(self, activities, seen):
         start(activities.listen("orders", seen.put))
@@ -182,6 +188,47 @@ class TestAcknowledge:
         first.stop()
         with pytest.raises(IllegalStateError, match="committed"):
             activities.acknowledge(response.message_id)
+
+    @pytest.mark.parametrize("action", ["JBXCommit", "JBXRollback"])
+    def test_a_late_acknowledgement_settles_no_other_delivery(self, activities, seen, action):
+        start(activities.listen("orders", seen.put))
+        activities.send("orders", "a pear")
+        late = take(seen)
+        roll_back(late)
+        self._refuse_all_but_the_second_delivery(activities, late, take(seen), action)
+
+    @pytest.mark.parametrize("action", ["JBXCommit", "JBXRollback"])
+    def test_nor_one_of_another_listener(self, activities, seen, action):
+        first, second = (activities.listen("orders", seen.put) for _ in range(2))
+        first.start()
+        activities.send("orders", "a pear")
+        late = take(seen)
+        first.stop()
+        second.start()
+        self._refuse_all_but_the_second_delivery(activities, late, take(seen), action)
+
+    def _refuse_all_but_the_second_delivery(self, activities, late, again, action):
+        assert (again.message_id, again.message.redelivered) == (late.message_id, True)
+        with pytest.raises(IllegalStateError, match="delivery_id"):
+            activities.acknowledge(late.message_id, action)
+        for ended in ({"acknowledge_id": late.acknowledge_id}, {"message_id": late.delivery_id}):
+            with pytest.raises(IllegalStateError, match="settled already"):
+                activities.acknowledge(action=action, **ended)
+        assert activities.acknowledge(acknowledge_id=again.acknowledge_id).wait(PATIENCE) is Outcome.COMMITTED
+
+    def test_an_old_acknowledge_id_is_refused_for_a_message_without_an_id(self, adapter, activities, seen):
+        start(activities.listen("orders", seen.put))
+        with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+            producer = session.create_producer(Queue("orders"))
+            producer.disable_message_id = True
+            producer.send("a pear")
+        late = take(seen)
+        roll_back(late)
+        again = take(seen)
+        assert (late.message_id, again.message_id) == (None, None)
+        with pytest.raises(IllegalStateError, match="settled already"):
+            activities.acknowledge(acknowledge_id=late.acknowledge_id)
+        assert activities.acknowledge(acknowledge_id=again.acknowledge_id).wait(PATIENCE) is Outcome.COMMITTED
 
     def test_the_ids_of_settled_units_are_forgotten(self, activities, seen):
         start(activities.listen("orders", seen.put))
@@ -414,8 +461,8 @@ class TestVariations:
         assert bodies(activities) == []
 
     def test_a_script_decides_when_to_acknowledge(self, activities, seen):
-        """Variation 3: the script runs elsewhere, and has only the message id."""
-        start(activities.listen("orders", lambda response: seen.put(response.message_id)))
+        """Variation 3: the script runs elsewhere, and has only an id."""
+        start(activities.listen("orders", lambda response: seen.put(response.delivery_id)))
         activities.send("orders", "a pear")
 
         def script(action):
@@ -437,7 +484,7 @@ class TestVariations:
         activities.send("orders", "a pear")
         first, second = take(seen), take(seen)
         assert (first.message_id, second.message.redelivered) == (second.message_id, True)
-        activities.acknowledge(second.message_id)
+        activities.acknowledge(second.delivery_id)
 
 
 def test_a_queue_object_is_taken_as_well(activities, seen):

@@ -10,6 +10,7 @@ from jmsjca.errors import IllegalStateError
 from jmsjca.inbound.endpoint import AcknowledgementRegistry
 from jmsjca.inbound.hold_until_ack import HeldDeliveryContext, requested_timeout
 from jmsjca.messages import Double, Long
+from jmsjca.redelivery.encounter import UnsettledMessages
 from tests.unit.inbound.deliveries import Performance, depth, endpoint_of, put, terms
 from tests.unit.inbound.listeners import PATIENCE
 
@@ -151,4 +152,23 @@ def test_a_later_delivery_stays_known_when_the_earlier_one_ends():
     earlier, later = note(registry, "ID:1"), note(registry, "ID:1")
     registry.unregister([earlier], Outcome.ROLLED_BACK)
     later.acknowledged = True
-    assert "acknowledged already" in refusal(registry, "ID:1")
+    assert "acknowledged already" in refusal(registry, later.delivery_id)
+    assert "already: rolled back" in refusal(registry, earlier.delivery_id)
+    assert "delivery_id" in refusal(registry, "ID:1")
+
+
+def test_a_message_without_an_id_has_one_for_each_delivery():
+    registry = AcknowledgementRegistry()
+    earlier, later = note(registry, None), note(registry, None)
+    registry.unregister([earlier], Outcome.ROLLED_BACK)
+    assert (registry.is_held(earlier.delivery_id), registry.is_held(later.delivery_id)) == (False, True)
+
+
+def test_a_delivery_that_was_not_committed_is_known_longer_than_others():
+    unsettled = UnsettledMessages()
+    registry = AcknowledgementRegistry(unsettled)
+    unsettled.add(["ID:1"])
+    registry.unregister([note(registry, "ID:1")], Outcome.ROLLED_BACK)
+    registry.unregister([note(registry, f"ID:a{number}") for number in range(5 * REMEMBERED)], Outcome.COMMITTED)
+    note(registry, "ID:1")
+    assert "delivery_id" in refusal(registry, "ID:1")

@@ -14,6 +14,7 @@ from jmsjca.redelivery import Failure
 class ListenerDelivery:
     batch_index: int | None = 4
     batch_size: int | None = 10
+    delivery_id: str | None = "ID:delivery"
     redelivery_count: int = 3
     failure: Failure | None = None
     destination_name: str = "orders"

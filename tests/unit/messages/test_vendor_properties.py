@@ -182,6 +182,7 @@ def test_attributes_tell_of_the_delivery():
     message, context = delivered()
     assert (message.batch_index, message.batch_size, message.end_of_batch) == (4, 10, False)
     assert (message.redelivery_count, message.redelivery_handling, message.rollback_only) == (3, "5:1000", False)
+    assert message.delivery_id == "ID:delivery"
     context.batch_index = context.batch_size = None
     assert (message.batch_index, message.batch_size) == (0, 1)
 
