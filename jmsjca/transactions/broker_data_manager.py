@@ -88,6 +88,9 @@ def joined_data_manager(transaction: JoinedTransaction) -> "BrokerDataManager | 
 class BrokerDataManager:
     """Commits a unit as its vote, after the votes of all databases.
 
+    It has no method ``savepoint``, as a unit cannot be rolled back in part: the transaction then makes an optimistic
+    savepoint, and refuses any other one.
+
     Args:
         unit: The unit of work.
     """
@@ -101,17 +104,6 @@ class BrokerDataManager:
     def sortKey(self) -> str:  # noqa: N802  # the name in the transaction package
         """Return the position among the data managers: the last."""
         return "~~jmsjca"
-
-    def savepoint(self) -> Any:
-        """Refuse a savepoint: a unit cannot be rolled back in part.
-
-        Raises:
-            NotSupportedError: Always.
-        """
-        raise NotSupportedError(
-            "A transaction that a broker's unit has joined has no savepoints. Those of a database session work: use "
-            "session.begin_nested()."
-        )
 
     def tpc_begin(self, _transaction: JoinedTransaction) -> None:
         """Begin to commit: nothing to do."""

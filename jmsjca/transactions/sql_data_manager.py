@@ -140,6 +140,8 @@ def _synchronous(session: Session | AsyncSession) -> Session:
 class SqlDataManager:
     """Commits a session in one phase, as its vote: before the broker, whose data manager votes last.
 
+    It has no method ``savepoint``, as `BrokerDataManager`: the session has its own savepoints.
+
     Args:
         session: The session. Its own `commit` is refused until the transaction ends.
         is_closed_at_end: True to close the session when the transaction has ended.
@@ -164,16 +166,6 @@ class SqlDataManager:
     def sortKey(self) -> str:  # noqa: N802  # the name in the transaction package
         """Return the position among the data managers: late, as a commit in one phase cannot be undone."""
         return f"{'~~inbox' if self.votes_last else f'~jmsjca-sql:{self._place}'}:{id(self._session)}"
-
-    def savepoint(self) -> Any:
-        """Refuse a savepoint of the transaction: the session has its own.
-
-        Raises:
-            NotSupportedError: Always.
-        """
-        raise NotSupportedError(
-            "The transaction has no savepoints. Those of its database session work: use session.begin_nested()."
-        )
 
     def tpc_begin(self, _transaction: JoinedTransaction) -> None:
         """Begin to commit: nothing to do."""

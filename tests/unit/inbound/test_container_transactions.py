@@ -16,7 +16,6 @@ from jmsjca.errors import (
     ConnectionLostError,
     IllegalStateError,
     InvalidOptionError,
-    NotSupportedError,
     TransactionRolledBackError,
 )
 from jmsjca.transactions import container_transaction, join, join_unit, joined_session, locators
@@ -225,13 +224,27 @@ class TestOneHandler:
             for act in (lambda: join_unit(other.unit(), other, transaction), transaction.savepoint):
                 try:
                     act()
-                except (IllegalStateError, NotSupportedError) as error:
+                except (IllegalStateError, TypeError) as error:
                     errors.put(str(error))
 
         listen(adapter, handler)
         outcome(recorder)
         assert "one broker connection" in errors.get(timeout=PATIENCE)
-        assert "begin_nested" in errors.get(timeout=PATIENCE)
+        assert "Savepoints unsupported" in errors.get(timeout=PATIENCE)
+
+    @pytest.mark.parametrize("spec", SPECS, ids=str)
+    def test_an_optimistic_savepoint_changes_nothing(self, adapter, recorder, engine, spec):
+        send(adapter, "a")
+
+        def handler(message, transaction):
+            insert(joined_session(engine, transaction), message.body)
+            transaction.savepoint(optimistic=True)
+            message.acknowledge()
+
+        listen(adapter, handler, **spec)
+        assert outcome(recorder) is Outcome.COMMITTED
+        adapter.stop()
+        assert (rows(engine), left(adapter)) == (["a"], [[], []])
 
 
 class TestTheThreadsManager:

@@ -129,7 +129,8 @@ class TestInATransaction:
             assert bodies() == ["sent"]
             current = manager.begin()
             send(second)
-            with pytest.raises(NotSupportedError, match="savepoints"):
+            current.savepoint(optimistic=True)
+            with pytest.raises(TypeError, match="Savepoints unsupported"):
                 current.savepoint()
             manager.abort()
 

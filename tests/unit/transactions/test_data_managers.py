@@ -8,6 +8,7 @@ import sqlalchemy as sa
 import transaction
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
+from transaction.interfaces import AlreadyInTransaction
 from zope.sqlalchemy import register
 
 from jmsjca import Queue, TextMessage
@@ -225,14 +226,53 @@ def test_session_of_two_phases_is_refused(engine):
         join(session, transaction.TransactionManager().begin())
 
 
-def test_second_unit_and_savepoint_are_refused(connection):
+def test_second_unit_is_refused(connection):
     current = transaction.TransactionManager().begin()
     received_unit(connection, current)
     with pytest.raises(IllegalStateError, match="one broker unit"):
         join_unit(connection.unit(), connection, current)
-    with pytest.raises(NotSupportedError, match="no savepoints"):
+    current.abort()
+
+
+@pytest.mark.parametrize("joined", ["unit", "session", "both"])
+def test_transaction_with_an_optimistic_savepoint_commits(connection, engine, joined):
+    """As zope.sqlalchemy makes it, of a database without savepoints."""
+    current = transaction.TransactionManager().begin()
+    if joined != "session":
+        received_unit(connection, current)
+    if joined != "unit":
+        joined_session(engine, current)
+    current.savepoint(optimistic=True)
+    current.commit()
+    assert state(connection, engine)[1:] == (int(joined != "session"), int(joined != "unit"))
+
+
+@pytest.mark.parametrize("joined", ["unit", "session"])
+def test_savepoint_that_must_be_able_to_roll_back_is_refused(connection, engine, joined):
+    current = transaction.TransactionManager().begin()
+    if joined == "unit":
+        received_unit(connection, current)
+    else:
+        joined_session(engine, current)
+    with pytest.raises(TypeError, match="Savepoints unsupported"):
         current.savepoint()
     current.abort()
+
+
+def test_explicit_manager_begins_again_after_a_failed_commit_and_an_abort(connection, engine):
+    manager = transaction.TransactionManager(explicit=True)
+    received_unit(connection, manager.begin())
+    joined_session(engine, manager.get())
+    manager.get().addBeforeCommitHook(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        manager.commit()  # as `with manager` does at its end
+    with pytest.raises(AlreadyInTransaction), manager:
+        pass
+    manager.abort()
+    with manager as current:
+        joined_session(engine, current)
+        received_unit(connection, current)
+    assert state(connection, engine) == (0, 1, 1)
 
 
 @dataclass
