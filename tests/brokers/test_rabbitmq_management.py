@@ -15,7 +15,6 @@ from jmsjca.management.insight import Insight
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Depth
 from jmsjca.testing.contract import administration
-from jmsjca.testing.contract import administration as administration_module
 from jmsjca.testing.contract.administration import TestCreating  # noqa: F401  # cases of the suite
 from tests.brokers.conftest import demand
 from tests.unit.inbound.deliveries import until
@@ -47,7 +46,7 @@ def url_of(broker, protocol, login="jmsjca:jmsjca@"):
     return f"{kind}://{login}{address}?management_url={broker.url('management')}&allow_insecure_login=true"
 
 
-class TestAdmin(administration_module.TestAdmin):
+class TestAdmin(administration.TestAdmin):
     """As the contract has it, but for numbers that the broker measures later."""
 
     def test_depth_of_a_durable_subscription(self, harness, admin):
@@ -55,24 +54,24 @@ class TestAdmin(administration_module.TestAdmin):
         subscription = harness.subscription()
         harness.connect(subscription.client_id).consumer(subscription).close()
         harness.send(subscription.topic, *"ab")
-        until(lambda: administration_module.depth(subscription).ready == 2)
+        until(lambda: admin.depth(subscription).ready == 2)
 
     def test_purge_removes_what_waits(self, harness, admin):
         queue = harness.queue()
         harness.send(queue, *"abc")
         held = harness.gather(harness.connection.consumer(queue, window=0), 1)
-        assert administration_module.purge(queue) == 2
+        assert admin.purge(queue) == 2
         harness.settle(held)
-        until(lambda: administration_module.depth(queue).total == 0)
+        until(lambda: admin.depth(queue).total == 0)
 
     def test_depth_tells_ready_and_held(self, harness, admin):
         queue = harness.queue()
         harness.send(queue, *"abc")
         harness.gather(harness.connection.consumer(queue, window=0), 1)
-        until(lambda: administration_module.depth(queue) == Depth(ready=2, held=1, scheduled=0))
+        until(lambda: admin.depth(queue) == Depth(ready=2, held=1, scheduled=0))
 
 
-class TestRemoving(administration_module.TestRemoving):
+class TestRemoving(administration.TestRemoving):
     """As the contract has it, but for numbers that the broker measures later."""
 
     def test_purge_of_a_subscription_leaves_the_others(self, harness, admin):
@@ -82,8 +81,8 @@ class TestRemoving(administration_module.TestRemoving):
         for subscription in (purged, other):
             harness.connect(subscription.client_id).consumer(subscription).close()
         harness.send(topic, *"ab")
-        assert administration_module.purge(purged) == 2
-        until(lambda: (administration_module.depth(purged).total, administration_module.depth(other).total) == (0, 2))
+        assert admin.purge(purged) == 2
+        until(lambda: (admin.depth(purged).total, admin.depth(other).total) == (0, 2))
 
     def test_depth_of_a_shared_subscription(self, harness, admin):
         harness.require("shared")
@@ -92,7 +91,7 @@ class TestRemoving(administration_module.TestRemoving):
         consumer = harness.connect(subscription.client_id).consumer(subscription, window=0)
         harness.send(topic, *"ab")
         harness.gather(consumer, 1)
-        until(lambda: administration_module.depth(subscription) == Depth(ready=1, held=1, scheduled=0))
+        until(lambda: admin.depth(subscription) == Depth(ready=1, held=1, scheduled=0))
 
 
 class TestActivity(administration.TestActivity):
@@ -101,22 +100,18 @@ class TestActivity(administration.TestActivity):
     def test_consumers_are_counted(self, harness, admin):
         queue = harness.queue()
         harness.send(queue, "a")
-        until(lambda: administration_module.activity(queue).consumers == 0)
+        until(lambda: admin.activity(queue).consumers == 0)
         consumers = [harness.connect().consumer(queue) for _ in range(2)]
-        until(lambda: administration_module.activity(queue).consumers == 2)
+        until(lambda: admin.activity(queue).consumers == 2)
         consumers[0].close()
-        until(lambda: administration_module.activity(queue).consumers == 1)
+        until(lambda: admin.activity(queue).consumers == 1)
 
     def test_messages_that_came_and_went_are_counted(self, harness, admin):
         harness.require("counts_traffic")
         queue = harness.queue()
         harness.send(queue, *"abcd")
         harness.settle(harness.gather(harness.connection.consumer(queue, window=0), 2))
-        until(
-            lambda: (
-                (administration_module.activity(queue).added, administration_module.activity(queue).settled) == (4, 2)
-            )
-        )
+        until(lambda: (admin.activity(queue).added, admin.activity(queue).settled) == (4, 2))
 
 
 def capabilities(url):
