@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from weakref import WeakSet
@@ -27,7 +28,7 @@ from jmsjca.inbound.listener_unit import Inbox
 from jmsjca.inbound.shutdown import StopReport, call_after_stop, serve, stop_all
 from jmsjca.messages.converters import Converters
 from jmsjca.outbound.factory import FACTORIES, ConnectionFactory
-from jmsjca.outbound.sender import DeclaresPublishers, Sender
+from jmsjca.outbound.sender import DeclaresPublishers, Sender, SendScope, outside_delivery
 from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         self._limits, self._credentials = limits or Limits(), credentials
         self._converters = Converters(converters, map_messages=map_messages or None)
         self._sending_factory: ConnectionFactory | None = None
+        self._deliveries = object()  # stands for the adapter: a reference to it would be a cycle
         self._naming, self._options = NamingContext(NamingContext.default()), read_options(options)
         self._activations, self._factories, self._loop = list[Activation](), WeakSet[ConnectionFactory](), HandlerLoop()
         self._lifespan = Lifespan(lifespan, self, self._loop)
@@ -256,6 +258,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             converters=self._converters,
             inbox=inbox,
             adapter=self.mbean_object_name,
+            scope=self._scope(url),
         )
         with self._lock:
             self._activations.append(activation)
@@ -277,6 +280,9 @@ class ResourceAdapter(DeclaresPublishers, Startable):
     ) -> ConnectionFactory:
         """Create a factory of connections, with this adapter's values as defaults, its hooks and its naming context.
 
+        In a handler of the adapter, `ConnectionFactory.send` of a factory without its own URL, user and kind joins the
+        unit of the delivery, as `send` of the adapter does. Sessions of its connections do not.
+
         Args:
             connection_url: URL of the broker, or ``lookup://name`` for a bound factory; None for the adapter's.
             user_name: User name; None for the adapter's, unless the factory has a URL with a user name of its own.
@@ -293,6 +299,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             InvalidActivationSpecError: Neither the adapter nor the factory has a connection URL.
             ConfigurationError: As `ConnectionFactory`.
         """
+        joins = kind == "unified" and connection_url is None and user_name is None and credentials is None
         own = connection_url and (connection_url.startswith(LOOKUP) or ConnectionURL.parse(connection_url).user_name)
         if credentials is None and not own and not is_url(user_name):
             login = Login("", self._user_name, self._password, self._credentials).fill_in(user_name, password)
@@ -312,6 +319,8 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             converters=self._converters,
             transaction_locator=transaction_locator,
         )
+        if joins:
+            factory.join_deliveries(self._scope(factory.login.url))
         with self._lock:
             self._factories.add(factory)
         return factory
@@ -328,6 +337,23 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         with self._lock:
             self._sending_factory = self._sending_factory or self.connection_factory()
             return self._sending_factory.sender
+
+    def outside(self) -> AbstractContextManager[None]:
+        """Send at once during the block, although the caller is a handler of this adapter.
+
+        In a handler, `send` and its siblings join the unit of the delivery. In the block they do not: the broker has
+        the messages when the call returns, and a rollback does not take them back. For instance to record a failure::
+
+            with adapter.outside():
+                adapter.send("failures", str(error))
+            raise error
+
+        The block applies to the coroutine or thread that enters it.
+        """
+        return outside_delivery(self._deliveries)
+
+    def _scope(self, url: str) -> SendScope:
+        return SendScope(self._deliveries, ConnectionURL.parse(url).broker)
 
     @property
     def limits(self) -> Limits:

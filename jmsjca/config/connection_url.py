@@ -99,6 +99,11 @@ class ConnectionURL:
         """All hosts in the order of the URL; a single one if the URL is not a fail-over list."""
         return (Address(self.host, self.port), *self.others)
 
+    @property
+    def broker(self) -> object:
+        """Protocol, hosts and path: they are equal in the URLs of one broker, whatever user and options are."""
+        return self.protocol, frozenset(self.addresses), self.path
+
     def rotations(self, position: int) -> Iterator[Self]:
         """Yield this URL once per host, with that host first: the URLs that one attempt to connect tries in turn.
 

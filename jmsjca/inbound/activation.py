@@ -29,6 +29,7 @@ from jmsjca.log_records import get_logger, one_line
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.delivery import Outcome, Settlement
 from jmsjca.outbound.factory import ConnectionFactory, look_up_factory
+from jmsjca.outbound.sender import SendScope
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING
 
@@ -62,6 +63,7 @@ class Activation(ProcessBound):
         converters: Converts bodies and replies; None for `Converters.default`.
         inbox: Recognises messages with committed database work; None for no inbox.
         adapter: The name of the adapter, for log records; None for the URL of the broker.
+        scope: The senders whose messages join the unit of a delivery; None for none.
 
     Attributes:
         name: The display name, for logs and hooks.
@@ -89,6 +91,7 @@ class Activation(ProcessBound):
         converters: Converters | None = None,
         inbox: Inbox | None = None,
         adapter: str | None = None,
+        scope: SendScope | None = None,
     ) -> None:
         self._endpoint_settings = EndpointSettings.of(spec, requires_atomic_unit=requires_atomic_unit, naming=naming)
         if spec.transaction == "required":
@@ -96,7 +99,7 @@ class Activation(ProcessBound):
         if inbox is not None:
             _check_inbox(spec, inbox, handler)
             inbox.prepare()
-        self._inbox = inbox
+        self._inbox, self._scope = inbox, scope
         self.spec = spec
         self.handler = handler
         self.name = display_name(spec, settings.url)
@@ -378,6 +381,7 @@ class Activation(ProcessBound):
             mbean_name=self.spec.mbean_name,
             adapter=self._adapter,
             inbox=self._inbox,
+            scope=self._scope,
         )
         self._health_check = HealthCheck(self._endpoint, self._state)
 

@@ -13,6 +13,7 @@ from collections.abc import (
     Sequence,
     Sized,
 )
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Protocol, Self, cast
@@ -42,6 +43,7 @@ from jmsjca.messages.converters import Converters
 from jmsjca.messages.delivery import Outcome, Settlement, bind_delivery, forbid_waiting, original_message_id
 from jmsjca.messages.message import Message, end_of_batch_message
 from jmsjca.outbound.connection_state import ConnectionContext
+from jmsjca.outbound.sender import DeliverySends
 from jmsjca.outbound.session import Session, session_for_delivery
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.redelivery.encounter import Failure
@@ -61,6 +63,7 @@ __all__ = [
 
 logger = get_logger("jmsjca.inbound")
 
+_NO_CONTEXT = nullcontext()
 _UNREAD_INBOX_DELAY = 1.0  # seconds until a message is redelivered that the inbox could not be asked about
 
 
@@ -337,6 +340,7 @@ class DeliveryAttempt:
         self.deliveries: list[spi.Delivery] = []
         self.abandoned = self.ended = False
         self._session: Session | None = None
+        self._joining: Session | None = None  # in which the handler sends through its adapter
         self._runner: object = None  # the identifier of the thread, or the task, that runs the handler
         self._settlement: Settlement | None = None
         self._handler_called = False  # True once the handler was called
@@ -482,14 +486,26 @@ class DeliveryAttempt:
         for letter in letters:
             mover.report(letter, began)
 
-    def _create_session(self) -> Session:
-        """Create the handler's session: it sends in the unit, or at once without transactions."""
+    def _joining_session(self) -> Session:
+        """Return the session of sends that join. It is not the handler's, which is for one thread at a time."""
+        if self._joining is None:
+            self._joining = self._create_session(atomic=False)
+        return self._joining
+
+    def _joined_sends(self) -> AbstractContextManager[object]:
+        """Return a context in which the handler's sends through its adapter join the unit."""
+        if self.endpoint.scope is None:
+            return _NO_CONTEXT
+        return DeliverySends(self.endpoint.scope, self._joining_session, self.unit.set_rollback_only)
+
+    def _create_session(self, *, atomic: bool = True) -> Session:
+        """Create a session for the handler: it sends in the unit, or at once without transactions."""
         endpoint = self.endpoint
         context = ConnectionContext.for_listener(
             self.connection, endpoint.limits, endpoint.hooks, endpoint.settings.naming
         )
         if endpoint.settings.transacted:
-            return session_for_delivery(context, self.unit)
+            return session_for_delivery(context, self.unit, atomic=atomic)
         return Session(context, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)
 
     def _deliver_each(self, deliveries: Iterable[spi.Delivery]) -> None:
@@ -634,7 +650,8 @@ class DeliveryAttempt:
         self._handler_called, self._runner = True, get_ident()
         transaction = self.transaction
         try:
-            result = self.endpoint.call(Invocation(content, self.session, self._set_runner, transaction.manager))
+            with self._joined_sends():
+                result = self.endpoint.call(Invocation(content, self.session, self._set_runner, transaction.manager))
         finally:
             self._runner = None
         if transaction.is_doomed:

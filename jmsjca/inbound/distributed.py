@@ -18,6 +18,7 @@ from jmsjca.inbound.listener_unit import Inbox
 from jmsjca.inbound.shutdown import Account
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import Message
+from jmsjca.outbound.sender import SendScope
 from jmsjca.outbound.session import Session
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.redelivery.moved_copy import plain_copy, remaining_life
@@ -68,6 +69,7 @@ class DistributedActivation(Activation):
         converters: Converters | None = None,
         inbox: Inbox | None = None,
         adapter: str | None = None,
+        scope: SendScope | None = None,
     ) -> None:
         shared = spec.distributed
         assert shared is not None  # noqa: S101  # checked by the caller
@@ -87,6 +89,7 @@ class DistributedActivation(Activation):
             converters=converters,
             inbox=inbox,
             adapter=adapter,
+            scope=scope,
         )
         self.topic_side = Activation(
             _topic_spec(spec, shared),

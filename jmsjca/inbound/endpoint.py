@@ -28,6 +28,7 @@ from jmsjca.inbound.listener_unit import (
 )
 from jmsjca.inbound.statistics import StatisticsRecorder
 from jmsjca.messages.delivery import Outcome, Settlement, original_message_id
+from jmsjca.outbound.sender import SendScope
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.redelivery.decision import RedeliveryHandler
 from jmsjca.redelivery.encounter import Failure, UnsettledMessages
@@ -215,8 +216,10 @@ class Endpoint:
         mbean_name: The name under which the endpoint is managed; None for no name.
         adapter: The name of the adapter, for log records.
         inbox: Recognises messages with committed work; None for no inbox.
+        scope: The senders whose messages join the unit of a delivery; None for none.
 
     Attributes:
+        scope: As given; None without units that send.
         inbox: The inbox of this listener; None without one.
         redelivery: The state of redelivered messages.
         unsettled: The messages that were delivered and not settled.
@@ -246,8 +249,10 @@ class Endpoint:
         mbean_name: str | None = None,
         adapter: str = "",
         inbox: Inbox | None = None,
+        scope: SendScope | None = None,
     ) -> None:
         self.name = name
+        self.scope = scope if settings.transacted else None
         self.inbox: ListenerInbox | None = (
             None if inbox is None else inbox.of_listener(settings.inbox_name, handler.event_loop)
         )

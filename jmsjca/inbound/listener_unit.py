@@ -60,7 +60,7 @@ class InboxUnit(UnitOfWork):
 
     inbox: "UnitInbox | None"
 
-    def send(self, message: Message, to: Destination) -> None:
+    def send(self, message: Message, to: Destination, *, atomic: bool = True) -> None:
         """Add a message to send at the commit, in the form in which a duplicate would send it again.
 
         Raises:
@@ -68,7 +68,7 @@ class InboxUnit(UnitOfWork):
             NotSupportedError: The broker cannot acknowledge and send together.
         """
         if self.inbox is None:
-            super().send(message, to)
+            super().send(message, to, atomic=atomic)
             return
         self.inbox.record(message, to, super().send)
 

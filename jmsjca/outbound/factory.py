@@ -28,7 +28,7 @@ from jmsjca.messages.converters import Converters
 from jmsjca.outbound.connection import Connection, SharedConnection
 from jmsjca.outbound.context import JMSContext, create_context
 from jmsjca.outbound.pool import ConnectionPool
-from jmsjca.outbound.sender import Sender, SendsMessages
+from jmsjca.outbound.sender import Sender, SendScope, SendsMessages
 from jmsjca.outbound.session import checked_acknowledge_mode
 from jmsjca.providers import find_provider
 from jmsjca.reconnection import ConnectionSettings
@@ -166,6 +166,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._converters = converters
         self._pool: ConnectionPool | None = None
         self._sender: Sender | None = None
+        self._scope: SendScope | None = None
         given = _Given(connection_url, user_name, password, credentials, read_options(options))
         self._login, self._own_options = given.resolve(naming)
         self._url = ConnectionURL.parse(self._login.url)
@@ -242,8 +243,12 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         with _creating:
             if self._sender is None:
                 self._pool = ConnectionPool(_WithoutTransactions(self), max_size=_SENDERS, timeout=_PATIENCE)
-                self._sender = Sender(self._pool, converters=self._converters)
+                self._sender = Sender(self._pool, converters=self._converters, scope=self._scope)
             return self._sender
+
+    def join_deliveries(self, scope: SendScope) -> None:
+        """Make the sends of `sender` join the units of a scope; the adapter calls it. A pickle does not carry it."""
+        self._scope = scope
 
     def close(self) -> None:
         """Close the pool of `sender`. The factory can be used again afterwards."""
@@ -360,7 +365,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         return {} if pool is None else pool.get_stats()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_naming": None, "_lookup": None, "_pool": None, "_sender": None}
+        return {**self.__dict__, "_naming": None, "_lookup": None, "_pool": None, "_sender": None, "_scope": None}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._url}>"

@@ -3,28 +3,41 @@
 import math
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, Token
 from functools import partial
-from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast
+from threading import RLock
+from typing import Any, Generic, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast
 
 from jmsjca.arguments import check_seconds, check_text_or_none, check_timeout, did_you_mean
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import (
     ArgumentTypeError,
     ConnectionLostError,
+    IllegalStateError,
     InvalidArgumentError,
     JMSError,
     ReplyTimeoutError,
     TransactionInDoubtError,
 )
+from jmsjca.forking import ForkGuard
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import DeliveryMode, Message
 from jmsjca.outbound.pool import ConnectionPool, SharedConnections
 from jmsjca.outbound.requestor import Requestor
 from jmsjca.outbound.session import Session
 
-__all__ = ["DeclaresPublishers", "Publisher", "SendOptions", "Sender", "SendsMessages"]
+__all__ = [
+    "DeclaresPublishers",
+    "DeliverySends",
+    "Publisher",
+    "SendOptions",
+    "SendScope",
+    "Sender",
+    "SendsMessages",
+    "outside_delivery",
+]
 
 T = TypeVar("T")
 
@@ -62,8 +75,109 @@ class SendOptions(TypedDict, total=False):
     acknowledgement_timeout: float
 
 
+class SendScope(NamedTuple):
+    """The senders and listeners of one adapter at one broker: what such a handler sends joins the unit of its delivery.
+
+    Attributes:
+        adapter: An object that stands for the adapter.
+        broker: The broker, see `ConnectionURL.broker`.
+    """
+
+    adapter: object
+    broker: object
+
+
+class DeliverySends:
+    """The sends of a handler through its adapter: they join the unit of the delivery until the handler returns.
+
+    Entered around a call of the handler, on the thread of the call. Coroutines, and threads that run in a copy of the
+    caller's context, belong to the call. Thread-safe.
+
+    Args:
+        scope: The scope of the listener.
+        open_session: Returns a session that sends in the unit.
+        set_rollback_only: Marks the unit for rollback.
+    """
+
+    __slots__ = ("_fork_guard", "_lock", "_open_session", "_set_rollback_only", "_token", "scope")
+
+    def __init__(
+        self, scope: SendScope, open_session: Callable[[], Session], set_rollback_only: Callable[[], None]
+    ) -> None:
+        self.scope = scope
+        self._open_session: Callable[[], Session] | None = open_session
+        self._set_rollback_only = set_rollback_only
+        self._lock = RLock()  # reentrant: a hook around a send may send
+        self._fork_guard = ForkGuard()
+        self._token: Token[DeliverySends | None] | None = None
+
+    def __enter__(self) -> Self:
+        self._token = _delivery.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _delivery.reset(self._token)
+        with self._lock:  # a send of another thread belongs to the unit as a whole, or not at all
+            self._open_session = None
+
+    @property
+    def is_open(self) -> bool:
+        """True until the handler has returned; False in a forked child, which is no part of the delivery."""
+        return self._open_session is not None and not self._fork_guard.in_child
+
+    def send(self, to: Destination, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
+        """Add messages to the unit: all of them, or the unit is rolled back.
+
+        Args:
+            to: The destination.
+            messages: The messages.
+            given: The options of the producer.
+
+        Raises:
+            IllegalStateError: The handler has returned.
+            JMSError: A message cannot be sent.
+        """
+        with self._lock:
+            if self._open_session is None:
+                raise IllegalStateError(
+                    f"The handler returned before its send to {to} began, so the message was not sent: await each send."
+                )
+            producer = self._open_session().create_producer(to)
+            for position, message in enumerate(messages):
+                try:
+                    producer.send(message, **given)
+                except Exception:
+                    if position:
+                        self._set_rollback_only()
+                    raise
+
+
+_delivery: ContextVar[DeliverySends | None] = ContextVar("jmsjca_delivery", default=None)
+
+
+@contextmanager
+def outside_delivery(adapter: object) -> Generator[None]:
+    """Send at once during the block, although a handler of the adapter is running.
+
+    Args:
+        adapter: The object that stands for the adapter in a `SendScope`.
+    """
+    delivery = _delivery.get()
+    is_own = delivery is not None and delivery.scope.adapter is adapter
+    token = _delivery.set(None if is_own else delivery)
+    try:
+        yield
+    finally:
+        _delivery.reset(token)
+
+
 class SendsMessages(ABC):
-    """The methods of a `Sender`, for the adapter and for connection factories."""
+    """The methods of a `Sender`, for the adapter and for connection factories.
+
+    In a handler of the adapter, messages to the broker of the listener are part of the unit of the delivery: they are
+    sent when it commits, and not at all if it is rolled back. `request` always sends at once.
+    """
 
     @property
     @abstractmethod
@@ -110,12 +224,14 @@ class SendsMessages(ABC):
     def request(
         self, destination: str | Destination, body: object, *, timeout: float = 5.0, **options: Unpack[SendOptions]
     ) -> Message:
-        """Send a request, and return the reply to it: see `Sender.request`."""
+        """Send a request at once, also in a handler, and return the reply to it: see `Sender.request`."""
         return self.sender.request(destination, body, timeout=timeout, **options)
 
 
 class Sender:
     """Sends messages over a pool of connections. Thread-safe; `send_async` is for coroutines.
+
+    In a handler of the same scope, messages join the unit of the delivery: they are sent when it commits.
 
     A send is repeated, with growing pauses, while the broker cannot be reached and as long as nothing was written. If
     the outcome is in doubt, it is repeated only if the broker removes duplicates, and the message has a duplicate id.
@@ -124,19 +240,26 @@ class Sender:
         pool: The pool. The sender does not close it.
         retry_timeout: Seconds after which a send is not repeated any more; 30 by default, 0 never repeats.
         converters: Converts bodies to messages; None for `Converters.default`.
+        scope: The handlers whose units the messages join; None to send at once in any handler.
 
     Raises:
         InvalidArgumentError: The retry timeout is no number of seconds from 0 on.
     """
 
     def __init__(
-        self, pool: ConnectionPool, *, retry_timeout: float = 30.0, converters: Converters | None = None
+        self,
+        pool: ConnectionPool,
+        *,
+        retry_timeout: float = 30.0,
+        converters: Converters | None = None,
+        scope: SendScope | None = None,
     ) -> None:
         check_seconds("retry_timeout", retry_timeout)
         self._pool = pool
         self._shared = SharedConnections(pool)
         self._retry_timeout = retry_timeout
         self._converters = converters or Converters.default()
+        self._scope = scope
 
     def send(
         self,
@@ -146,7 +269,7 @@ class Sender:
         duplicate_id: str | None = None,
         **options: Unpack[SendOptions],
     ) -> Message:
-        """Send a message, and wait until the broker has it.
+        """Send a message, and wait until the broker has it; in a handler, add it to the unit of the delivery.
 
         Args:
             destination: The name of a queue, or a `Queue` or a `Topic`.
@@ -164,7 +287,7 @@ class Sender:
             TransactionInDoubtError: The message may or may not have been sent.
             JMSError: The message was not sent.
         """
-        (message,) = self.send_many(destination, [body], duplicate_id=duplicate_id, **options)
+        (message,) = self._send_all(self._delivery(), destination, [body], duplicate_id, options)
         return message
 
     def send_many(
@@ -176,6 +299,8 @@ class Sender:
         **options: Unpack[SendOptions],
     ) -> list[Message]:
         """Send messages as one unit: all or none, where the broker has transactions; elsewhere one after the other.
+
+        In a handler they join the unit of the delivery. If one of them cannot, the unit is rolled back.
 
         Args:
             destination: As for `send`.
@@ -191,6 +316,23 @@ class Sender:
             InvalidArgumentError: There is no such option, or a message object stands twice in the bodies.
             JMSError: No message was sent; without transactions, the last ones were not.
         """
+        return self._send_all(self._delivery(), destination, bodies, duplicate_id, options)
+
+    def _delivery(self) -> DeliverySends | None:
+        """Return the delivery that the caller's sends join; None to send at once."""
+        delivery = _delivery.get()
+        if self._scope is None or delivery is None or delivery.scope != self._scope or not delivery.is_open:
+            return None
+        return delivery
+
+    def _send_all(
+        self,
+        delivery: DeliverySends | None,
+        destination: str | Destination,
+        bodies: Iterable[object],
+        duplicate_id: str | None,
+        options: SendOptions,
+    ) -> list[Message]:
         _check_options(options)
         to = _destination(destination)
         messages = [_message(self._converters.to_message(body), options) for body in bodies]
@@ -199,7 +341,10 @@ class Sender:
         if duplicate_id is not None:
             _set_duplicate_ids(messages, duplicate_id or uuid.uuid4().hex)
         given = _producer_options(options)
-        self._repeat(_Sending(self._pool, self._shared, to, messages, given, has_ids=duplicate_id is not None))
+        if delivery is None:
+            self._repeat(_Sending(self._pool, self._shared, to, messages, given, has_ids=duplicate_id is not None))
+        else:
+            delivery.send(to, messages, given)
         return messages
 
     async def send_async(
@@ -212,6 +357,8 @@ class Sender:
     ) -> Message:
         """Send a message as `send` does, on another thread. If the await is cancelled, the send goes on.
 
+        In a handler it goes on until the handler has returned, as later the message could not join the unit.
+
         Args:
             destination: As for `send`.
             body: As for `send`.
@@ -223,12 +370,17 @@ class Sender:
         """
         import asyncio  # noqa: PLC0415  # programs without coroutines need not load it
 
-        return await asyncio.to_thread(partial(self.send, destination, body, duplicate_id=duplicate_id, **options))
+        send = partial(self._send_all, self._delivery(), destination, [body], duplicate_id, options)
+        (message,) = await asyncio.to_thread(send)
+        return message
 
     def request(
         self, destination: str | Destination, body: object, *, timeout: float = 5.0, **options: Unpack[SendOptions]
     ) -> Message:
         """Send a request, and wait for the reply to it, in a temporary queue of its own.
+
+        The request is always sent at once, also in a handler: a request in the unit of a delivery would be sent when
+        the handler has returned, so its reply could not arrive before.
 
         Args:
             destination: As for `send`.
@@ -444,7 +596,7 @@ class Publisher(Generic[T]):
         return await self._sends.send_async(self.destination, body, duplicate_id=duplicate_id, **options)
 
     def request(self, body: T, *, timeout: float = 5.0, **options: Unpack[SendOptions]) -> Message:
-        """Send a request, and return the reply to it: see `Sender.request`."""
+        """Send a request at once, also in a handler, and return the reply to it: see `Sender.request`."""
         return self._sends.request(self.destination, body, timeout=timeout, **options)
 
     def __repr__(self) -> str:

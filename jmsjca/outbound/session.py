@@ -576,7 +576,13 @@ class Session(BaseSession):
             return self._producer_for(destination)
 
 
-def session_for_delivery(context: ConnectionContext, unit: UnitOfWork) -> Session:
-    """Return a session that sends in the unit of a delivery; the listener settles the unit."""
-    mode = ListenerTransaction(context.connection, unit)
+def session_for_delivery(context: ConnectionContext, unit: UnitOfWork, *, atomic: bool = True) -> Session:
+    """Return a session that sends in the unit of a delivery; the listener settles the unit.
+
+    Args:
+        context: The resources of the listener's connection.
+        unit: The unit.
+        atomic: As for `UnitOfWork.send`.
+    """
+    mode = ListenerTransaction(context.connection, unit, atomic=atomic)
     return Session(context, transacted=True, acknowledge_mode=AcknowledgeMode.AUTO, mode=mode)

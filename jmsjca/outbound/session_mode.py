@@ -229,17 +229,20 @@ class ListenerTransaction(SessionMode):
     Args:
         connection: The provider's connection.
         unit: The unit of the delivery.
+        atomic: As for `UnitOfWork.send`.
     """
 
     transacted: ClassVar[bool] = True
 
-    def __init__(self, connection: spi.Connection, unit: UnitOfWork) -> None:
+    def __init__(self, connection: spi.Connection, unit: UnitOfWork, *, atomic: bool = True) -> None:
         super().__init__(connection)
         self._unit = unit
+        self._atomic = atomic
 
     def note(self, message: Message, to: Destination, around: AroundCommit) -> None:
         """Record a message that the handler has sent for hooks."""
-        self._unit.note(message, to, around)
+        with self._unit.sending:
+            self._unit.note(message, to, around)
 
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> NoReturn:
         """Raise an error: only the listener receives."""
@@ -248,8 +251,9 @@ class ListenerTransaction(SessionMode):
 
     def send(self, message: Message, to: Destination) -> None:
         """Add the message to the unit of the delivery."""
-        self._unit.send(message, to)
-        self._unit.sends += 1
+        with self._unit.sending:
+            self._unit.send(message, to, atomic=self._atomic)
+            self._unit.sends += 1
 
     def begin_send(self, message: Message, to: Destination) -> NoReturn:
         """Raise an error: JMS does not permit asynchronous sends in a container (section 7.3.5)."""

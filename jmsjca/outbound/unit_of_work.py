@@ -112,6 +112,7 @@ class UnitOfWork:
         outcome: The outcome; None while the unit is open.
         sends: The number of messages that the handler of a listener has sent in this unit.
         rollback_only: True once `set_rollback_only` was called on a message of this unit.
+        sending: Held during a send of a handler: it may use several threads.
         unused: Deliveries of this unit that no handler saw, so that a rollback does not count them.
     """
 
@@ -123,6 +124,7 @@ class UnitOfWork:
         "_settlement",
         "outcome",
         "rollback_only",
+        "sending",
         "sends",
         "unit",
         "unused",
@@ -139,6 +141,7 @@ class UnitOfWork:
         self.unit = unit
         self.outcome: Outcome | None = None
         self.sends = 0
+        self.sending = Lock()
         self.rollback_only = False
         self.unused: Sequence[spi.Delivery] = ()
 
@@ -164,13 +167,19 @@ class UnitOfWork:
                     complete_settlement(self._settlement, self.outcome)
             return self._settlement
 
-    def send(self, message: Message, to: Destination) -> None:
+    def send(self, message: Message, to: Destination, *, atomic: bool = True) -> None:
         """Add a message to send at the commit.
+
+        Args:
+            message: The message.
+            to: Its destination.
+            atomic: False to accept a broker that cannot acknowledge and send together: it gets the message before the
+                acknowledgements.
 
         Raises:
             NotSupportedError: The broker cannot acknowledge and send together.
         """
-        if not self._atomic:
+        if atomic and not self._atomic:
             raise NotSupportedError(
                 f"This broker cannot acknowledge a message and send another to {to} together (its capability atomic "
                 "says so). Send with a session of your own, and expect the message again if the acknowledgement fails."
