@@ -28,7 +28,15 @@ from jmsjca.connector.event_conversion import EventConversion, default_data_hand
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventStore
 from jmsjca.connector.outcomes import DeliveryOutcome, ReturnCode, ReturnStatus
-from jmsjca.connector.polling import POLL_LIMITS, Keys, PolledSession, key_polls, timed_polls, wait_for_window
+from jmsjca.connector.polling import (
+    POLL_LIMITS,
+    Keys,
+    PolledSession,
+    key_polls,
+    polled_destinations,
+    timed_polls,
+    wait_for_window,
+)
 from jmsjca.connector.queue_uris import destination_of
 from jmsjca.connector.request_processing import RequestProcessing
 from jmsjca.connector.store_polling import StoredEvents
@@ -100,6 +108,7 @@ class Connector(ProcessBound):
             _checked_collaboration(config, each, needed=True, name=f"collaboration {excerpt(name)}")
         named = {name: receiver_of(each, sending) for name, each in (collaborations or {}).items()}
         self._flow = EventFlow(config, conversion, receiver_of(receiver, sending), named, resolver)
+        self._has_sources = bool(polled_destinations(config)) or event_store is not None
         self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=POLL_LIMITS)
         self._store = None if event_store is None else StoredEvents(event_store, config, self._flow)
         self._session: PolledSession | None = None
@@ -155,13 +164,14 @@ class Connector(ProcessBound):
         Raises:
             ConnectorTerminatedError: ``in_doubt_events`` is FailOnStartup, and the in-progress queue has messages.
             IllegalStateError: The connector is stopped, another call polls, or the events are managed by the container.
-            ConfigurationError: The connection cannot succeed until the configuration is changed; so do
-                JMSSecurityError, NotSupportedError and InvalidSelectorError.
+            ConfigurationError: There is nothing to poll; or the connection cannot succeed until the configuration is
+                changed; so do JMSSecurityError, NotSupportedError and InvalidSelectorError.
         """
         if self._stopping.is_set():
             raise IllegalStateError("The connector is stopped, so it does not poll; create another one.")
         if self._config.container_managed_events:
             raise IllegalStateError("The events are managed by the container: call run() or transfer_events() instead.")
+        self._check_sources()
         return self._poll()
 
     def transfer_events(self) -> ReturnCode:
@@ -194,8 +204,8 @@ class Connector(ProcessBound):
 
         Raises:
             ConnectorTerminatedError: ``restart_retry_count`` restarts in a row failed; or as `poll_for_events`.
-            ConfigurationError: ``poll_frequency`` is None, so polling is disabled; or it is ``"key"``, and the process
-                has no standard input; or as `poll_for_events`.
+            ConfigurationError: There is nothing to poll; or ``poll_frequency`` is None, so polling is disabled; or it
+                is ``"key"``, and the process has no standard input; or as `poll_for_events`.
             JMSError: The keyboard cannot be read; or as `poll_for_events`.
         """
         attempts = self._attempts()
@@ -237,7 +247,15 @@ class Connector(ProcessBound):
         self.stop()
         self._requests.close()
 
+    def _check_sources(self) -> None:
+        if not self._has_sources:
+            raise ConfigurationError(
+                "The connector has nothing to poll: set input_destination, or pass an event_store. Without them it "
+                "only sends requests (do_verb_for)."
+            )
+
     def _polls(self, keyboard: TextIO | None) -> Iterator[None]:
+        self._check_sources()
         pause = self._config.poll_frequency
         if pause is None:
             raise ConfigurationError("poll_frequency is None, which disables polling: call poll_for_events() instead.")

@@ -38,6 +38,7 @@ __all__ = [
     "in_window",
     "key_polls",
     "poll_cycle",
+    "polled_destinations",
     "timed_polls",
     "wait_for_window",
 ]
@@ -330,7 +331,9 @@ class PolledSession:
             self._session = self._connection.create_session(transacted=True)
             self._events = _EventSession(self._session)
             self._in_progress = _in_progress(self._session, config)
-            self._consumers = {str(each): (each, _consumer(self._session, each)) for each in _sources(config)}
+            self._consumers = {
+                str(each): (each, _consumer(self._session, each)) for each in polled_destinations(config)
+            }
             self._elimination = _elimination(self._connection, config, flow)
         except BaseException:
             self.close()
@@ -417,7 +420,8 @@ class PolledSession:
         return self._flow.process(self._events, event, self._elimination, self._archive)
 
 
-def _sources(config: ConnectorConfig) -> Sequence[Destination]:
+def polled_destinations(config: ConnectorConfig) -> Sequence[Destination]:
+    """Return the destinations whose messages are events: the input destinations, or the source of managed events."""
     managed = config.source_queue if config.container_managed_events else None
     return config.input_destination if managed is None else [managed]
 

@@ -17,7 +17,7 @@ from jmsjca.connector import (
     InDoubtEvents,
     ReturnCode,
 )
-from jmsjca.errors import IllegalStateError
+from jmsjca.errors import ConfigurationError, IllegalStateError
 
 PATIENCE = 60
 ORDER = '{"_type": "Order", "_verb": "Update", "id": "%s"}'
@@ -132,6 +132,13 @@ class TestPolling:
         left = [consumer.receive(PATIENCE) for _ in range(4)]
         assert [message.body for message in left] == [ORDER % number for number in range(1, 5)]
         assert [message.delivery_count for message in left] == [2, 1, 1, 1]
+
+    @pytest.mark.parametrize("collaboration", [None, lambda _: None], ids=["none", "one"])
+    def test_a_connector_without_sources_polls_nothing_and_says_so(self, connector, collaboration):
+        nothing = connector(collaboration, input_destination=(), poll_start_time="00:00", poll_end_time="00:01")
+        for poll in (nothing.poll_for_events, nothing.run):
+            with pytest.raises(ConfigurationError, match="nothing to poll: set input_destination"):
+                poll()
 
     def test_an_empty_poll_succeeds(self, connector):
         assert connector(Orders()).poll_for_events() is ReturnCode.SUCCEED
