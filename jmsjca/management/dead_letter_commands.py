@@ -58,7 +58,7 @@ def list_letters(
     queue: _QueueArgument, url: UrlOption, selector: SelectorOption = None, json: JsonOption = False
 ) -> None:
     """List dead letters by origin, reason and age."""
-    records = Insight(broker_url(url)).dead_letters(queue, selector)
+    records = Insight(broker_url(url), must_exist=True).dead_letters(queue, selector)
     print_rows(map(_row, records), as_json=json)
 
 
@@ -102,7 +102,7 @@ def replay(  # noqa: PLR0917  # typer calls it by name
 ) -> int:
     """Send dead letters back to where each came from, each in one transaction. The exit status is 1 if one is gone."""
     target = parse_destination(to) if to else None
-    changes = Insight(broker_url(url)).replay(queue, selector, to=target, rate=rate, dry_run=dry_run)
+    changes = Insight(broker_url(url), must_exist=True).replay(queue, selector, to=target, rate=rate, dry_run=dry_run)
     return print_changes(changes, as_json=json)
 
 
@@ -140,13 +140,14 @@ def drop(  # noqa: PLR0917  # typer calls it by name
     """Delete dead letters."""
     if not (selects_some(selector) or all_messages or dry_run):
         raise typer.BadParameter("Without --selector this deletes every dead letter: add --all to do that.")
-    return print_changes(Insight(broker_url(url)).delete(queue, selector, dry_run=dry_run), as_json=json)
+    changes = Insight(broker_url(url), must_exist=True).delete(queue, selector, dry_run=dry_run)
+    return print_changes(changes, as_json=json)
 
 
 @dead_letter_app.command()
 def export(queue: _QueueArgument, url: UrlOption, selector: SelectorOption = None) -> None:
     """Write dead letters as JSON lines, each with its body and its failure. The queue is not changed."""
-    messages = Insight(broker_url(url)).all_messages(queue, selector)
+    messages = Insight(broker_url(url), must_exist=True).all_messages(queue, selector)
     for message in messages if is_terminal() else with_progress(messages, "messages"):
         print_json(message_line(message), lines=True)
 
@@ -194,7 +195,7 @@ def find_message(insight: Insight, queue: str, message_id: str, shown_by: str) -
     Raises:
         JMSError: The queue has no such message.
     """
-    found = insight.messages(queue, selector_of_ids([message_id]), page_size=1)
+    found = insight.messages(queue, selector_of_ids([message_id]), page=1, page_size=1)
     if not found:
         raise _no_message(queue, message_id, shown_by)
     return found[0]

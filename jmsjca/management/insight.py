@@ -9,13 +9,20 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import islice
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING
 
 from jmsjca import spi
 from jmsjca.destinations import Destination, Queue
-from jmsjca.errors import InvalidArgumentError, InvalidDestinationError, MessageFormatError, NotSupportedError
+from jmsjca.errors import (
+    InvalidArgumentError,
+    InvalidDestinationError,
+    JMSSecurityError,
+    MessageFormatError,
+    NotSupportedError,
+)
 from jmsjca.log_records import get_logger
 from jmsjca.management.dead_letter import DeadLetterRecord, with_origins
 from jmsjca.management.message_changes import (
@@ -24,6 +31,7 @@ from jmsjca.management.message_changes import (
     Edit,
     Handle,
     carry_out,
+    check_rate,
     copy_message,
     delete,
     edited,
@@ -59,6 +67,10 @@ __all__ = [
 ]
 
 logger = get_logger("jmsjca.management")
+
+_OF_ARTEMIS = "::"  # in the names of queues of an address, which brokers do not list by this name
+_MAX_COMPARED = 100  # characters of a name
+_PAGE_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +191,12 @@ class Insight:
 
     Args:
         source: A resource adapter, a connection factory, or a connection URL.
+        must_exist: True to raise an error when a queue that does not exist is read, where the broker lists its queues;
+            False to find no messages there.
     """
 
-    def __init__(self, source: "ResourceAdapter | ConnectionFactory | str") -> None:
+    def __init__(self, source: "ResourceAdapter | ConnectionFactory | str", *, must_exist: bool = False) -> None:
+        self._must_exist = must_exist
         if isinstance(source, str):
             source = ConnectionFactory(source)
         self._factory = source if isinstance(source, ConnectionFactory) else source.connection_factory()
@@ -295,7 +310,7 @@ class Insight:
             InvalidArgumentError: The queue has no message with this id.
             NotSupportedError: The broker cannot browse, or has no selectors.
         """
-        found = self.messages(queue, selector_of_ids([message_id]), page_size=1)
+        found = self.messages(queue, selector_of_ids([message_id]), page=1, page_size=1)
         if not found:
             raise InvalidArgumentError(
                 f"The queue {queue!r:.100} has no message {message_id!r:.100}: a consumer may have received it."
@@ -303,31 +318,37 @@ class Insight:
         return found[0]
 
     def messages(
-        self, queue: str, selector: str | None = None, *, page: int = 1, page_size: int = 50
+        self, queue: str, selector: str | None = None, *, page: int | None = None, page_size: int | None = None
     ) -> Sequence[Message]:
-        """Return one page of the messages that wait in a queue, without consuming them.
+        """Return the messages that wait in a queue, all or one page of them, without consuming them.
 
-        Messages that cannot be decoded are left out, with a warning in the log.
+        Messages that cannot be decoded are left out, with a warning in the log. For a queue whose messages do not fit
+        into memory together, use pages or `all_messages`.
 
         Args:
             queue: The name of the queue.
             selector: Only matching messages; None for all.
-            page: The number of the page, from 1.
-            page_size: The number of messages of a page.
+            page: The number of the page, from 1; None for all messages, or for the first page if there is a page size.
+            page_size: The number of messages of a page; None for 50.
 
         Raises:
             InvalidArgumentError: The page or its size is below 1.
             InvalidSelectorError: The selector is invalid.
+            InvalidDestinationError: The queue does not exist (with ``must_exist``).
             NotSupportedError: The broker cannot browse.
         """
+        if page is None and page_size is None:
+            return list(self.all_messages(queue, selector))
+        page, page_size = 1 if page is None else page, _PAGE_SIZE if page_size is None else page_size
         _check_page(page, page_size)
-        with self._session() as session:
-            return list(islice(_browse(session, queue, selector), (page - 1) * page_size, page * page_size))
+        with self._connected() as (connection, session):
+            found = self._browse(connection, session, queue, selector)
+            return list(islice(found, (page - 1) * page_size, page * page_size))
 
     def all_messages(self, queue: str, selector: str | None = None) -> Iterator[Message]:
-        """Yield the messages that wait in a queue, without consuming them; as `messages` without pages."""
-        with self._session() as session:
-            yield from _browse(session, queue, selector)
+        """Yield the messages that wait in a queue, without consuming them, as `messages` returns them."""
+        with self._connected() as (connection, session):
+            yield from self._browse(connection, session, queue, selector)
 
     def dead_letters(self, queue: str, selector: str | None = None) -> Sequence[DeadLetterRecord]:
         """Return the records of the messages in a dead-letter queue, sorted by origin, reason and age (oldest first).
@@ -340,8 +361,7 @@ class Insight:
             InvalidSelectorError: The selector is invalid.
             NotSupportedError: The broker cannot browse.
         """
-        with self._session() as session:
-            return sorted(self.records(queue, _browse(session, queue, selector)), key=_order)
+        return sorted(self.records(queue, self.all_messages(queue, selector)), key=_order)
 
     def records(self, queue: str, messages: Iterable[Message]) -> Sequence[DeadLetterRecord]:
         """Return the records of messages in a dead-letter queue, in their order.
@@ -390,6 +410,7 @@ class Insight:
             InvalidArgumentError: The edit does not fit a message, or the rate is not above 0.
             NotSupportedError: The broker has no selectors, or cannot send and acknowledge atomically.
         """
+        check_rate(rate)
         handle = replay if edit is None else edited(edit, as_replay=True)
 
         def plan(record: DeadLetterRecord) -> Change:
@@ -514,8 +535,32 @@ class Insight:
             for message, planned in zip(found, plan, strict=True):
                 yield replace(planned, outcome="done", expired=copy_message(session, message, to))
 
+    def _browse(self, connection: Connection, session: Session, queue: str, selector: str | None) -> Iterator[Message]:
+        """Yield the messages that can be decoded; of those with an id in the selector, the ones with this very id."""
+        if self._must_exist:  # before there is a browser, for which Artemis and Broker-J create a missing queue
+            _check_exists(connection, Queue(queue), selector)
+        messages = iter(session.create_browser(Queue(queue), selector or None))
+        by_id = [name for name in ("JMSMessageID", "JMSCorrelationID") if name in (selector or "")]
+        wanted = Selector.parse(selector) if selector and by_id else None
+        while True:
+            try:
+                message = next(messages)
+                DeadLetterRecord.of(message)  # decodes the headers
+            except StopIteration:
+                return
+            except MessageFormatError as error:
+                logger.warning("A message in the queue %s is left out: %s", queue, error)
+            else:
+                if wanted is None or wanted.matches(message):  # brokers compare ids of AMQP without their types
+                    yield message
+
     @contextmanager
     def _session(self, *, transacted: bool = False) -> Generator[Session]:
+        with self._connected(transacted=transacted) as (_, session):
+            yield session
+
+    @contextmanager
+    def _connected(self, *, transacted: bool = False) -> Generator[tuple[Connection, Session]]:
         with self._factory.create_connection() as connection:
             if transacted and not connection.capabilities.atomic:
                 raise NotSupportedError(
@@ -523,7 +568,7 @@ class Insight:
                     "duplicated. Connect with another protocol of the broker (jmsjca capabilities shows what it has)."
                 )
             with connection.create_session(transacted=transacted) as session:
-                yield session
+                yield connection, session
 
 
 def _check_page(page: int, page_size: int) -> None:
@@ -533,22 +578,28 @@ def _check_page(page: int, page_size: int) -> None:
         raise InvalidArgumentError(f"page={page} and page_size={page_size} are too large: no queue has so many.")
 
 
-def _browse(session: Session, queue: str, selector: str | None) -> Iterator[Message]:
-    """Yield the messages that can be decoded; of those with an id in the selector, the ones that have this very id."""
-    messages = iter(session.create_browser(Queue(queue), selector or None))
-    by_id = [name for name in ("JMSMessageID", "JMSCorrelationID") if name in (selector or "")]
-    wanted = Selector.parse(selector) if selector and by_id else None
-    while True:
-        try:
-            message = next(messages)
-            DeadLetterRecord.of(message)  # decodes the headers
-        except StopIteration:
-            return
-        except MessageFormatError as error:
-            logger.warning("A message in the queue %s is left out: %s", queue, error)
-        else:
-            if wanted is None or wanted.matches(message):  # brokers compare ids of AMQP without their types
-                yield message
+def _check_exists(connection: Connection, queue: Queue, selector: str | None) -> None:
+    """Raise an error for a queue that the broker does not list. Without `lists_destinations` any queue may exist.
+
+    Raises:
+        InvalidDestinationError: The queue does not exist.
+        InvalidSelectorError: It does not exist, and the selector is invalid, as for a queue that exists.
+    """
+    admin = connection.admin if connection.capabilities.lists_destinations else None
+    if admin is None or _OF_ARTEMIS in queue.name:
+        return
+    try:
+        found = admin.destinations()
+    except JMSSecurityError:  # the user may browse, but not list
+        return
+    if queue not in found:
+        if selector:
+            Selector.parse(selector)
+        near = get_close_matches(queue.name[:_MAX_COMPARED], (each.name for each in found if each.kind == "queue"), 1)
+        remark = f"did you mean {near[0]!r:.100}? " if near else ""
+        raise InvalidDestinationError(
+            f"The broker has no queue {queue.name!r:.100} ({remark}jmsjca queues lists the queues)."
+        )
 
 
 def _order(record: DeadLetterRecord) -> tuple[str, str, float]:

@@ -24,6 +24,7 @@ __all__ = [
     "Handle",
     "carry_out",
     "check_properties",
+    "check_rate",
     "copy_message",
     "delete",
     "edited",
@@ -228,11 +229,18 @@ def paced(
     Raises:
         InvalidArgumentError: The rate is not above 0.
     """
-    if rate is None:
-        return changes
-    if not rate > 0:
+    check_rate(rate)
+    return changes if rate is None else _paced(changes, 1 / rate, clock, pause)
+
+
+def check_rate(rate: float | None) -> None:
+    """Check the maximum number of messages in a second; None is no limit.
+
+    Raises:
+        InvalidArgumentError: The rate is not above 0.
+    """
+    if rate is not None and not rate > 0:
         raise InvalidArgumentError(f"rate={rate} must be above 0; leave it out for no limit.")
-    return _paced(changes, 1 / rate, clock, pause)
 
 
 def _paced(

@@ -104,12 +104,12 @@ def browse(  # noqa: PLR0917  # typer calls it by name
     queue: _QueueArgument,
     url: UrlOption,
     selector: SelectorOption = None,
-    page: Annotated[int, typer.Option(help="The page, from 1.")] = 1,
-    page_size: Annotated[int, typer.Option(help="Messages of a page.")] = 50,
+    page: Annotated[int | None, typer.Option(help="The page, from 1; all messages without it.")] = None,
+    page_size: Annotated[int | None, typer.Option(help="Messages of a page; 50 without it.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Show the messages that wait in a queue, without consuming them."""
-    found = Insight(broker_url(url)).messages(queue, selector, page=page, page_size=page_size)
+    found = Insight(broker_url(url), must_exist=True).messages(queue, selector, page=page, page_size=page_size)
     print_rows(map(message_row, found), as_json=json)
 
 
@@ -163,7 +163,8 @@ def copy(  # noqa: PLR0917  # typer calls it by name
 ) -> int:
     """Send copies of messages to another destination; the messages stay."""
     target = parse_destination(to)
-    return print_changes(Insight(broker_url(url)).copy(queue, selector, to=target, dry_run=dry_run), as_json=json)
+    changes = Insight(broker_url(url), must_exist=True).copy(queue, selector, to=target, dry_run=dry_run)
+    return print_changes(changes, as_json=json)
 
 
 @queue_app.command()
@@ -209,7 +210,8 @@ def move(  # noqa: PLR0917  # typer calls it by name
 ) -> int:
     """Move messages to another destination, each in one transaction. The exit status is 1 if one is gone."""
     target = parse_destination(to)
-    return print_changes(Insight(broker_url(url)).move(queue, selector, to=target, dry_run=dry_run), as_json=json)
+    changes = Insight(broker_url(url), must_exist=True).move(queue, selector, to=target, dry_run=dry_run)
+    return print_changes(changes, as_json=json)
 
 
 @queue_app.command()
@@ -224,7 +226,8 @@ def purge(  # noqa: PLR0917  # typer calls it by name
     """Delete the messages that wait in a queue."""
     if not (selects_some(selector) or all_messages or dry_run):
         raise typer.BadParameter("Without --selector this deletes every message: add --all to do that.")
-    return print_changes(Insight(broker_url(url)).delete(queue, selector, dry_run=dry_run), as_json=json)
+    changes = Insight(broker_url(url), must_exist=True).delete(queue, selector, dry_run=dry_run)
+    return print_changes(changes, as_json=json)
 
 
 @queue_app.command()

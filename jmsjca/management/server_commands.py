@@ -106,7 +106,7 @@ def mcp(
         from jmsjca.management.mcp_server import mcp_server  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise ProviderNotInstalledError(f'the MCP server needs {error.name}: pip install "jmsjca[mcp]"') from error
-    server = mcp_server(Insight(broker_url(url)), files or [])
+    server = mcp_server(Insight(broker_url(url), must_exist=True), files or [])
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the server would wait for the thread that reads the input
     lines = _BoundedLines(cast("BufferedReader", sys.stdin.buffer))
     sys.stdin = TextIOWrapper(lines, encoding="utf-8", errors="replace")

@@ -58,11 +58,38 @@ class Forwarding:
             raise self._failures.pop()
 
 
-def forwarded(url, name, handler, **spec):
+def through_adapter(adapter, to):
+    """A handler that sends through its adapter, and fails after its first attempt."""
+    failures = [ValueError("after the send")]
+
+    def handler(message):
+        adapter.send(to, message.body.upper())
+        adapter.send_many(to, ["b", "c"])
+        if failures:
+            raise failures.pop()
+
+    return handler
+
+
+def through_adapter_on_a_loop(adapter, to):
+    """The same as a coroutine."""
+    failures = [ValueError("after the send")]
+
+    async def handler(message):
+        await adapter.send_async(to, message.body.upper())
+        await adapter.send_async(to, "b")
+        await adapter.send_async(to, "c")
+        if failures:
+            raise failures.pop()
+
+    return handler
+
+
+def forwarded(url, name, handler=None, make=None, **spec):
     """What comes where the handler sends to, of a message that it gets twice."""
     recorder, results = Recorder(), Inbox()
     adapter = ResourceAdapter(url, hooks=[recorder])
-    adapter.listener(name, **spec)(handler)
+    adapter.listener(name, **spec)(handler or make(adapter, f"{name}.out"))
     with adapter:
         send(adapter, "a", to=name)
         recorder.await_outcome(Outcome.ROLLED_BACK)
@@ -80,6 +107,13 @@ def test_what_a_handler_sends_belongs_to_its_delivery(pair, broker_url, name):
         atomic = connection.capabilities.atomic
     assert forwarded(url, name, handler) == (["A", "last"] if atomic else ["last"])
     assert ["atomic" in refusal for refusal in handler.refusals] == ([] if atomic else [True, True])
+
+
+@pytest.mark.parametrize("make", [through_adapter, through_adapter_on_a_loop])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_what_a_handler_sends_through_its_adapter_belongs_to_its_delivery(pair, broker_url, name, make):
+    """Also where the broker cannot acknowledge and send together: the failed attempt sends nothing."""
+    assert forwarded(broker_url(pair), name, make=make) == ["A", "b", "c", "last"]
 
 
 @pytest.mark.parametrize("pair", PAIRS)

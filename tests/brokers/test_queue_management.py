@@ -55,6 +55,14 @@ def bodies(url, queue):
     return [each.body for each in Insight(url).messages(queue)]
 
 
+@pytest.mark.parametrize("command", [["browse"], ["dlq", "list"], ["dlq", "export"]], ids=" ".join)
+def test_a_queue_that_does_not_exist_is_an_error(url, name, command, capsys):
+    assert run([*command, name]) == 1
+    assert f"The broker has no queue '{name}'" in capsys.readouterr().err
+    Insight(url).create(Queue(name))
+    assert run([*command, name]) == 0
+
+
 def test_messages_are_browsed_edited_copied_moved_and_deleted(url, name, read):
     send(url, name, *(TextMessage(f"{n}", properties={"n": n}) for n in range(6)), MapMessage({"a": 1}))
     page = read("browse", name, "-s", "n >= 1", "--page", "2", "--page-size", "2")

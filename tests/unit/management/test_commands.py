@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from jmsjca import MapMessage, Queue
+from jmsjca import MapMessage, Queue, TextMessage
 from jmsjca.errors import ConnectionLostError
 from jmsjca.management.cli import run
 from jmsjca.management.dead_letter_commands import find_message, print_changes
@@ -70,6 +70,35 @@ def test_a_broken_listener_is_mended_and_its_message_processed(url, call, read):
     got = []
     listen(url, lambda message: got.append(message.body), 1)
     assert got == ["a pear"]
+
+
+def test_all_messages_are_browsed_unless_a_page_is_named(url, read):
+    send(url, *(TextMessage(str(number)) for number in range(120)))
+    assert len(read("browse", "orders")) == 120
+    assert len(read("browse", "orders", "--page", "3")) == 20
+    assert len(read("browse", "orders", "--page-size", "7")) == 7
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["browse", "order"],
+        ["browse", "order", "--page", "2"],
+        ["copy", "order", "audit"],
+        ["move", "order", "audit"],
+        ["purge", "order", "--all"],
+        ["dlq", "list", "order"],
+        ["dlq", "replay", "order"],
+        ["dlq", "drop", "order", "--all"],
+        ["dlq", "export", "order"],
+    ],
+    ids=" ".join,
+)
+def test_a_queue_that_does_not_exist_is_an_error(call, command):
+    assert call("send", "orders", "a pear")[0] == 0
+    status, output, errors = call(*command)
+    assert (status, output) == (1, "")
+    assert "no queue 'order' (did you mean 'orders'?" in errors
 
 
 def test_letters_are_exported_as_json_lines_and_dropped(url, call):
@@ -272,6 +301,7 @@ def test_a_message_that_cannot_be_written_as_the_output_is_closed_is_not_acknowl
     ("arguments", "status"), [(["dlq", "export", "orders"], 0), (["browse", "orders", "-s", "("], 2)]
 )
 def test_errors_and_progress_do_not_need_an_error_output(url, arguments, status):
+    Insight(url).create(Queue("orders"))
     command = [sys.executable, "-m", "jmsjca", *arguments, "--url", url]
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=subprocess.PIPE, text=True, check=False

@@ -201,6 +201,26 @@ def test_pages_cover_a_queue_once(url):
         Insight(url).messages("orders", page=0)
 
 
+def test_all_messages_are_returned_without_a_page(url):
+    send(url, *(TextMessage(str(number)) for number in range(120)))
+    insight, every = Insight(url), [str(number) for number in range(120)]
+    assert [each.body for each in insight.messages("orders")] == every
+    assert [each.body for each in insight.messages("orders", page=2)] == every[50:100]
+    assert [each.body for each in insight.messages("orders", page_size=70)] == every[:70]
+
+
+def test_a_queue_that_does_not_exist_has_no_messages_unless_it_must_exist(url):
+    send(url, TextMessage("a"))
+    assert Insight(url).messages("order") == []
+    insight = Insight(url, must_exist=True)
+    for read in (insight.messages, insight.dead_letters, insight.replay, insight.delete):
+        with pytest.raises(InvalidDestinationError, match="no queue 'order' "):
+            read("order")
+    assert list(insight.delete("orders"))
+    assert insight.messages("orders") == []
+    assert insight.messages("orders", "n = 1", page=2) == []
+
+
 def test_destinations_of_an_adapter_have_depths(url):
     send(url, TextMessage("a pear"))
     [found] = Insight(ResourceAdapter(url)).destinations()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from jmsjca import MapMessage, TextMessage
+from jmsjca import MapMessage, Queue, TextMessage
 from jmsjca.management.insight import Insight
 from tests.unit.management.test_dead_letters import drain, fail, letter, listen, send
 
@@ -126,11 +126,14 @@ MISTAKES = [
     ("messages", {"queue": "orders", "page_size": 51}, "page_size=51 must be from 1 to 50"),
     ("messages", {"queue": "orders", "page": 0}, "page=0"),
     ("message", {"queue": "orders", "message_id": "ID:1"}, "has no message"),
+    ("messages", {"queue": "order"}, "no queue 'order' (did you mean 'orders'?"),
+    ("dead_letters", {"queue": "order"}, "no queue 'order'"),
     ("explain_redelivery", {"handling": "3:forget"}, "wrong in element 0"),
 ]
 
 
 def test_mistakes_are_told_to_the_client(url):
+    Insight(url).create(Queue("orders"))
     results = ask(url, *((tool, arguments) for tool, arguments, _ in MISTAKES))
     assert all(result.is_error for result in results)
     for result, (_, _, reason) in zip(results, MISTAKES, strict=True):
