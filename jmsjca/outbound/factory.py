@@ -247,7 +247,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             return self._sender
 
     def join_deliveries(self, scope: SendScope) -> None:
-        """Make the sends of `sender` join the units of a scope; the adapter calls it. A pickle does not carry it."""
+        """Make the sends of `sender` join the units of a scope. The adapter calls it; an unpickled factory joins none."""
         self._scope = scope
 
     def close(self) -> None:
@@ -365,7 +365,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         return {} if pool is None else pool.get_stats()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_naming": None, "_lookup": None, "_pool": None, "_sender": None, "_scope": None}
+        return {**self.__dict__, "_naming": None, "_lookup": None, "_pool": None, "_sender": None}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._url}>"

@@ -71,3 +71,21 @@ def test_handler_cannot_send_with_its_delivery(jms_broker_url):
     assert len(refusals) == 1
     assert "atomic" in refusals[0]
     assert waiting(adapter, AUDIT.name) == []
+
+
+def test_what_a_handler_sends_through_its_adapter_is_sent_before_the_acknowledgement(jms_broker_url):
+    """The failed attempt sends nothing."""
+    recorder, failures = Recorder(), [ValueError("once")]
+    adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])
+
+    @adapter.listener("q")
+    def on_message(message):
+        adapter.send(AUDIT, "seen")
+        if failures:
+            raise failures.pop()
+
+    with adapter:
+        send(adapter, "a")
+        recorder.await_outcome(Outcome.ROLLED_BACK)
+        recorder.await_outcome(Outcome.COMMITTED)
+        assert waiting(adapter, AUDIT.name) == [("seen", 0)]

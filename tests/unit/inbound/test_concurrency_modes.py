@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jmsjca import ActivationSpec, Queue, ResourceAdapter, TextMessage, Topic, reconnection
+from jmsjca import ActivationSpec, Limits, Queue, ResourceAdapter, TextMessage, Topic, reconnection
 from jmsjca.errors import ConfigurationError
 from jmsjca.providers import find_provider
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send, waiting
@@ -27,6 +27,25 @@ def listening(adapter, recorder: Recorder):
         return activation
 
     return begin
+
+
+def test_two_serial_listeners_without_prefetching_share_a_queue(jms_broker_url):
+    met = threading.Barrier(2, timeout=PATIENCE)
+    adapter, done = ResourceAdapter(jms_broker_url, limits=Limits(prefetch_messages=0)), threading.Semaphore(0)
+
+    def first(message):
+        met.wait()
+        done.release()
+
+    def second(message):
+        met.wait()
+        done.release()
+
+    adapter.listener("q")(first)
+    adapter.listener("q")(second)
+    send(adapter, *"abcd")
+    with adapter:
+        assert all(done.acquire(timeout=PATIENCE) for _ in "abcd")
 
 
 @pytest.mark.parametrize(("mode", "destination"), [("sync", Queue("q")), ("cc", Queue("q")), ("cc", Topic("t"))])

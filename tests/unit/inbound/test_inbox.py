@@ -115,6 +115,20 @@ class TestAfterAFailedCommitOfTheBroker:
         source, destination = left(adapter)
         assert (source, sorted(destination)) == ([], list("abcd"))
 
+    def test_what_it_sends_through_the_adapter_is_sent_again_too(self, adapter, recorder, inbox, monkeypatch):
+        Broken(monkeypatch, 1)
+        calls = []
+
+        def handler(message):
+            calls.append(message.body)
+            adapter.send("out", message.body)
+
+        send(adapter, "a")
+        listen(adapter, handler, inbox)
+        assert outcomes(recorder, 1) == [Outcome.ROLLED_BACK, Outcome.COMMITTED]
+        adapter.stop()
+        assert (calls, left(adapter)) == (["a"], [[], ["a"]])
+
     @leaves("the broker alone rolls back", "committed", "redelivered, nothing sent")
     def test_without_the_inbox_the_handler_fails_on_its_own_row(self, adapter, recorder, engine, monkeypatch):
         Broken(monkeypatch, 1)
