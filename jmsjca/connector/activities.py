@@ -641,7 +641,7 @@ class Activities:
         acknowledgement_timeout: float | None = None,
         properties: Mapping[str, bool | int | float | str | None] | None = None,
     ) -> Message:
-        """Send or publish a message.
+        """Send or publish a message. In a handler it joins the unit of the delivery, as `ResourceAdapter.send` does.
 
         Args:
             destination: The name of a queue or topic, or a `Queue` or `Topic`.

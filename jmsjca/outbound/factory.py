@@ -247,7 +247,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             return self._sender
 
     def join_deliveries(self, scope: SendScope) -> None:
-        """Make the sends of `sender` join the units of a scope. The adapter calls it; an unpickled factory joins none."""
+        """Make the sends of `sender` join the units of a scope. The adapter calls it; unpickled factories join none."""
         self._scope = scope
 
     def close(self) -> None:
