@@ -24,6 +24,7 @@ MODES = {
     "held": {"concurrency_mode": "cc", "hold_until_ack": True},
     "held batches": {"concurrency_mode": "cc", "hold_until_ack": True, **BATCH},
 }
+BATCHES = {name: spec for name, spec in MODES.items() if "batch_size" in spec}
 modes = pytest.mark.parametrize("spec", MODES.values(), ids=MODES)
 transactions = pytest.mark.parametrize("transaction", ["local", "required", "bean", "none"])
 
@@ -108,10 +109,10 @@ def adapter(url, recorder):
 
 
 @transactions
-@modes
 class TestModes:
     """Three attempts, of which the last one commits: its sends alone reach the broker, unless units do not send."""
 
+    @modes
     def test_of_functions(self, adapter, recorder, spec, transaction):
         handler = Failing(adapter)
         run_until_committed(adapter, recorder, handler.on_message, transaction=transaction, **spec)
@@ -119,6 +120,7 @@ class TestModes:
         assert bodies(adapter) == sorted(ALL * (1 if joins else 3))
         assert len(bodies(adapter, "ends")) == ((1 if joins else 3) if "batch_size" in spec else 0)
 
+    @modes
     def test_of_coroutines(self, adapter, recorder, spec, transaction):
         handler = Failing(adapter)
         run_until_committed(adapter, recorder, handler.on_message_async, transaction=transaction, **spec)
@@ -126,9 +128,8 @@ class TestModes:
         assert bodies(adapter) == sorted(ALL * (1 if joins else 3))
         assert len(bodies(adapter, "ends")) == ((1 if joins else 3) if "batch_size" in spec else 0)
 
+    @pytest.mark.parametrize("spec", BATCHES.values(), ids=BATCHES)
     def test_of_whole_batches(self, adapter, recorder, spec, transaction):
-        if "batch_size" not in spec:
-            spec = {**spec, "concurrency_mode": "sync", **BATCH}
         handler = Failing(adapter)
         run_until_committed(adapter, recorder, handler.on_batch, transaction=transaction, **spec)
         assert bodies(adapter) == sorted(ALL * (1 if transaction in ("local", "required") else 3))
@@ -422,7 +423,8 @@ class TestJoined:
             ('{"fruit":"pear"}', "EU", "1")
         )
 
-    def test_many_of_which_one_cannot_be_sent_are_not_sent(self, adapter, recorder):
+    @transactions
+    def test_many_of_which_one_cannot_be_sent_are_not_sent(self, adapter, recorder, transaction):
         """All or none, also if the handler catches the error."""
         errors = queue.Queue()
 
@@ -435,7 +437,7 @@ class TestJoined:
             except ResourceAllocationError as error:
                 errors.put(error)
 
-        run_until_committed(adapter, recorder, handler)
+        run_until_committed(adapter, recorder, handler, transaction=transaction)
         assert (errors.qsize(), bodies(adapter)) == (1, [])
 
     def test_hooks_see_the_send_and_may_send(self, url, recorder):
