@@ -1,22 +1,24 @@
 """Connections: sessions over one provider connection, metadata, and the exception listener."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from jmsjca import spi
-from jmsjca.arguments import check_runs, wrong_argument
+from jmsjca.arguments import GuardedAttributes, check_runs, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.config.naming import NamingContext
-from jmsjca.destinations import DestinationKind
+from jmsjca.destinations import Destination, DestinationKind
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
 from jmsjca.log_records import get_logger
+from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
+from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.session import BaseSession, Session, checked_acknowledge_mode
 from jmsjca.outbound.unit_of_work import Enlistment
 from jmsjca.reconnection import ConnectionSettings, connect
@@ -112,7 +114,7 @@ def _metadata(protocol: str, connection: spi.Connection) -> ConnectionMetaData:
 S = TypeVar("S", bound=BaseSession)
 
 
-class Connection(Closeable):
+class Connection(Closeable, GuardedAttributes):
     """A connection to a broker; creates sessions. Thread-safe, in contrast to its sessions.
 
     `ConnectionFactory.create_connection` creates it. Entering it with ``with`` starts it. It belongs to the process
@@ -153,6 +155,7 @@ class Connection(Closeable):
         self._state = ConnectionState()
         self._lock = threading.Lock()
         self._sessions: list[BaseSession] = []
+        self._for_single_sends: list[tuple[Session, MessageProducer]] = []
         self._closed = False
         if kept is None:
             self._notifier = ExceptionNotifier(self._state)
@@ -329,6 +332,35 @@ class Connection(Closeable):
             sessions = self._sessions.copy()
         for session in sessions:  # also those whose close a signal handler interrupted
             session.close()
+        with self._lock:
+            self._sessions = [session for session in self._sessions if session not in sessions]
+
+    @property
+    def _is_untouched(self) -> bool:
+        """True if nothing has to be cleaned up before a pool lends the connection again."""
+        context = self._context
+        return not (
+            self._sessions
+            or self._state.started
+            or self._notifier.listener is not None
+            or context.temporaries
+            or context.enlistment is not None
+        )
+
+    def _send(self, message: Message, to: Destination, options: Mapping[str, Any]) -> None:
+        """Send one message at once, in a session that is kept for the next single send.
+
+        Threads that share the connection have a session each. After an error the session is not used again.
+        """
+        try:
+            session, producer = self._for_single_sends.pop()
+        except IndexError:
+            session = Session(self._context, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)
+            producer = session.create_producer()
+        producer.send(message, to, **options)
+        if session.transacted:  # whatever was asked for: JMSJCA.IgnoreTx
+            session.commit()
+        self._for_single_sends.append((session, producer))
 
     def _delete_temporaries(self) -> None:
         """Delete the temporary destinations that the sessions have created and not deleted."""

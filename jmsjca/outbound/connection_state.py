@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeVar, cast
 
 from jmsjca import spi
-from jmsjca.arguments import GuardedAttributes
 from jmsjca.config.limits import Limits
 from jmsjca.config.naming import NamingContext, is_reference
 from jmsjca.destinations import Destination, DestinationKind
@@ -208,8 +207,10 @@ class ConnectionContext:
         return cast("D", self.naming.destination(target.name, target.kind))
 
 
-class Closeable(ProcessBound, GuardedAttributes, ABC):
-    """Context manager that closes itself on exit. Only its documented attributes can be set."""
+class Closeable(ProcessBound, ABC):
+    """Context manager that closes itself on exit."""
+
+    __slots__ = ()
 
     @abstractmethod
     def close(self) -> None:

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, Protocol, TypeVar, overload
 
 from jmsjca import spi
-from jmsjca.arguments import MAX_TIMEOUT, check_class, check_timeout, is_deferred
+from jmsjca.arguments import MAX_TIMEOUT, GuardedAttributes, check_class, check_timeout, is_deferred
 from jmsjca.config.clock import Deadline
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError
@@ -631,7 +631,7 @@ class ObservedReceiver(PrefetchingReceiver):
         return message
 
 
-class MessageConsumer(Closeable):
+class MessageConsumer(Closeable, GuardedAttributes):
     """Receives the messages of a queue or of a subscription (JMS 3.1, chapter 8).
 
     `Session.create_consumer` and its variants create it; like its session it is for one thread at a time. Iterating
@@ -789,7 +789,7 @@ def _decoded(delivery: spi.Delivery) -> Message | MessageFormatError:
         return error
 
 
-class QueueBrowser(Closeable):
+class QueueBrowser(Closeable, GuardedAttributes):
     """Iterable over the messages that wait in a queue, without consuming them (JMS 3.1, section 4.1.6).
 
     `Session.create_browser` creates it; like its session it is for one thread at a time. Each iteration browses the

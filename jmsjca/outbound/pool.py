@@ -179,6 +179,15 @@ class PoolPlaces(ProcessBound):
                 self._waiting.remove(ticket)
                 self._notify()
 
+    def _take_idle(self, key: Key, claim: Claim) -> PooledConnection | None:
+        """Take the idle connection that was used last: the usual case, in which no thread waits."""
+        with self._lock:
+            if self._waiting or self._closed or not self._idle or self._idle[-1].key != key:
+                return None
+            claim.connection = self._idle[-1]
+            self._idle.pop()
+            return claim.connection
+
     def _is_available(self, ticket: threading.Condition) -> bool:
         return self._closed or self._waiting.index(ticket) < self._count_available()
 
@@ -373,13 +382,15 @@ class ConnectionPool(PoolPlaces):
         try:
             if (kept := kept_connection(self._factory, (self._return, key), claim.record)) is not None:
                 return kept.borrow(self._clock.monotonic())
-            while (taken := self._take(key, deadline, claim)) is not None:
+            taken = self._take_idle(key, claim)
+            while taken is not None or (taken := self._take(key, deadline, claim)) is not None:
                 if taken.key != key:  # the pool is full: an idle connection of other credentials makes room
                     self._discard(taken)
                 elif self._is_good(taken):
                     return taken.borrow(self._clock.monotonic())
                 else:
                     self._discard(taken, "connections_lost")
+                taken = None
             return self._open_connection(key, claim)
         except BaseException:
             self._count("requests_errors")
@@ -469,6 +480,11 @@ class ConnectionPool(PoolPlaces):
             self._generation += 1
         self._discard_idle(lambda first: first.origin[0] != self._generation)
 
+    def _lends_alone(self) -> bool:
+        """Return True unless all connections are borrowed, and no thread waits for one: then they may be shared."""
+        with self._lock:
+            return bool(self._idle or len(self._places) < self._max_size or self._waiting)
+
     def get_stats(self) -> dict[str, int]:
         """Return the counters by the names of psycopg_pool.
 
@@ -506,7 +522,7 @@ class ConnectionPool(PoolPlaces):
         self._min_size, self._max_size = checked_sizes(min_size, max_size)
 
     def _count(self, name: str, by: int = 1) -> None:
-        with self._changed:
+        with self._lock:
             self._counters[name] += by
 
     def _open_connection(self, key: Key, claim: Claim) -> PooledConnection:
@@ -554,11 +570,11 @@ class ConnectionPool(PoolPlaces):
     def _return(self, connection: PooledConnection) -> None:
         """Take a connection back: keep it if it is good, else close it."""
         now = self._clock.monotonic()
-        with self._changed:
+        with self._lock:
             if connection in self._idle:  # it was taken back before a signal handler interrupted that
                 self._notify()
                 return
-            self._count("usage_ms", round((now - connection.borrowed_at) * 1000))
+            self._counters["usage_ms"] += round((now - connection.borrowed_at) * 1000)
             if connection.failed:
                 self._count("returns_bad")
                 self._failed_at = now
@@ -570,8 +586,10 @@ class ConnectionPool(PoolPlaces):
                 self._notify()
         if not keep:
             self._discard(connection)
-        self._close_surplus()
-        self._plan_maintenance()
+        if not keep or len(self._idle) > 1 or not self._max_idle:
+            self._close_surplus()
+        if self._timer is None:
+            self._plan_maintenance()
 
     def _plan_maintenance(self) -> None:
         """Close surplus connections later, also if the pool is not used any more."""
@@ -641,6 +659,29 @@ class _Shared:
     uses: int = 1
 
 
+class _Use:
+    """The block that uses a connection of `SharedConnections`."""
+
+    __slots__ = ("_connections",)
+
+    def __init__(self, connections: "SharedConnections") -> None:
+        self._connections = connections
+
+    def __enter__(self) -> PooledConnection:
+        try:
+            return self._connections.join_or_borrow(self)
+        except BaseException:
+            self._connections.leave(self)
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._connections.leave(self)
+        except BaseException:  # again, if a signal handler interrupted it
+            self._connections.leave(self)
+            raise
+
+
 class SharedConnections:
     """Lends connections of a pool for single sends. While the pool has none left, threads share those in use.
 
@@ -657,36 +698,23 @@ class SharedConnections:
         self._reset_after_fork()
         reset_in_child(self, SharedConnections._reset_after_fork)
 
-    @contextmanager
-    def connection(self) -> Generator[PooledConnection]:
-        """Borrow a connection, or share one. Create a session on it, and close that in the block.
+    def connection(self) -> "_Use":
+        """Borrow a connection, or share one, for the block. Raises as `ConnectionPool.get_connection`."""
+        return _Use(self)
 
-        Raises:
-            JMSError: As `ConnectionPool.get_connection`.
-        """
-        user = object()
-        try:
-            yield self._join_or_borrow(user).connection
-        finally:
-            try:
-                self._leave(user)
-            except BaseException:  # again, if a signal handler interrupted it
-                self._leave(user)
-                raise
-
-    def _join_or_borrow(self, user: object) -> _Shared:
+    def join_or_borrow(self, user: object) -> PooledConnection:
+        """Return a connection for a block; `leave` ends its use."""
         shared = self._join(user)
-        if shared is None and self._joinable():
+        if shared is None and self._in_use and self._joinable():
             try:
                 return self._borrow(user, 0.0)
             except PoolTimeoutError:  # another thread was faster
                 shared = self._join(user)
-        return shared or self._borrow(user, -1.0)
+        return shared.connection if shared is not None else self._borrow(user, -1.0)
 
     def _join(self, user: object) -> _Shared | None:
         """Join the connection with the fewest users; None if the pool has one left, or others wait for it."""
-        stats = self._pool.get_stats()
-        if stats["pool_available"] or stats["pool_size"] < stats["pool_max"] or stats["requests_waiting"]:
+        if self._pool._lends_alone():  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
             return None
         with self._lock:
             shared = min(self._joinable(), key=lambda each: len(each.users), default=None)
@@ -698,7 +726,7 @@ class SharedConnections:
     def _joinable(self) -> list[_Shared]:
         return [each for each in self._in_use if each.uses < _MOST_USES and not each.connection.failed]
 
-    def _borrow(self, user: object, timeout: float) -> _Shared:
+    def _borrow(self, user: object, timeout: float) -> PooledConnection:
         connection = self._pool.get_connection(timeout=timeout)
         try:
             shared = _Shared(connection, {user})
@@ -707,9 +735,9 @@ class SharedConnections:
         except BaseException:  # of a signal handler
             connection.close()
             raise
-        return shared
+        return connection
 
-    def _leave(self, user: object) -> None:
+    def leave(self, user: object) -> None:
         """End the use of a connection, if it has begun; the last user returns the connection. Idempotent."""
         with self._lock:
             shared = self._used_by(user)

@@ -1,14 +1,16 @@
 """A connection of a pool, as its borrower sees it, and the factory behind it."""
 
-from collections.abc import Callable
-from typing import Protocol, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self
 
 from jmsjca import spi
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.config.options import OutboundOptions
+from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.log_records import get_logger
+from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session import Session
@@ -73,12 +75,17 @@ class PooledConnection(Closeable):
         last_success: When it was last opened, or returned without a failure.
     """
 
-    connection: Connection
-    key: tuple[str | None, str | None]
-    origin: tuple[int, float]
-    borrowed_at: float
-    returned_at: float
-    last_success: float
+    __slots__ = (
+        "_clean_up_failed",
+        "_closed",
+        "_fork_guard",
+        "_take_back",
+        "borrowed_at",
+        "connection",
+        "key",
+        "last_success",
+        "origin",
+    )
 
     def __init__(
         self,
@@ -176,17 +183,39 @@ class PooledConnection(Closeable):
         """
         if self._closed or self._fork_guard.in_child:
             return  # a forked child: the connection belongs to the parent
-        self.connection._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+        untouched = self.connection._is_untouched  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+        if not untouched:
+            self.connection._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         self._closed = True
         try:
-            self._clean_up(self._close_sessions)
-        finally:
-            try:
-                self.connection._keep((self._take_back, self.key), self, self._return)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            except BaseException:  # of a signal handler: the pool closes the connection, or has it already
-                self._clean_up_failed = True
+            if untouched:
                 self._take_back(self)
-                raise
+            else:
+                self._clean_up(self._close_sessions)
+                self.connection._keep((self._take_back, self.key), self, self._return)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        except BaseException:  # of a signal handler: the pool closes the connection, or has it already
+            self._clean_up_failed = True
+            self._take_back(self)
+            raise
+
+    def send(self, message: Message, to: Destination, options: Mapping[str, Any]) -> None:
+        """Send one message at once, in a session that the connection keeps for the next single send.
+
+        Args:
+            message: The message.
+            to: The destination.
+            options: The options of `MessageProducer.send`.
+
+        Raises:
+            JMSError: As `MessageProducer.send`.
+        """
+        try:
+            self.connection._send(message, to, options)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        except JMSError:
+            raise
+        except BaseException:  # of a signal handler: what is half done ends with the connection
+            self._clean_up_failed = True
+            raise
 
     def end(self) -> None:
         """Close the connection to the broker."""

@@ -4,7 +4,7 @@ import itertools
 import uuid
 from contextlib import suppress
 
-from jmsjca.arguments import check_instance, check_timeout
+from jmsjca.arguments import GuardedAttributes, check_instance, check_timeout
 from jmsjca.config.clock import Deadline
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Destination, TemporaryQueue, check_destination
@@ -18,7 +18,7 @@ from jmsjca.outbound.session import BaseSession
 __all__ = ["Requestor"]
 
 
-class Requestor(Closeable):
+class Requestor(Closeable, GuardedAttributes):
     """Sends requests and waits for their replies (JMS 3.1, sections 2.16, 4.1.7 and 4.2.10).
 
     Replies arrive in a temporary queue of the requestor. The replier sends to the request's ``reply_to``, with the

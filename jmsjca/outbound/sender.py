@@ -4,7 +4,7 @@ import math
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import partial
 from threading import RLock
@@ -333,14 +333,18 @@ class Sender:
         duplicate_id: str | None,
         options: SendOptions,
     ) -> list[Message]:
-        _check_options(options)
         to = _destination(destination)
-        messages = [_message(self._converters.to_message(body), options) for body in bodies]
-        if len({id(message) for message in messages}) < len(messages):
+        messages = [self._converters.to_message(body) for body in bodies]
+        given: dict[str, Any] = {}
+        if options:
+            _check_options(options)
+            given = _producer_options(options)
+            for message in messages:
+                _set_headers(message, options)
+        if len(messages) > 1 and len({id(message) for message in messages}) < len(messages):
             raise InvalidArgumentError("A message stands twice in bodies: send copies, each of which gets its own id.")
         if duplicate_id is not None:
             _set_duplicate_ids(messages, duplicate_id or uuid.uuid4().hex)
-        given = _producer_options(options)
         if delivery is None:
             self._repeat(_Sending(self._pool, self._shared, to, messages, given, has_ids=duplicate_id is not None))
         else:
@@ -397,7 +401,8 @@ class Sender:
             JMSError: The request was not sent, or the reply cannot be decoded.
         """
         _check_options(options)
-        to, message = _destination(destination), _message(self._converters.to_message(body), options)
+        to, message = _destination(destination), self._converters.to_message(body)
+        _set_headers(message, options)
         given = _producer_options(options)
 
         def exchange() -> Message | None:
@@ -486,26 +491,23 @@ class _Sending:
             raise
 
     def _attempt(self) -> None:
-        many = len(self._messages) - self._sent > 1
-        with self._pool.connection() if many else self._shared.connection() as connection:
-            can = connection.capabilities
-            self._removes_duplicates = can.duplicate_detection
-            session = connection.create_session(can.atomic and many)
-            try:
-                self._send(session)
-            finally:
-                if not many:  # others go on using the connection
-                    with suppress(JMSError):
-                        session.close()
+        one = len(self._messages) - self._sent == 1
+        with self._shared.connection() if one else self._pool.connection() as connection:
+            if self._has_ids:
+                self._removes_duplicates = connection.capabilities.duplicate_detection
+            if one:
+                connection.send(self._messages[-1], self._to, self._given)
+            else:
+                self._send_many(connection.create_session(connection.capabilities.atomic))
+        self._sent = len(self._messages)
 
-    def _send(self, session: Session) -> None:
+    def _send_many(self, session: Session) -> None:
         producer = session.create_producer(self._to)
         for message in self._messages[self._sent :]:
             producer.send(message, **self._given)
             self._sent += not session.transacted
         if session.transacted:
             session.commit()
-        self._sent = len(self._messages)
 
     def is_repeatable(self, error: BaseException) -> bool:
         """Return True if another attempt cannot send a message twice."""
@@ -532,7 +534,7 @@ def _check_options(options: SendOptions) -> None:
         raise ArgumentTypeError(f"A send has no option {name!r:.100} {did_you_mean(name.lower(), known)}.")
 
 
-def _message(message: Message, options: SendOptions) -> Message:
+def _set_headers(message: Message, options: SendOptions) -> None:
     for name, value in (options.get("properties") or {}).items():
         message.set_object_property(name, value)
     for name in _HEADERS:
@@ -540,7 +542,6 @@ def _message(message: Message, options: SendOptions) -> Message:
             setattr(message, name, header)
     if (seconds := options.get("acknowledgement_timeout")) is not None:
         message.set_int_property(_ACKNOWLEDGEMENT_TIMEOUT, _whole_seconds(seconds))
-    return message
 
 
 def _whole_seconds(timeout: float) -> int:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Self
 
 from jmsjca import spi
-from jmsjca.arguments import check_flag, check_instance, enum_member, wrong_argument
+from jmsjca.arguments import GuardedAttributes, check_flag, check_instance, enum_member, wrong_argument
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import (
     Destination,
@@ -172,7 +172,7 @@ class MessageFactory(ABC):
         return ObjectMessage(body, properties=properties)
 
 
-class BaseSession(MessageFactory, Closeable):
+class BaseSession(MessageFactory, Closeable, GuardedAttributes):
     """Common part of `Session` and `JMSContext`. For one thread at a time (JMS 3.1, section 6.2.5).
 
     A second thread that uses the session, or an object that it created, at the same time gets an `IllegalStateError`.
