@@ -1,0 +1,269 @@
+"""One message ends its listener at each delivery, and innocent ones surround it: none of them may be lost unseen.
+
+``run(url, cell, folder)`` sends 20 innocent messages and the killer, and starts one listener after the other until all
+are handled, moved or deleted. The listener is a process of its own, except for a broker in memory and for cuts, which
+happen in this process. Each handler call, move and deletion is a line in a journal, which survives SIGKILL.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import uuid
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
+from jmsjca.errors import ConnectionLostError, JMSError
+
+__all__ = ["ENDS", "FORMS", "LADDERS", "MODES", "Account", "Cell", "cells", "run"]
+
+INNOCENTS = 20
+KILLER = "killer"
+PLACE = 3  # innocents before the killer
+MAX_LISTENERS = 12  # more ends than any ladder takes
+PATIENCE = 60.0
+
+ENDS = {
+    "kill": "the process ends itself with SIGKILL",
+    "stop": "the adapter stops, and the handler fails",
+    "close": "the adapter stops without waiting for the handler, so that its connection closes under it",
+    "cut": "the connection breaks, and the handler fails",
+}
+MODES = ("serial", "cc", "sync")
+FORMS = {"single": {}, "batch": {"batch_size": 5}, "list": {"batch_size": 5}}
+# The redelivery handling, and the number of deliveries that a handler gets.
+LADDERS = {
+    "1:delete": 1,
+    "3:delete": 3,
+    "1:move(queue:{dead})": 1,
+    "3:move(queue:{dead})": 3,
+    "1:20; 3:delete": 3,
+    "1:20; 3:move(queue:{dead})": 3,
+}
+
+
+class Cell(NamedTuple):
+    """One cell of the matrix: keys of `ENDS`, `FORMS` and `LADDERS`, and a mode."""
+
+    end: str
+    mode: str
+    form: str
+    ladder: str
+
+    def __str__(self):
+        return " ".join(self)
+
+
+def cells(ends=tuple(ENDS)):
+    """Return all cells with these ends."""
+    return [Cell(end, mode, form, ladder) for end in ends for mode in MODES for form in FORMS for ladder in LADDERS]
+
+
+class Account(NamedTuple):
+    """What became of the messages of one cell.
+
+    Attributes:
+        cell: The cell.
+        unseen: The innocent messages that no handler had.
+        condemned: The innocent messages that were moved or deleted before a handler had them.
+        calls: The calls of the handler with the killer.
+        gone: True if the killer was moved or deleted.
+        dead: The bodies in the dead-letter queue.
+        listeners: The listeners that were started.
+    """
+
+    cell: Cell
+    unseen: list
+    condemned: list
+    calls: int
+    gone: bool
+    dead: list
+    listeners: int
+
+    @property
+    def wrong(self):
+        """What is wrong; empty if nothing is. A broker without an exact count may allow more calls: see `calls`."""
+        allowed = LADDERS[self.cell.ladder]
+        found = [f"no handler had {self.unseen}"] if self.unseen else []
+        if self.condemned:
+            found.append(f"moved or deleted unseen: {self.condemned}")
+        if not self.gone:
+            found.append(f"the killer is still there after {self.listeners} listeners")
+        if self.calls < allowed:
+            found.append(f"the killer had {self.calls} calls of {allowed}")
+        if self.gone and "move" in self.cell.ladder and KILLER not in self.dead:
+            found.append("the killer is not in the dead-letter queue")
+        return "; ".join(found)
+
+
+def run(url, cell, folder, *, cut=None):
+    """Run one cell and return its account.
+
+    Args:
+        url: The broker, without messages of this test.
+        cell: The cell.
+        folder: An empty folder for the journal.
+        cut: For the end "cut": called by the handler to break the connection of the listener.
+    """
+    name = f"killer.{uuid.uuid4().hex[:12]}"
+    place = _Place(url, name, f"{name}.dead", str(Path(folder) / "journal"))
+    bodies = [f"innocent-{number:02}" for number in range(INNOCENTS)]
+    ids = _send(url, name, [*bodies[:PLACE], KILLER, *bodies[PLACE:]])
+    place.write_ids(ids)
+    listeners = 0
+    while listeners < MAX_LISTENERS and not place.is_done(bodies):
+        listeners += 1
+        _listen_once(place, cell, cut)
+    had = place.read("had")
+    condemned = [body for body in bodies if body in place.gone_unseen()]
+    return Account(
+        cell,
+        [body for body in bodies if not had[body]],
+        condemned,
+        had[KILLER],
+        bool(place.read("gone")[KILLER]),
+        _drain(url, place.dead, place.read("gone").total()) if "move" in cell.ladder else [],
+        listeners,
+    )
+
+
+class _Place(NamedTuple):
+    """Where one cell happens: its broker, its queues and its journal."""
+
+    url: str
+    queue: str
+    dead: str
+    journal: str
+
+    def write(self, what, body):
+        """Append a line in one write, which a killed process has done or not."""
+        fd = os.open(self.journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(fd, f"{what} {body}\n".encode())
+        finally:
+            os.close(fd)
+
+    def lines(self):
+        with suppress(FileNotFoundError):
+            return [line.split() for line in Path(self.journal).read_text().splitlines()]
+        return []
+
+    def read(self, what):
+        return Counter(body for kind, body in self.lines() if kind == what)
+
+    def gone_unseen(self):
+        """The messages that were moved or deleted before a handler had them."""
+        seen, found = set(), set()
+        for kind, body in self.lines():
+            if kind == "had":
+                seen.add(body)
+            elif kind == "gone" and body not in seen:
+                found.add(body)
+        return found
+
+    def is_done(self, bodies):
+        done = self.read("had") + self.read("gone")
+        return all(done[body] for body in bodies) and bool(self.read("gone")[KILLER])
+
+    def write_ids(self, ids):
+        Path(f"{self.journal}.ids").write_text(json.dumps(ids))
+
+    def ids(self):
+        return json.loads(Path(f"{self.journal}.ids").read_text())
+
+
+def _send(url, queue, bodies):
+    """Send the messages; return their bodies by their ids."""
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        producer, messages = session.create_producer(Queue(queue)), [TextMessage(body) for body in bodies]
+        for message in messages:
+            producer.send(message)
+        return {message.message_id: message.body for message in messages}
+
+
+def _drain(url, queue, number):
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        consumer = session.create_consumer(Queue(queue))
+        return [message.body for _ in range(number) if (message := consumer.receive(PATIENCE)) is not None]
+
+
+def _listen_once(place, cell, cut):
+    """Listen until the killer ends the listener, or all is done."""
+    if cell.end == "cut" or (place.url.startswith("embedded://") and not place.url.startswith("embedded:///")):
+        _Listener(place, cell, cut).run()
+        return
+    subprocess.run([sys.executable, __file__, json.dumps(place), json.dumps(cell)], timeout=2 * PATIENCE, check=False)
+
+
+class _Listener(Hooks):
+    """A listener that ends when the killer comes, or when all messages are handled, moved or deleted."""
+
+    def __init__(self, place, cell, cut=None):
+        self._place = place
+        self._cell = cell
+        self._cut = cut
+        self._ids = place.ids()
+        self._ended = threading.Event()
+        self._stopped = threading.Event()
+        self._by_killer = False
+
+    def run(self):
+        options = {
+            "concurrency_mode": self._cell.mode,
+            "redelivery_handling": self._cell.ladder.format(dead=self._place.dead),
+            **FORMS[self._cell.form],
+        }
+        adapter = ResourceAdapter(self._place.url, hooks=[self])
+        handler = self._handle_list if self._cell.form == "list" else self._handle
+        adapter.listener(self._place.queue, **options)(handler)
+        adapter.start()
+        self._check_done()
+        self._ended.wait(PATIENCE)
+        closes = self._by_killer and self._cell.end == "close"
+        adapter.stop(0 if closes else PATIENCE)
+        self._stopped.set()
+
+    def dead_lettered(self, endpoint, letter):
+        self._place.write("gone", self._ids.get(letter.message_id, letter.message_id))
+        self._check_done()
+
+    def settled(self, endpoint, outcome, messages):
+        self._check_done()
+
+    def _handle(self, message: TextMessage):
+        self._had([message.body])
+
+    def _handle_list(self, messages: list[TextMessage]):
+        self._had([message.body for message in messages])
+
+    def _had(self, bodies):
+        for body in bodies:
+            self._place.write("had", body)
+        if KILLER in bodies:
+            self._end()
+
+    def _end(self):
+        if self._cell.end == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self._cell.end == "cut":
+            self._cut()
+            raise ConnectionLostError("The test cut the connection.")
+        self._by_killer = True
+        self._ended.set()
+        if self._cell.end == "close":
+            self._stopped.wait(PATIENCE)
+        raise JMSError("The killer ended its listener.")
+
+    def _check_done(self):
+        if self._place.is_done(set(self._ids.values()) - {KILLER}):
+            self._ended.set()
+
+
+if __name__ == "__main__":
+    _Listener(_Place(*json.loads(sys.argv[1])), Cell(*json.loads(sys.argv[2]))).run()
