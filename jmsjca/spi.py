@@ -53,6 +53,7 @@ class Capabilities:
     redelivery_delay: bool = False  #: the broker can delay redelivery after a rollback
     delivery_delay: bool = False  #: the broker can delay delivery of a sent message
     delivery_count: bool = False  #: `Delivery.count` comes from the broker
+    counts_handovers: bool = False  #: the count includes only deliveries of `Consumer.hand_over`, and rollbacks
     counts_lost: bool = False  #: deliveries of a lost connection are redelivered, and counted if there is a count
     priority: bool = False  #: messages of higher priority are delivered first
     selectors: bool = False  #: consumers and browsers can filter
@@ -189,6 +190,14 @@ class Consumer(Protocol):
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
         """Release deliveries that no unit took: uncounted if the broker can."""
+        ...
+
+    def hand_over(self, deliveries: Sequence[Delivery]) -> None:
+        """Record that the application gets deliveries now. Called directly before; never fails.
+
+        With the capability counts_handovers only these are counted if the process dies or the connection closes.
+        Without it the call has no effect.
+        """
         ...
 
     def drain(self) -> Sequence[Delivery]:

@@ -315,6 +315,7 @@ class DeliveryAttempt:
     Args:
         endpoint: The endpoint to deliver for.
         connection: The provider connection that the messages came from.
+        consumer: The consumer that received them.
         in_flight: The limit in which a slot is acquired for the unit; None if units are not counted.
 
     Attributes:
@@ -328,10 +329,15 @@ class DeliveryAttempt:
     """
 
     def __init__(
-        self, endpoint: "Endpoint", connection: spi.Connection, in_flight: "InFlightLimit | None" = None
+        self,
+        endpoint: "Endpoint",
+        connection: spi.Connection,
+        consumer: spi.Consumer,
+        in_flight: "InFlightLimit | None" = None,
     ) -> None:
         self.endpoint = endpoint
         self.connection = connection
+        self._consumer = consumer
         self._in_flight = in_flight
         self.unit = endpoint.open_unit(connection)
         self.transaction = endpoint.begin_transaction(self.unit, connection)
@@ -557,14 +563,21 @@ class DeliveryAttempt:
         return index if self.endpoint.settings.batch_size else None
 
     def _call_with_each(self, deliveries: Sequence[spi.Delivery]) -> None:
-        for message in self._admit(deliveries, self._take(deliveries)):
+        for message in self._hand_over(deliveries):
             self._call(message)
 
     def _call_with_all(self, deliveries: Sequence[spi.Delivery]) -> None:
-        messages = self._admit(deliveries, self._take(deliveries))
+        messages = self._hand_over(deliveries)
         if messages:
             self._begin_shared_call()
             self._call(messages)
+
+    def _hand_over(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
+        """Take messages into the unit; return those that the handler gets now, and record that it does."""
+        messages = self._admit(deliveries, self._take(deliveries))
+        if messages:
+            self._consumer.hand_over(deliveries)
+        return messages
 
     def _call_with_end_of_batch(self, deliveries: Sequence[spi.Delivery]) -> None:
         del deliveries  # it is no message of the broker

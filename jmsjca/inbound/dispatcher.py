@@ -97,13 +97,16 @@ class ConcurrentDispatcher(ABC):
     def close(self) -> None:
         """Close the consumers, after `run` has returned; the connection stays open."""
 
-    def begin_attempt(self) -> DeliveryAttempt:
+    def begin_attempt(self, consumer: spi.Consumer) -> DeliveryAttempt:
         """Open a unit in a slot of the in-flight limit that the caller has acquired.
+
+        Args:
+            consumer: The consumer that received the messages.
 
         Raises:
             ConnectionLostError: The connection is abandoned.
         """
-        attempt = self._create_attempt()
+        attempt = self._create_attempt(consumer)
         with self._lock:
             if self._abandoned:
                 raise ConnectionLostError(
@@ -131,10 +134,10 @@ class ConcurrentDispatcher(ABC):
     def _on_slot_free(self) -> None:  # noqa: B027  # optional
         """React to a settled unit: a slot of the in-flight limit is free."""
 
-    def _create_attempt(self) -> DeliveryAttempt:
+    def _create_attempt(self, consumer: spi.Consumer) -> DeliveryAttempt:
         if self._settler is None:
-            return DeliveryAttempt(self.endpoint, self.connection, self.in_flight)
-        return HeldDeliveryAttempt(self.endpoint, self.connection, self.in_flight, self._settler)
+            return DeliveryAttempt(self.endpoint, self.connection, consumer, self.in_flight)
+        return HeldDeliveryAttempt(self.endpoint, self.connection, consumer, self.in_flight, self._settler)
 
     def _abandon_attempts(self) -> None:
         """Prevent handlers from being called from now on, and mark the active ones as abandoned."""
@@ -277,7 +280,7 @@ class SerialDispatcher:
         if delay and self._wait_for_delay(delay):
             self._redelivery.release(self._consumer, [delivery])
             return None
-        attempt = self._attempt = DeliveryAttempt(self._endpoint, self._connection)
+        attempt = self._attempt = DeliveryAttempt(self._endpoint, self._connection, self._consumer)
         try:
             attempt.deliver([delivery])
         finally:
@@ -480,7 +483,7 @@ class CCDispatcher(ConcurrentDispatcher):
             self._changed.notify_all()
 
     def _deliver(self, batch: list[spi.Delivery]) -> None:
-        attempt = self.begin_attempt()
+        attempt = self.begin_attempt(self._consumer)
         rest = iter(batch)
         try:
             attempt.deliver(self._until_stopped(rest))

@@ -113,6 +113,7 @@ class HeldDeliveryAttempt(DeliveryAttempt):
     Args:
         endpoint: The endpoint to deliver for.
         connection: The provider connection that the messages came from.
+        consumer: The consumer that received them.
         in_flight: The limit in which a slot is acquired for the unit.
         settler: Holds the unit until it is acknowledged, and settles it.
 
@@ -122,9 +123,14 @@ class HeldDeliveryAttempt(DeliveryAttempt):
     """
 
     def __init__(
-        self, endpoint: "Endpoint", connection: spi.Connection, in_flight: "InFlightLimit", settler: "HeldUnitSettler"
+        self,
+        endpoint: "Endpoint",
+        connection: spi.Connection,
+        consumer: spi.Consumer,
+        in_flight: "InFlightLimit",
+        settler: "HeldUnitSettler",
     ) -> None:
-        super().__init__(endpoint, connection, in_flight)
+        super().__init__(endpoint, connection, consumer, in_flight)
         self._settler = settler
         self._lock = Lock()
         self._contexts: list[HeldDeliveryContext] = []

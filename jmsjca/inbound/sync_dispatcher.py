@@ -77,7 +77,7 @@ class _Receiver:
 
     def _deliver(self, delivery: spi.Delivery) -> None:
         """Deliver one unit in an acquired slot."""
-        attempt = self._group.begin_attempt()
+        attempt = self._group.begin_attempt(self._prefetch.consumer)
         try:
             attempt.deliver(batch_of(self._endpoint, delivery, self._next_of_batch, self._prefetch.push_front))
         finally:
@@ -263,6 +263,9 @@ class _ReceiverPrefetch:
         connection: The provider connection to consume from.
         in_flight: Counts the messages that wait for the end of a delay.
         group: The prefetched messages of all receivers.
+
+    Attributes:
+        consumer: The consumer of the receiver.
     """
 
     def __init__(
@@ -276,7 +279,7 @@ class _ReceiverPrefetch:
         settings = endpoint.settings
         # A message that the broker has prefetched to one consumer is not available to the others.
         window = 0 if connection.capabilities.exact_credit else settings.batch_size or 1
-        self._consumer = connection.consumer(
+        self.consumer = connection.consumer(
             settings.source, selector=settings.selector, order=spi.Order.ANY, window=window
         )
 
@@ -297,7 +300,7 @@ class _ReceiverPrefetch:
 
     def wake(self) -> None:
         """Interrupt a wait for a message."""
-        self._consumer.wake()
+        self.consumer.wake()
 
     def wait_limit(self, limit: float) -> float:
         """Return the seconds until the next delay is over, or ``limit`` if that is less or there is no delay."""
@@ -336,7 +339,7 @@ class _ReceiverPrefetch:
                 ready.appendleft(delivery)
             if ready:
                 with suppress(ConnectionLostError):  # the broker redelivers them anyway
-                    self._redelivery.release(self._consumer, ready, waited=True)
+                    self._redelivery.release(self.consumer, ready, waited=True)
 
     def close(self) -> None:
         """Release all messages, including those that wait for the end of a delay."""
@@ -344,11 +347,11 @@ class _ReceiverPrefetch:
         with suppress(JMSError):  # closing the connection releases the rest
             self.release()
         with suppress(JMSError):
-            self._redelivery.release(self._consumer, delayed)
+            self._redelivery.release(self.consumer, delayed)
 
     def close_consumer(self) -> None:
         """Close the consumer, which releases what it still has."""
-        self._consumer.close()
+        self.consumer.close()
 
     def _receive(self, limit: int, timeout: float) -> None:
         with self._releasing:
@@ -366,7 +369,7 @@ class _ReceiverPrefetch:
                 self._receive_chunk(limit, self._group.wait_limit(self.wait_limit(timeout)))
 
     def _receive_chunk(self, limit: int, timeout: float) -> bool:
-        chunk = self._consumer.receive(limit, timeout)
+        chunk = self.consumer.receive(limit, timeout)
         if chunk:
             self._group.turns.record_taken(len(chunk))
         admitted = 0

@@ -465,7 +465,9 @@ class PrefetchingReceiver:
         """Pass the first prefetched message, if any, to a message listener. `pause` and `close` wait for its return."""
         with self._handing_over:
             if self._prefetched and self._state.started and not self._ended():
-                deliver(self._prefetched.popleft())
+                delivery = self._prefetched.popleft()
+                self._consumer.hand_over((delivery,))
+                deliver(delivery)
 
     def receive_if(
         self,
@@ -484,7 +486,11 @@ class PrefetchingReceiver:
 
     def take(self) -> Message:
         """Return the first prefetched message, acknowledged as the session's mode says."""
-        return self._mode.take(self._prefetched.popleft(), self)
+        delivery = self._prefetched.popleft()
+        try:
+            return self._mode.take(delivery, self)
+        finally:  # also for a message that cannot be decoded, which the caller learns now
+            self._consumer.hand_over((delivery,))
 
     def take_delivery(self) -> tuple[Message | MessageFormatError, spi.Delivery]:
         """Return the first prefetched message, or the error if it cannot be decoded, with its delivery."""

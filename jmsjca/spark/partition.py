@@ -433,6 +433,7 @@ class PartitionReader:
 
     def _stage(self, consumer: spi.Consumer, received: Sequence[spi.Delivery]) -> StagedPart | None:
         """Publish the received messages. If another attempt was first, release them and return None."""
+        consumer.hand_over(received)  # from now on another attempt may read the rows
         try:
             # Only now: a message that is redelivered to this attempt was staged before, so its key is in doubt by now.
             staged = self._columns.staged(*self._part[:2], keys_in_doubt(self._staging))

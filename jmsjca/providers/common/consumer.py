@@ -171,6 +171,9 @@ class BaseConsumer(Generic[D]):
             self._woken = True
             self._changed.notify_all()
 
+    def hand_over(self, deliveries: Sequence[Delivery]) -> None:
+        """Do nothing: the broker counts deliveries to this process."""
+
     def assign_to_unit(self, deliveries: Sequence[D], unit: Any) -> None:
         """Assign deliveries to a unit, all or none.
 

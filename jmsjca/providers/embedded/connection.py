@@ -212,7 +212,7 @@ class EmbeddedConnection:
             self._store.postpone(lambda cursor: self._release_in_transaction(cursor, with_client_id=is_ours))
             raise
         for consumer in self._consumers:
-            consumer.unsettled.clear()
+            consumer.forget(list(consumer.unsettled))
         self._store.wake_consumers(wakeup_paths)
 
     def _release_in_transaction(self, cursor: sqlite3.Cursor, *, with_client_id: bool) -> None:

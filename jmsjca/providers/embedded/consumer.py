@@ -22,9 +22,11 @@ from jmsjca.providers.embedded.store.messages import (
     next_due,
     ready_messages,
     release,
+    release_as_handed_over,
 )
 from jmsjca.providers.embedded.store.queues import QueueState, find_queue, is_oldest, read_queue, unregister_consumer
 from jmsjca.providers.embedded.store.selector_scan import Candidate, CandidateQuery, QueueScan, condition_of
+from jmsjca.providers.embedded.store.shared_file import UNRECORDED
 from jmsjca.providers.embedded.store.store import Store
 from jmsjca.spi import Delivery, Order
 
@@ -274,6 +276,16 @@ class EmbeddedConsumer:
         self.forget(unused)
         self._store.wake_consumers(wakeup_paths)
 
+    def hand_over(self, deliveries: Sequence[Delivery]) -> None:
+        """Record that the application gets deliveries now, so that they are counted however this process ends.
+
+        In a file that is one store to mapped memory for each delivery. Settled deliveries are ignored.
+        """
+        record = self._store.hand_overs
+        for delivery in cast("Sequence[EmbeddedDelivery]", deliveries):
+            if delivery.slot is None and delivery in self.unsettled:
+                delivery.slot = UNRECORDED if record is None else record.add(delivery.id, delivery.lease.token)
+
     def drain(self) -> Sequence[EmbeddedDelivery]:
         """Return an empty list: without prefetch no message is in flight."""
         return []
@@ -297,9 +309,9 @@ class EmbeddedConsumer:
         self._released = True
 
     def release_all(self, cursor: sqlite3.Cursor) -> None:
-        """Release all deliveries when the connection closes; those of units stay counted."""
+        """Release all deliveries when the connection closes; those that were handed over stay counted."""
         self._release_unused(cursor)
-        release(cursor, [d for d in list(self.unsettled) if d.unit is not None], uncount=0)
+        release_as_handed_over(cursor, [d for d in list(self.unsettled) if d.unit is not None])
 
     def received_after(self, delivery: EmbeddedDelivery) -> list[EmbeddedDelivery]:
         """Return the deliveries received after another one that belong to no unit; none if the order is free."""
@@ -310,8 +322,11 @@ class EmbeddedConsumer:
 
     def forget(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
         """Forget deliveries that are settled or released."""
+        record = self._store.hand_overs
         for delivery in deliveries:
-            self.unsettled.pop(delivery, None)
+            # Another thread may forget it, too: its slot is freed once.
+            if self.unsettled.pop(delivery, delivery) is None and record is not None and delivery.slot is not None:
+                record.free(delivery.slot)
 
     def check_held(self, delivery: EmbeddedDelivery) -> None:
         """Check that this consumer received a delivery, and that it is not settled.

@@ -90,9 +90,10 @@ class EmbeddedDelivery(StoredMessage):
         lease: The lease of the claim.
         consumer: The consumer that received it.
         unit: The unit it belongs to, or None.
+        slot: Where its hand-over is recorded, see `HandOverRecord`; None before `hand_over`.
     """
 
-    __slots__ = ("consumer", "id", "lease", "unit")
+    __slots__ = ("consumer", "id", "lease", "slot", "unit")
 
     def __init__(self, row: Row, lease: Lease, consumer: EmbeddedDeliveryOwner) -> None:
         self._row = row
@@ -101,3 +102,4 @@ class EmbeddedDelivery(StoredMessage):
         self.lease = lease
         self.consumer = consumer
         self.unit: Unit | None = None
+        self.slot: int | None = None

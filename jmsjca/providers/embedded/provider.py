@@ -90,6 +90,7 @@ CAPABILITIES = Capabilities(
     redelivery_delay=True,
     delivery_delay=True,
     delivery_count=True,
+    counts_handovers=True,
     counts_lost=True,
     priority=True,
     selectors=True,

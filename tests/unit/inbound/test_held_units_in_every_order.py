@@ -39,7 +39,7 @@ class Held:
         put(link, "a", "b")
         consumer = link.consumer(terms().source, order=Order.ANY)
         self.deliveries = consumer.receive(2, 0)
-        self.unit = HeldDeliveryAttempt(self.endpoint, link, self.in_flight, self.settler)
+        self.unit = HeldDeliveryAttempt(self.endpoint, link, consumer, self.in_flight, self.settler)
         self.unit._lock = schedule.lock()
         self.consumer = consumer
 

@@ -37,6 +37,7 @@ __all__ = [
     "next_due",
     "ready_messages",
     "release",
+    "release_as_handed_over",
     "settle",
 ]
 
@@ -74,6 +75,12 @@ class _Leased(Protocol):
         ...
 
 
+class _HandedOver(_Leased, Protocol):
+    """A claimed message that may have been handed over."""
+
+    slot: int | None
+
+
 def settle(cursor: sqlite3.Cursor, deliveries: Sequence[_Leased]) -> bool:
     """Delete settled messages. Return False if a lease was lost; then the caller must roll back the transaction."""
     return sum(cursor.execute(_SETTLE, run).rowcount for run in _leased_ranges(deliveries)) == len(deliveries)
@@ -96,6 +103,12 @@ def release(
     count_return(cursor, queue_ids)
     for queue_id in queue_ids:
         dead_letter_failed(cursor, queue_id, [d.id for d in deliveries if d.lease.queue_id == queue_id])
+
+
+def release_as_handed_over(cursor: sqlite3.Cursor, deliveries: Sequence[_HandedOver]) -> None:
+    """Release messages whose processing was interrupted: those count as delivered that were handed over."""
+    release(cursor, [d for d in deliveries if d.slot is None], uncount=1)
+    release(cursor, [d for d in deliveries if d.slot is not None], uncount=0)
 
 
 def _id_ranges(ids: Iterable[int]) -> Iterator[tuple[int, int]]:

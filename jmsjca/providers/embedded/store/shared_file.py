@@ -8,12 +8,15 @@ its parent would seem alive as long as the child.
 """
 
 import contextlib
+import errno
 import fcntl
+import mmap
 import os
 import re
 import socket
 import sqlite3
 import stat
+import struct
 import tempfile
 import threading
 from collections.abc import Iterable
@@ -26,6 +29,8 @@ from jmsjca.providers.embedded.store.messages import dead_letter_failed
 from jmsjca.providers.embedded.store.queues import count_return, drop_of_owner, drop_queue, unregister_consumers_of
 
 __all__ = [
+    "UNRECORDED",
+    "HandOverRecord",
     "ProcessMembership",
     "WakeupCounter",
     "WakeupSocket",
@@ -37,7 +42,6 @@ __all__ = [
     "open_lock_file",
     "prepare_file",
     "prepare_folder",
-    "release_owner",
     "remove_wakeup_socket",
 ]
 
@@ -351,8 +355,103 @@ def remove_wakeup_socket(path: str) -> None:
             place.parent.rmdir()
 
 
+# A lock file begins with a header; slots follow, each with the id and the token of a claimed message. Earlier releases,
+# which may use the same broker's file, write an empty lock file.
+_HEADER = b"jmsjca-handover1"
+_SLOT = struct.Struct("=qq")
+_PAGE = 4096
+UNRECORDED = -1  #: the slot of a delivery that was handed over without a record
+
+
+class HandOverRecord:
+    """The deliveries that this process has handed over to the application and not settled: slots in its lock file.
+
+    The file is mapped, so that a record costs one store, and the system keeps it when the process is killed. A slot is
+    reused once its message is settled or released: what it says until then is of a claim that has ended.
+
+    Args:
+        fd: The locked lock file, empty.
+
+    Raises:
+        OSError: There is no disk space for it.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        os.posix_fallocate(fd, 0, _PAGE)  # a store to a page without disk space would kill this process
+        os.pwrite(fd, _HEADER, 0)
+        os.fsync(fd)  # otherwise, after a power cut, it could be empty like that of an earlier release
+        self._map = mmap.mmap(fd, _PAGE)
+        self._free = _slots(_SLOT.size, _PAGE)
+        self._growing = threading.Lock()
+
+    def add(self, message: int, token: int) -> int:
+        """Record that a message was handed over; return its slot, or `UNRECORDED` if there is no disk space for it."""
+        try:
+            slot = self._free.pop()
+        except IndexError:
+            slot = self._grow()
+        if slot != UNRECORDED:
+            try:
+                _SLOT.pack_into(self._map, slot, message, token)
+            except ValueError:  # the map was closed, with the store
+                return UNRECORDED
+        return slot
+
+    def free(self, slot: int) -> None:
+        """Let another delivery have a slot. The message that it names is settled or released."""
+        if slot != UNRECORDED:
+            self._free.append(slot)
+
+    def close(self) -> None:
+        """Close the map. The slots stay in the file. Idempotent."""
+        with self._growing:
+            self._fd = -1
+            self._map.close()
+
+    def abandon_after_fork(self) -> None:
+        """Close the map in a forked child, which must not write to that of its parent."""
+        self._growing = threading.Lock()  # a thread that does not exist in the child may hold the old one
+        self.close()
+
+    def _grow(self) -> int:
+        """Double the file; return a new slot, or `UNRECORDED` if there is no disk space."""
+        with self._growing:
+            if not self._free:
+                try:
+                    size = len(self._map)
+                    os.posix_fallocate(self._fd, size, size)
+                    self._map.resize(2 * size)
+                except (OSError, ValueError):  # the disk is full, or the store is closed
+                    return UNRECORDED
+                self._free += _slots(size, 2 * size)
+            return self._free.pop()
+
+
+def _slots(begin: int, end: int) -> list[int]:
+    """Return the offsets of the slots in a part of the file; the first is the last of the list."""
+    return list(range(end - _SLOT.size, begin - 1, -_SLOT.size))
+
+
+def _read_hand_overs(path: Path) -> set[tuple[int, int]] | None:
+    """Return the messages that a process handed over, each with the token of its claim; None if it has no record.
+
+    A process of an earlier release has none, or one that found no disk space. If the lock file is missing (it is not
+    part of a copy of the broker's file, and a power cut may lose it), the process counts as one that handed over none.
+    """
+    try:
+        fd = open_lock_file(path)
+    except OSError:
+        return set()
+    with os.fdopen(fd, "rb") as file:
+        content = file.read()
+    slots = content[_SLOT.size : len(content) // _SLOT.size * _SLOT.size]
+    return {(message, token) for message, token in _SLOT.iter_unpack(slots)} if content else None
+
+
 _RELEASE_ALL = "UPDATE message SET owner = NULL, token = NULL WHERE owner = ?"
-_HELD = "SELECT mailbox, id FROM message WHERE owner = ?"
+_UNCOUNT = "UPDATE message SET deliveries = deliveries - 1 WHERE id = ?"
+_HELD = "SELECT mailbox, id, token FROM message WHERE owner = ?"
 # Messages that were held while their queue or subscription was removed have no queue to return to.
 _DELETE_WITHOUT_QUEUE = "DELETE FROM message WHERE owner = ? AND mailbox NOT IN (SELECT id FROM mailbox)"
 
@@ -370,12 +469,14 @@ class ProcessMembership:
     Attributes:
         id: The owner id, under which this process holds messages; 0 before `register`.
         wakeup_socket: The socket through which processes wake each other.
+        hand_overs: The record of the deliveries that were handed over; None before `register`, or on a full disk.
         lost: True if another process took this one for dead.
     """
 
     def __init__(self, path: Path, counter: WakeupCounter) -> None:
         self._folder = lock_folder(path)
         self._lock_fd: int | None = None
+        self.hand_overs: HandOverRecord | None = None
         self.id = 0
         self.lost = False
         try:
@@ -402,14 +503,22 @@ class ProcessMembership:
             prepare_folder(self._folder)
             # Locked before the transaction commits: no process ever sees an owner that looks dead.
             self._lock_fd = _lock(_lock_file(self._folder, owner))
+            self.hand_overs = _create_record(self._lock_fd)
         except OSError as error:
             raise StoreError(f"The folder {self._folder} cannot be written: {error.strerror}.") from error
         self.id = owner
 
-    def unregister(self, cursor: sqlite3.Cursor) -> None:
-        """Release the messages of this process, and remove it from the owners."""
-        release_owner(cursor, self.id)
-        _lock_file(self._folder, self.id).unlink(missing_ok=True)
+    def release(self, cursor: sqlite3.Cursor, owner: int) -> None:
+        """Release the messages of this process, or of a dead one, and remove it from the owners.
+
+        Call `remove_lock_files` when that is committed.
+        """
+        _release_owner(cursor, owner, _read_hand_overs(_lock_file(self._folder, owner)))
+
+    def remove_lock_files(self, owners: Iterable[int]) -> None:
+        """Remove the lock files of owners that were released."""
+        for owner in owners:
+            _lock_file(self._folder, owner).unlink(missing_ok=True)
 
     def check_registered(self, cursor: sqlite3.Cursor) -> None:
         """Check that no process took this one for dead and removed it.
@@ -434,11 +543,15 @@ class ProcessMembership:
 
     def close(self) -> None:
         """Release the liveness lock, and remove the wakeup socket. Idempotent."""
+        if self.hand_overs is not None:
+            self.hand_overs.close()  # it has a descriptor of its own
         self._close_lock_file()
         self.wakeup_socket.close()
 
     def abandon_after_fork(self) -> None:
         """Close the file descriptors in a forked child; lock and socket stay those of the parent."""
+        if self.hand_overs is not None:
+            self.hand_overs.abandon_after_fork()
         self._close_lock_file()
         self.wakeup_socket.abandon_after_fork()
 
@@ -459,13 +572,15 @@ def live_processes(cursor: sqlite3.Cursor, folder: Path) -> list[int]:
     return [pid for owner, pid in owners if _is_locked(_lock_file(folder, owner))]
 
 
-def release_owner(cursor: sqlite3.Cursor, owner: int) -> None:
+def _release_owner(cursor: sqlite3.Cursor, owner: int, handed_over: set[tuple[int, int]] | None) -> None:
     """Remove an owner, release its messages, and remove its consumers, client ids and temporary destinations.
 
-    The deliveries of the messages stay counted: the process may have begun to process them.
+    The claim of a message has counted a delivery. That stays for those that were handed over, and for all if the owner
+    has no record (None).
     """
     cursor.execute(_DELETE_WITHOUT_QUEUE, (owner,))
-    _release_messages(cursor, owner)  # first: the queues removed below have the settings by which messages are moved
+    # First: the queues removed below have the settings by which messages are moved.
+    _release_messages(cursor, owner, handed_over)
     unregister_consumers_of(cursor, owner)
     drop_of_owner(cursor, owner)
     cursor.execute("DELETE FROM client WHERE owner = ?", (owner,))
@@ -476,11 +591,15 @@ def release_owner(cursor: sqlite3.Cursor, owner: int) -> None:
         remove_wakeup_socket(row[0])
 
 
-def _release_messages(cursor: sqlite3.Cursor, owner: int) -> None:
+def _release_messages(cursor: sqlite3.Cursor, owner: int, handed_over: set[tuple[int, int]] | None) -> None:
     """Release the messages of an owner; those that reached the maximum of deliveries are dead-lettered."""
     held: dict[int, list[int]] = {}
-    for queue_id, message in cursor.execute(_HELD, (owner,)):
+    unseen: list[tuple[int]] = []
+    for queue_id, message, token in cursor.execute(_HELD, (owner,)):
         held.setdefault(queue_id, []).append(message)
+        if handed_over is not None and (message, token) not in handed_over:
+            unseen.append((message,))
+    cursor.executemany(_UNCOUNT, unseen)
     cursor.execute(_RELEASE_ALL, (owner,))
     count_return(cursor, held)
     for queue_id, messages in held.items():
@@ -507,8 +626,20 @@ def _lock(path: Path) -> int:
     return fd
 
 
+def _create_record(lock_fd: int) -> HandOverRecord | None:
+    """Create the record of a lock file that was opened; return None if there is no disk space, and leave it empty."""
+    os.ftruncate(lock_fd, 0)  # of a removed broker's file of this name there may be one with this id
+    try:
+        return HandOverRecord(lock_fd)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        os.ftruncate(lock_fd, 0)
+        return None
+
+
 def _is_locked(path: Path) -> bool:
-    """Return True if the process of a lock file is alive; otherwise remove the file."""
+    """Return True if the process of a lock file is alive."""
     try:
         fd = open_lock_file(path)
     except FileNotFoundError:
@@ -518,7 +649,6 @@ def _is_locked(path: Path) -> bool:
     except BlockingIOError:
         return True
     else:
-        path.unlink(missing_ok=True)
         return False
     finally:
         os.close(fd)

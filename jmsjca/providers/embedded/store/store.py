@@ -24,11 +24,11 @@ from jmsjca.providers.embedded.errors import TRANSLATED, translate
 from jmsjca.providers.embedded.store.database import Database, check_format
 from jmsjca.providers.embedded.store.queues import count_added
 from jmsjca.providers.embedded.store.shared_file import (
+    HandOverRecord,
     ProcessMembership,
     WakeupCounter,
     check_free_pages,
     has_disk_space,
-    release_owner,
 )
 
 __all__ = ["GroupCommit", "Job", "Store", "close_store", "drop_memory_store", "open_store"]
@@ -364,6 +364,7 @@ class Store:
         lock: Held during each read and write; hold it to combine several steps.
         database: The SQLite connection.
         wakeups: Counts the wakeups of consumers of this process.
+        hand_overs: The record of the deliveries that were handed over; None for memory, which no process outlives.
         added: The messages that came to the queues of a memory broker, by their ids. A file has them in its tables,
             which other processes see; in memory that would take a tenth of the time of a send.
     """
@@ -383,6 +384,7 @@ class Store:
         self._next_release = 0.0
         self._postponed: list[Callable[[sqlite3.Cursor], object]] = []
         self._membership: ProcessMembership | None = None
+        self.hand_overs: HandOverRecord | None = None
         if path is not None:
             try:
                 self._register(path)
@@ -557,8 +559,9 @@ class Store:
         if dead:
             with self.write() as cursor:
                 for owner in dead:
-                    release_owner(cursor, owner)
+                    self._membership.release(cursor, owner)
                 wakeup_paths = self.other_wakeup_paths(cursor)
+            self._membership.remove_lock_files(dead)
             self.wake_consumers(wakeup_paths)
         return bool(dead)
 
@@ -595,12 +598,14 @@ class Store:
         with self.write() as cursor:
             check_format(cursor, path)
             self._membership.register(cursor)
+        self.hand_overs = self._membership.hand_overs
         self.release_dead_owners()
 
     def _unregister(self, membership: ProcessMembership) -> None:
         with self.write() as cursor:
-            membership.unregister(cursor)
+            membership.release(cursor, membership.id)
             wakeup_paths = membership.other_wakeup_paths(cursor)
+        membership.remove_lock_files([membership.id])
         self.wake_consumers(wakeup_paths)
 
     def _close_files(self) -> None:
