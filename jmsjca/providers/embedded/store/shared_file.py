@@ -380,7 +380,7 @@ class HandOverRecord:
         self._fd = fd
         os.posix_fallocate(fd, 0, _PAGE)  # a store to a page without disk space would kill this process
         os.pwrite(fd, _HEADER, 0)
-        os.fsync(fd)  # otherwise, after a power cut, it could be empty like that of an earlier release
+        os.fsync(fd)  # otherwise, after a power cut, it could be empty as if it were of an earlier release
         self._map = mmap.mmap(fd, _PAGE)
         self._free = _slots(_SLOT.size, _PAGE)
         self._growing = threading.Lock()
@@ -436,13 +436,13 @@ def _slots(begin: int, end: int) -> list[int]:
 def _read_hand_overs(path: Path) -> set[tuple[int, int]] | None:
     """Return the messages that a process handed over, each with the token of its claim; None if it has no record.
 
-    A process of an earlier release has none, or one that found no disk space. If the lock file is missing (it is not
-    part of a copy of the broker's file, and a power cut may lose it), the process counts as one that handed over none.
+    A process of an earlier release has none, nor one that found no disk space, nor one that used the original of this
+    file if it is a copy.
     """
     try:
         fd = open_lock_file(path)
-    except OSError:
-        return set()
+    except FileNotFoundError:
+        return None
     with os.fdopen(fd, "rb") as file:
         content = file.read()
     slots = content[_SLOT.size : len(content) // _SLOT.size * _SLOT.size]
@@ -501,9 +501,11 @@ class ProcessMembership:
         owner = cursor.lastrowid or 0
         try:
             prepare_folder(self._folder)
+            self._remove_left_files(cursor)
             # Locked before the transaction commits: no process ever sees an owner that looks dead.
             self._lock_fd = _lock(_lock_file(self._folder, owner))
             self.hand_overs = _create_record(self._lock_fd)
+            _sync_folder(self._folder)  # for the same reason: it could be missing
         except OSError as error:
             raise StoreError(f"The folder {self._folder} cannot be written: {error.strerror}.") from error
         self.id = owner
@@ -514,6 +516,13 @@ class ProcessMembership:
         Call `remove_lock_files` when that is committed.
         """
         _release_owner(cursor, owner, _read_hand_overs(_lock_file(self._folder, owner)))
+
+    def _remove_left_files(self, cursor: sqlite3.Cursor) -> None:
+        """Remove the lock files of owners that were released by a process that ended before it removed them."""
+        owners = {str(owner) for (owner,) in cursor.execute("SELECT id FROM owner")}
+        for path in self._folder.glob("*.lock"):
+            if path.stem not in owners and not _is_locked(path):
+                path.unlink(missing_ok=True)
 
     def remove_lock_files(self, owners: Iterable[int]) -> None:
         """Remove the lock files of owners that were released."""
@@ -636,6 +645,14 @@ def _create_record(lock_fd: int) -> HandOverRecord | None:
             raise
         os.ftruncate(lock_fd, 0)
         return None
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _is_locked(path: Path) -> bool:

@@ -158,7 +158,9 @@ def test_connection_that_cannot_release_anything_when_it_closes(broker_file):
     connection, later = connect(settings), connect(replace(settings, client_id=None))
     put(connection, "held", "in a unit")
     consumer, other = connection.consumer(QUEUE), later.consumer(QUEUE)
-    connection.unit().take(consumer.receive(2, 0)[1:])
+    in_unit = consumer.receive(2, 0)[1:]
+    connection.unit().take(in_unit)
+    consumer.hand_over(in_unit)
     temporary = connection.temporary("queue")
     locking = sqlite3.connect(broker_file, isolation_level=None)
     locking.execute("BEGIN IMMEDIATE")

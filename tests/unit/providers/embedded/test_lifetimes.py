@@ -39,7 +39,9 @@ for to in (Queue("q"), t, queue, topic):
 unit.commit()
 held = mine.unit()
 for consumer in consumers:
-    held.take(consumer.receive(1, 0))
+    received = consumer.receive(1, 0)
+    held.take(received)
+    consumer.hand_over(received)
 tell(queue.name, topic.name)
 sys.stdin.readline()
 """

@@ -40,6 +40,7 @@ QUERIES = [
     (admin._ACTIVITY, "message_held"),
     (admin._ACTIVITY, "message_due"),
     (shared_file._HELD, "message_held"),
+    (shared_file._UNCOUNT, "INTEGER PRIMARY KEY"),
     (shared_file._RELEASE_ALL, "message_held"),
     (shared_file._DELETE_WITHOUT_QUEUE, "message_held"),
     (queues._PURGE_READY, "message_ready"),
