@@ -30,6 +30,45 @@ class TestClosing(Contract):
         again = harness.gather(harness.connect().consumer(queue), 2)
         assert [(d.message.body, d.count) for d in again] == [("a", 2), ("b", 1)]
 
+    def test_closing_counts_only_what_was_handed_over(self, harness: Harness) -> None:
+        """No handler has seen the others of an open unit (capability counts_handovers)."""
+        harness.require("counts_handovers")
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        consumer = harness.connection.consumer(queue)
+        held = harness.gather(consumer, 3)
+        harness.holding(held[:2])
+        consumer.hand_over(held[:1])
+        harness.connection.close()
+        again = harness.gather(harness.connect().consumer(queue), 3)
+        assert [(d.message.body, d.count) for d in again] == [("a", 2), ("b", 1), ("c", 1)]
+
+    def test_handing_over_twice_counts_once(self, harness: Harness) -> None:
+        """A delivery is one attempt, whoever records it (capability counts_handovers)."""
+        harness.require("counts_handovers")
+        queue = harness.queue()
+        harness.send(queue, "a")
+        connection = harness.connect()
+        consumer = connection.consumer(queue)
+        held = harness.gather(consumer, 1)
+        harness.holding(held, connection)
+        consumer.hand_over(held)
+        consumer.hand_over(held)
+        connection.close()
+        [again] = harness.gather(harness.connection.consumer(queue), 1)
+        assert again.count == 2
+
+    def test_handing_over_what_is_settled_has_no_effect(self, harness: Harness) -> None:
+        """A session hands over what it has acknowledged already."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue)
+        held = harness.gather(consumer, 2)
+        harness.settle(held[:1])
+        consumer.hand_over(held[:1])
+        harness.settle(held[1:])
+        harness.expect(queue)
+
     def test_lost_unit_says_so(self, harness: Harness) -> None:
         """Its commit fails: nothing was sent, and its deliveries are redelivered."""
         source, target = harness.queue(), harness.queue()
@@ -186,8 +225,11 @@ class TestRefusals(Contract):
 
 
 def _hold_first_of_two(harness: Harness, queue: Destination) -> Unit:
-    first, _ = harness.gather(harness.connection.consumer(queue), 2)
-    return harness.holding([first])
+    consumer = harness.connection.consumer(queue)
+    first, _ = harness.gather(consumer, 2)
+    unit = harness.holding([first])
+    consumer.hand_over([first])
+    return unit
 
 
 class TestClientIds(Contract):

@@ -95,7 +95,7 @@ class TestDeadLetters(Configured):
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, "a")
         connection = harness.connect()
-        harness.holding(harness.gather(connection.consumer(queue), 1), connection)
+        harness.handling(connection.consumer(queue), 1, connection)
         connection.close()
         harness.expect(dead, "a")
         harness.expect(queue)

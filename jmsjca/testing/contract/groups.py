@@ -174,7 +174,7 @@ class TestGroups(Grouping):
         first = dying.consumer(queue, window=0)
         second = harness.connection.consumer(queue, window=0)
         send_groups(harness, queue, "a1 a2")
-        harness.holding(harness.gather(first, 1), dying)
+        harness.handling(first, 1, dying)
         dying.close()
         assert [(d.message.body, d.count) for d in harness.gather(second, 2)] == [("a1", 2), ("a2", 1)]
 
@@ -344,7 +344,7 @@ class TestExclusiveConsumers(Configured):
         first = dying.consumer(queue, window=0)
         [second] = _consumers(harness, queue, 1)
         harness.send(queue, *"ab")
-        harness.holding(harness.gather(first, 1), dying)
+        harness.handling(first, 1, dying)
         dying.close()
         assert [(d.message.body, d.count) for d in harness.gather(second, 2)] == [("a", 2), ("b", 1)]
 

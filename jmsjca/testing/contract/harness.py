@@ -107,6 +107,13 @@ class Harness:
         unit.take(deliveries)
         return unit
 
+    def handling(self, consumer: Consumer, count: int, connection: Connection | None = None) -> Unit:
+        """Open a unit that has taken the next messages, and hand them over, as before a handler gets them."""
+        deliveries = self.gather(consumer, count)
+        unit = self.holding(deliveries, connection)
+        consumer.hand_over(deliveries)
+        return unit
+
     def settle(self, deliveries: Sequence[Delivery], connection: Connection | None = None) -> None:
         """Take deliveries in a unit of their own, and commit it."""
         self.holding(deliveries, connection).commit()

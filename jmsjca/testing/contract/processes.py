@@ -109,6 +109,7 @@ done, unit = connection.unit(atomic=atomic), connection.unit(atomic=atomic)
 done.take(held[:1])
 done.commit()
 unit.take(held[1:2])
+consumer.hand_over(held[1:2])
 unit.send(TextMessage("never"), Queue(names[1]))
 """
 
@@ -155,7 +156,9 @@ consumer = connection.consumer(Queue(names[0]), window=0)
 held = gather(consumer, int(names[1]))
 unit = connection.unit(atomic=connection.capabilities.atomic)
 unit.take(held)
+consumer.hand_over(held)
 """
+_HAND_OVER_SECOND = _CONSUME.replace("hand_over(held)", "hand_over(held[1:2])")
 
 
 class TestKilledProcesses(NeedsProcesses):
@@ -269,6 +272,27 @@ class TestKilledProcesses(NeedsProcesses):
                 other.kill()
         harness.expect(dead, "poison")  # although its queue has no consumer
         harness.expect(queue)
+
+    def test_only_what_it_handed_over_counts(self, harness: Harness) -> None:
+        """No handler has seen the others (capability counts_handovers)."""
+        harness.require("counts_handovers")
+        queue = harness.queue()
+        harness.send(queue, *"abc")
+        with child_process(harness, _HAND_OVER_SECOND, queue.name, "3") as other:
+            other.kill()
+        again = harness.gather(harness.connection.consumer(queue), 3)
+        assert [(d.message.body, d.count) for d in again] == [("a", 1), ("b", 2), ("c", 1)]
+
+    def test_what_it_did_not_hand_over_is_no_failure(self, harness: Harness) -> None:
+        """The broker dead-letters no message that no handler has seen (capability counts_handovers)."""
+        harness.require("configurable", "counts_handovers")
+        queue, dead = harness.queue(), harness.queue()
+        configure(harness, queue, max_deliveries=1, dead_letter=dead)
+        harness.send(queue, *"abc")
+        with child_process(harness, _HAND_OVER_SECOND, queue.name, "3") as other:
+            other.kill()
+        harness.expect(dead, "b")
+        harness.expect(queue, "a", "c")
 
 
 def _wait_until_free(harness: Harness, client: str) -> None:
