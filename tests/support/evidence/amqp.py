@@ -19,6 +19,12 @@ def protocol_gaps(*, delays, settings):
     """
     return (
         CapabilityGap(
+            "counts_handovers",
+            "No frame of AMQP says that an application gets a message which was transferred before: prefetched ones have"
+            " the same count or mark.",
+            "AMQP 1.0, sections 3.2.1 and 3.4: delivery-count counts deliveries, first-acquirer tells of any link",
+        ),
+        CapabilityGap(
             "redelivery_delay",
             "The outcome modified has delivery-failed, undeliverable-here and annotations, and no delay (AMQP 1.0,"
             " section 3.4.5).",

@@ -10,6 +10,12 @@ _NO_COUNT = CapabilityGap(
     " 1, or 2 with that header, and one more for each rollback here.",
     "STOMP 1.2, MESSAGE: no such header",
 )
+_NO_HANDOVER = CapabilityGap(
+    "counts_handovers",
+    "No frame says that an application gets a MESSAGE which was sent before: prefetched ones have the same mark,"
+    " redelivered:true.",
+    "STOMP 1.2, client frames",
+)
 _NO_DELAY = CapabilityGap(
     "redelivery_delay",
     "NACK and ABORT know no delay; a rolled-back message stays with this client, where no broker holds it.",
@@ -45,6 +51,7 @@ GROUPS_WAIT = CapabilityGap(
     "STOMP 1.2: nothing widens what a subscription may hold",
 )
 _FURTHER = (
+    _NO_HANDOVER,
     CapabilityGap("volatile_reuse", "As shared.", "The same"),
     CapabilityGap("subscription_kinds", "As shared.", "The same"),
     CapabilityGap(
