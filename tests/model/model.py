@@ -44,10 +44,16 @@ class Model:
             self.rollback(name)
         self._end(connection)
 
-    def crash(self, connection: str) -> None:
-        """End without a word: what it held comes again or failed too often, counted, as somebody may have seen it."""
-        held = [m for m in self.receipts if m.holder and m.holder.connection == connection]
-        self._release(list(dict.fromkeys(held)))
+    def crash(self, connection: str, *, recorded: bool = True) -> None:
+        """End without a word: what it held comes again or failed too often, counted if it was in a unit.
+
+        Without the record of that, all of it is counted.
+        """
+        found = [m for m in self.receipts if m.holder and m.holder.connection == connection]
+        held = list(dict.fromkeys(found))
+        unseen = [m for m in held if recorded and m.unit is None]
+        self._release(unseen, uncount=1)
+        self._release([m for m in held if m not in unseen])
         for name in [name for name, c in self.consumers.items() if c.connection == connection]:
             self._leave(name)
         self.units = {name: u for name, u in self.units.items() if u.connection != connection}
@@ -56,7 +62,7 @@ class Model:
     def outlaw(self, connection: str) -> list[str]:
         """Be taken for dead, commit all the same, and die; tell which units are refused: those that took something."""
         mine = {name: u for name, u in self.units.items() if u.connection == connection}
-        self.crash(connection)
+        self.crash(connection, recorded=False)
         refused = sorted(name for name, unit in mine.items() if unit.taken or not self._can_send(unit))
         for name in sorted(mine.keys() - refused):
             self.units[name] = mine[name]

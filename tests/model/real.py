@@ -107,7 +107,11 @@ class Real:
         self._units[name] = _Begun(connection, self._connections[connection].unit())
 
     def take(self, name: str, numbers: Iterable[int]) -> None:
-        self._units[name].unit.take(self._received(numbers))
+        """Hand them over as well, as a listener does."""
+        deliveries: Sequence[Any] = self._received(numbers)
+        self._units[name].unit.take(deliveries)
+        for delivery in deliveries:
+            delivery.consumer.hand_over([delivery])
 
     def note(self, name: str, letter: Letter, to: Destination) -> None:
         self._units[name].unit.send(written(letter, self.time.milliseconds), self._place(to))

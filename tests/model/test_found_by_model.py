@@ -110,6 +110,8 @@ def test_failed_message_is_dead_lettered_although_its_queue_ends_with_the_crashe
     shared_file.consume("k", "crashing", source)
     send(shared_file, Letter("a"), to=source.topic if isinstance(source, Subscription) else source)
     assert receive(shared_file, "k") == ["a"]
+    shared_file.begin("u", "crashing")
+    shared_file.take("u", [0])
     shared_file.crash("crashing")
     shared_file.connect("another")
     assert shared_file.view("another", DEAD).waiting == [("a", 1)]

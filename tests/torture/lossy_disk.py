@@ -44,7 +44,7 @@ class Disk:
             del self._names[event.file]
         elif event.what == "sync" and not event.file:
             self._safe_names = dict(self._names)
-        elif event.what == "sync":
+        elif event.what == "sync" and event.file in self._names:  # else it is the folder of the lock files
             self._sync(self._names[event.file])
         elif event.what in ("write", "truncate"):
             self._pending.append(_Write(self._names[event.file], event))

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.model.machine import FAST
+from tests.torture.crashed_process import BROKER
 from tests.torture.judge import judge_image
 from tests.torture.lossy_disk import Disk, Image
 from tests.torture.strace import Event, record
@@ -28,6 +29,8 @@ from tests.torture.workloads import WORKLOADS
 
 __all__ = ["Report", "run"]
 
+LOCK_FILE = b"jmsjca-handover1".ljust(4096, b"\0")  # without a message that was handed over
+PROCESSES = 9  # more than use the file in any workload
 LAST = 64  # of the writes before a sync, each is the first that is lost
 
 
@@ -112,6 +115,10 @@ def _open(workload: str, cut: Cut) -> str | None:
     with tempfile.TemporaryDirectory(prefix="jmsjca-image-", dir=FAST) as folder:
         for name, content in cut.image().items():
             Path(folder, name).write_bytes(content)
+        locks = Path(folder, f"{BROKER}-owners")
+        locks.mkdir()
+        for owner in range(1, PROCESSES):  # synced before a process claims anything; the slots are lost
+            Path(locks, f"{owner}.lock").write_bytes(LOCK_FILE)
         return judge_image(workload, Path(folder), cut.begun, cut.ended)
 
 

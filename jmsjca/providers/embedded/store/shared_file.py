@@ -379,9 +379,9 @@ class HandOverRecord:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         os.posix_fallocate(fd, 0, _PAGE)  # a store to a page without disk space would kill this process
-        os.pwrite(fd, _HEADER, 0)
-        os.fsync(fd)  # otherwise, after a power cut, it could be empty as if it were of an earlier release
         self._map = mmap.mmap(fd, _PAGE)
+        self._map[: len(_HEADER)] = _HEADER
+        self._map.flush()  # otherwise, after a power cut, it could be empty as if it were of an earlier release
         self._free = _slots(_SLOT.size, _PAGE)
         self._growing = threading.Lock()
 
