@@ -44,6 +44,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s tests/torture/test_connector_points.py tests/torture/test_connector_faults.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s --timeout 3000 tests/spark/test_crashes.py tests/spark/test_crashing_sink.py tests/spark/test_prefetch.py
 	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_duplicate_resolution.py tests/spark/test_power_cuts.py
+	JMSJCA_ALL_CELLS=1 $(BIN)/python -m pytest -q -s --timeout 3600 tests/unit/inbound/test_killer.py
 	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s --timeout 3600 tests/unit/inbound/test_held_units_in_every_order.py tests/unit/inbound/test_activation_states_in_every_order.py tests/unit/inbound/test_receiver_prefetch.py
 	$(MAKE) earlier-spark
 

@@ -72,7 +72,7 @@ class Account(NamedTuple):
         cell: The cell.
         unseen: The innocent messages that no handler had.
         condemned: The innocent messages that were moved or deleted before a handler had them as often as the ladder
-            says. Those of a batch with the killer, or of another thread when its process dies, may be moved after that.
+            says. Those of a batch with the killer may be moved after that.
         calls: The calls of the handler with the killer.
         gone: True if the killer was moved or deleted.
         dead: The bodies in the dead-letter queue.
@@ -221,6 +221,8 @@ class _Listener(Hooks):
         options = {
             "concurrency_mode": self._cell.mode,
             "redelivery_handling": self._cell.ladder.format(dead=self._place.dead),
+            # Another thread that is about to call a handler when the process dies has recorded that already.
+            "endpoint_pool_max_size": 1,
             **FORMS[self._cell.form],
         }
         adapter = ResourceAdapter(self._place.url, hooks=[self])

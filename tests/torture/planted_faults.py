@@ -39,6 +39,7 @@ CHECKS = {
     "group points": Check("tests.torture.group_points --rounds 3", VIOLATED),
     "waiting": Check(f"{UNIT}wakeup.py tests/torture/test_found_faults.py", "FAILED (.*)"),
     "processes": Check(f"{UNIT}processes.py", "FAILED (.*)"),
+    "hand-overs": Check(f"{UNIT}hand_overs.py tests/contract/test_embedded_memory.py::TestClosing", "FAILED (.*)"),
     "group commit": Check(f"{UNIT}group_commit.py", "FAILED (.*)"),
 }
 

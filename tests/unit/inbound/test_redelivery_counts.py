@@ -1,6 +1,8 @@
 """Redelivery counts where several processes consume a queue, each with its own cache."""
 
 import queue
+import threading
+import uuid
 from dataclasses import replace
 
 import pytest
@@ -9,7 +11,7 @@ from jmsjca import Queue, ResourceAdapter
 from jmsjca.inbound.message_mover import MessageMover
 from jmsjca.redelivery import RedeliveryPolicy
 from tests.unit.inbound.deliveries import Performance, depth, endpoint_of, put, terms, until
-from tests.unit.inbound.listeners import PATIENCE, send
+from tests.unit.inbound.listeners import PATIENCE, send, waiting
 
 AN_HOUR = RedeliveryPolicy.parse("1:3600000")
 FAILURES = 20
@@ -125,3 +127,33 @@ def test_a_settled_message_keeps_its_count_and_failure(jms_adapter, mode, held):
         name = "JMS_Sun_JMSJCA_ExceptionMessage"
         failures = [None, *(f"failure {number}" for number in range(FAILURES))]
         assert [message.get_string_property(name) for message in messages] == failures
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"concurrency_mode": "serial"},
+        {"concurrency_mode": "cc"},
+        {"concurrency_mode": "sync"},
+        {"concurrency_mode": "cc", "batch_size": 3},
+        {"concurrency_mode": "sync", "batch_size": 3},
+        {"concurrency_mode": "cc", "hold_until_ack": True, "max_outstanding": 1},
+    ],
+    ids=str,
+)
+def test_what_a_handler_got_counts_at_the_end_of_its_connection(options):
+    """And what it did not get does not, whether it was prefetched or belongs to the same batch."""
+    adapter, got, released = ResourceAdapter(f"embedded://{uuid.uuid4().hex}"), queue.Queue(), threading.Event()
+
+    @adapter.listener("q", endpoint_pool_max_size=1, **options)
+    def handle(message):
+        got.put(message.body)
+        if "hold_until_ack" not in options:
+            released.wait(PATIENCE)
+
+    send(adapter, *"abcd")
+    adapter.start()
+    assert got.get(timeout=PATIENCE) == "a"
+    adapter.stop(0)
+    assert sorted(waiting(adapter)) == [("a", 1), ("b", 0), ("c", 0), ("d", 0)]
+    released.set()

@@ -222,7 +222,7 @@ _FORK = """
 consumer = connection.consumer(Queue("q"))
 held = consumer.receive(2, 0)
 if os.fork() == 0:
-    consumer.hand_over(held)
+    consumer.hand_over(held[::-1])  # in other slots than its parent
     os._exit(0)
 os.wait()
 consumer.hand_over(held[1:])
