@@ -52,6 +52,9 @@ class Connection:
         received, self._deliveries = self._deliveries, []
         return received
 
+    def hand_over(self, deliveries: object) -> None:
+        pass
+
     def drain(self) -> list[Delivery]:
         return []
 
