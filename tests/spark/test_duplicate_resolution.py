@@ -52,16 +52,13 @@ class Connection:
         received, self._deliveries = self._deliveries, []
         return received
 
-    def hand_over(self, deliveries: object) -> None:
-        pass
-
     def drain(self) -> list[Delivery]:
         return []
 
     def take(self, deliveries: object) -> None:
         pass
 
-    release = take
+    hand_over = release = take
 
     def commit(self, *, confirmed: bool) -> None:
         if not self._owns:

@@ -67,6 +67,7 @@ class TestClosing(Contract):
         harness.settle(held[:1])
         consumer.hand_over(held[:1])
         harness.settle(held[1:])
+        consumer.close()
         harness.expect(queue)
 
     def test_lost_unit_says_so(self, harness: Harness) -> None:
