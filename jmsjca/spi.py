@@ -28,6 +28,7 @@ __all__ = [
     "Order",
     "Provider",
     "RecordsOrigins",
+    "ResizableConsumer",
     "Subscription",
     "Unit",
 ]
@@ -210,6 +211,15 @@ class Consumer(Protocol):
 
     def close(self) -> None:
         """Release all deliveries that no unit took; the others stay in their units."""
+        ...
+
+
+@runtime_checkable
+class ResizableConsumer(Consumer, Protocol):
+    """A consumer whose window can be changed. Optional: messages that may end their process are received alone."""
+
+    def resize(self, window: int) -> None:
+        """Change the window, as `Connection.consumer` takes it. Messages that have arrived stay, see `drain`."""
         ...
 
 

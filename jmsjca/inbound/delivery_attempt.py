@@ -326,6 +326,7 @@ class DeliveryAttempt:
         deliveries: The messages passed to the handler so far.
         abandoned: True if the connection was closed while the handler is active.
         ended: True once the unit is settled.
+        hand_overs_recorded: True once the hand-overs of its messages are recorded.
     """
 
     def __init__(
@@ -344,7 +345,7 @@ class DeliveryAttempt:
         if isinstance(self.unit, InboxUnit) and endpoint.inbox is not None:
             self.unit.inbox = endpoint.inbox.open(self.transaction.manager)
         self.deliveries: list[spi.Delivery] = []
-        self.abandoned = self.ended = False
+        self.abandoned = self.ended = self.hand_overs_recorded = False
         self._session: Session | None = None
         self._joining: Session | None = None  # in which the handler sends through its adapter
         self._runner: object = None  # the identifier of the thread, or the task, that runs the handler
@@ -435,6 +436,8 @@ class DeliveryAttempt:
         """
         began = self.endpoint.activity.begin(self, "settlement")
         try:
+            if self.rollback_only:  # recorded before another thread may receive the messages
+                self.endpoint.record_hand_overs(self, self.unit.unused)
             if self._session is not None:
                 self._session.close()
             self.endpoint.hooks.settle(self.endpoint.name, self.deliveries, self._commit_or_roll_back)
@@ -454,7 +457,10 @@ class DeliveryAttempt:
             self.transaction.abandon()  # no effect if it has ended
             self.unit.mark_lost()  # no effect if the unit has ended, which is the normal case
             self.endpoint.activity.end(self)
-            self.endpoint.record_settlement(self, self.unit.outcome or Outcome.LOST)
+            outcome = self.unit.outcome or Outcome.LOST
+            if outcome is not Outcome.COMMITTED:
+                self.endpoint.record_hand_overs(self, self.unit.unused)
+            self.endpoint.record_settlement(self, outcome)
             if self._in_flight is not None:
                 self._in_flight.release()
             self.deliveries = []  # messages refer to this object: avoids a reference cycle

@@ -16,7 +16,7 @@ from jmsjca.inbound.delivery_attempt import DeliveryAttempt
 from jmsjca.inbound.endpoint import Endpoint, Stall
 from jmsjca.inbound.hold_until_ack import HeldDeliveryAttempt, HeldUnitSettler
 from jmsjca.inbound.listener_log import as_listener
-from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
+from jmsjca.inbound.redelivery_processor import IsolatingReceiver, RedeliveryProcessor
 from jmsjca.messages.delivery import Outcome
 
 __all__ = ["CCDispatcher", "ConcurrentDispatcher", "DaemonThreadPool", "Dispatcher", "SerialDispatcher", "batch_of"]
@@ -218,8 +218,8 @@ class SerialDispatcher:
         self._error: Exception | None = None
         self._attempt: DeliveryAttempt | None = None
         self._redelivery = RedeliveryProcessor(endpoint, connection, InFlightLimit(1))
-        settings = endpoint.settings
-        self._consumer = connection.consumer(settings.source, selector=settings.selector, order=spi.Order.PREFIX)
+        self._receiver = IsolatingReceiver(endpoint, connection, self._redelivery, spi.Order.PREFIX)
+        self._consumer = self._receiver.consumer
 
     def run(self) -> None:
         """Deliver until stopped.
@@ -231,7 +231,7 @@ class SerialDispatcher:
         self._wait_for_abandoned_handler()
         with self._endpoint.statistics.endpoint():
             while not self._stopping.is_set():
-                self._deliver_chunk(self._consumer.receive(self._endpoint.limits.chunk, None))
+                self._deliver_chunk(self._receiver.receive(self._endpoint.limits.chunk, None))
         if self._error is not None:
             raise self._error
 
@@ -320,7 +320,9 @@ class CCDispatcher(ConcurrentDispatcher):
         self._submitted: Future[None] | None = None  # the latest worker
         self._queue = _PrefetchQueue(endpoint)
         self._redelivery = RedeliveryProcessor(endpoint, connection, self.in_flight)
-        self._consumer = connection.consumer(settings.source, selector=settings.selector, order=spi.Order.ANY)
+        self._receiver = IsolatingReceiver(endpoint, connection, self._redelivery, spi.Order.ANY)
+        self._consumer = self._receiver.consumer
+        self._alone: spi.Delivery | None = None  # a suspect; nothing is received until its handler has returned
         self._limit_reached = False  # a message was ready, but the in-flight limit was reached
         self._own_pool = DaemonThreadPool(settings.pool_size, f"jmsjca {endpoint.name}") if executor is None else None
         self._executor = executor or cast("Executor", self._own_pool)
@@ -330,8 +332,7 @@ class CCDispatcher(ConcurrentDispatcher):
             self._enqueue(self._redelivery.pop_due())
             free_slots = self._wait_for_free_slots()
             if free_slots:
-                chunk = self._consumer.receive(free_slots, self._longest_wait())
-                self._enqueue(self._redelivery.filter(chunk))
+                self._admit(self._receiver.receive(free_slots, self._longest_wait()))
                 if self._refused:
                     self._start_worker()
             elif not self._concurrency.single_threaded:
@@ -363,7 +364,9 @@ class CCDispatcher(ConcurrentDispatcher):
         with self._lock:
             self._concurrency.try_scale_down()
             free_slots = (
-                0 if self._is_full() else self._queue.free_slots(single_threaded=self._concurrency.single_threaded)
+                0
+                if self._alone is not None or self._is_full()
+                else self._queue.free_slots(single_threaded=self._concurrency.single_threaded)
             )
             if not free_slots and not self._stopping:
                 self._concurrency.wait(self._changed, self._longest_wait(), something_waits=bool(self._queue))
@@ -378,6 +381,15 @@ class CCDispatcher(ConcurrentDispatcher):
             return False
         self._limit_reached = True  # from now on a free slot is reported
         return self.in_flight.full  # a slot may have become free just before
+
+    def _admit(self, chunk: Sequence[spi.Delivery]) -> None:
+        """Take the decisions about received messages, and enqueue those to deliver now."""
+        suspect = chunk[0] if chunk and self.endpoint.is_suspect(chunk[0]) else None
+        if suspect is not None:
+            self._release_all()
+        ready = list(self._redelivery.filter(chunk))
+        self._alone = suspect if ready else None
+        self._enqueue(ready)
 
     def _enqueue(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Add messages to the prefetch queue, and start a worker for them if necessary."""
@@ -490,6 +502,10 @@ class CCDispatcher(ConcurrentDispatcher):
         finally:
             self.end_attempt(attempt)
             self._requeue(list(rest))
+            if batch[0] is self._alone:
+                with self._lock:
+                    self._alone = None
+                    self._changed.notify_all()
 
     def _until_stopped(self, batch: Iterator[spi.Delivery]) -> Iterator[spi.Delivery]:
         for delivery in batch:

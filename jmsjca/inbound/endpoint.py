@@ -193,11 +193,13 @@ class InFlightUnit(Protocol):
         deliveries: The messages passed to the handler so far.
         abandoned: True if the connection was closed while the handler is active.
         ended: True once the unit is settled.
+        hand_overs_recorded: True once the hand-overs of its messages are recorded, see `Endpoint.record_hand_overs`.
     """
 
     deliveries: list[spi.Delivery]
     abandoned: bool
     ended: bool
+    hand_overs_recorded: bool
 
 
 class Endpoint:
@@ -229,6 +231,7 @@ class Endpoint:
         log_source: The fields that all log records of the endpoint have.
         failures: The limit of log records about failures of the handler.
         rollbacks: The limit of log records about units that were rolled back at their commit.
+        isolates_suspects: True if suspects are delivered alone, see `is_suspect`.
         paused: True while no messages are taken, although there is a connection.
         open_unit: Opens a unit: of everything that the handler does, or of the receipt alone.
         begin_transaction: Begins the transaction that a unit is a part of.
@@ -271,7 +274,7 @@ class Endpoint:
         self.activity = Activity(clock)
         self.log_source = EventSource(adapter, name, str(settings.destination))
         self.failures, self.rollbacks = RepeatLimit(clock), RepeatLimit(clock)
-        self.paused = False
+        self.paused = self.isolates_suspects = False
         self.open_unit: Callable[[spi.Connection], UnitOfWork] = partial(
             UnitOfWork.begin if inbox is None else InboxUnit.begin, sends=settings.transacted
         )
@@ -333,10 +336,30 @@ class Endpoint:
         self.hooks.settled(self.name, outcome, len(unit.deliveries))
 
     def must_be_delivered_alone(self, delivery: spi.Delivery) -> bool:
-        """Return True if a message was in a failed batch and has to be delivered alone."""
+        """Return True if a message was in a failed batch or is suspect."""
+        if self.is_suspect(delivery):
+            return True
         if not self._to_split or not self.has_delivered(delivery):
             return False
         return message_identity(delivery) in self._to_split
+
+    def is_suspect(self, delivery: spi.Delivery) -> bool:
+        """Return True if the broker says that a message was delivered, and no handler of this process has failed on it.
+
+        It may have ended another process. Suspects are delivered alone with nothing prefetched, so that the broker's
+        counts of other messages do not rise if that happens again.
+        """
+        if not self.isolates_suspects or not was_delivered_before(delivery):
+            return False
+        return not self.redelivery.was_handed_over(message_identity(delivery))
+
+    def record_hand_overs(self, unit: InFlightUnit, unused: Sequence[spi.Delivery] = ()) -> None:
+        """Record once that a handler had the messages of a unit, except the unused ones, and does not commit."""
+        if not unit.hand_overs_recorded:
+            unit.hand_overs_recorded = True
+            for delivery in unit.deliveries:
+                if delivery not in unused:
+                    self.redelivery.encounter(message_identity(delivery)).record_hand_over()
 
     def abandon(self, units: Iterable[InFlightUnit]) -> None:
         """Mark units with active handlers when their connection is closed: their messages are redelivered."""
@@ -344,6 +367,7 @@ class Endpoint:
             for unit in units:
                 if unit.ended or unit.abandoned:
                     continue
+                self.record_hand_overs(unit)
                 unit.abandoned = True
                 self._abandoned_count += 1
                 for message_id in map(message_identity, unit.deliveries):

@@ -13,9 +13,11 @@ from jmsjca.inbound.message_mover import MessageMover
 from jmsjca.messages.delivery import Outcome
 from jmsjca.redelivery.policy import Delay, Delete, Move
 
-__all__ = ["RedeliveryProcessor"]
+__all__ = ["IsolatingReceiver", "RedeliveryProcessor", "SuspectIsolation"]
 
 _RETRY_DELAY = 0.2
+_UNPROVEN = 1  # redeliveries in a count that includes prefetched messages: those of later ones are delivered alone
+_MOST_UNSUSPECTED = 1000  # messages without suspicion until messages are prefetched again, after many suspects
 _UNMOVABLE_DELAY = 1.0  # so that a message that no target takes leaves time for others
 
 
@@ -36,6 +38,8 @@ class RedeliveryProcessor:
         self._in_flight = in_flight
         self._mover = MessageMover(endpoint, connection)
         self._mover.check_target()
+        can = connection.capabilities
+        self._unproven = 0 if can.counts_handovers else _UNPROVEN if can.delivery_count else None
         self._lock = Lock()
         self._delayed: DelayQueue[spi.Delivery] = DelayQueue(endpoint.clock)
 
@@ -111,10 +115,19 @@ class RedeliveryProcessor:
             self._endpoint.untried.discard([message_identity(delivery)])
         shared = self._connection.capabilities.delivery_count and not readable_message_id(delivery)
         decision = self._endpoint.redelivery.decide(
-            message_identity(delivery), redelivered=redelivered, delivery_count=count, shared=shared
+            message_identity(delivery),
+            redelivered=redelivered,
+            delivery_count=count,
+            shared=shared,
+            unproven=self._unproven,
         )
         self._endpoint.statistics.record_redelivery(new=decision.new)
+        is_suspect = self._endpoint.is_suspect(delivery)
+        if is_suspect:  # until its hand-over is recorded, a higher count is of a connection that was lost before it
+            self._endpoint.mark_returned([delivery])
         match decision.action:
+            case Delay() if is_suspect:  # a suspect must not wait here while other messages are delivered
+                return 0.0
             case Delay(milliseconds):
                 return milliseconds / 1000
             case Delete() | Move() as action:
@@ -157,3 +170,82 @@ class RedeliveryProcessor:
     def _put(self, delivery: spi.Delivery, seconds: float) -> None:
         with self._lock:
             self._delayed.put(delivery, seconds)
+
+
+class SuspectIsolation:
+    """Decides when messages are prefetched: not before a connection has delivered one that is not suspect.
+
+    Not thread-safe.
+
+    Args:
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+
+    Attributes:
+        active: True while messages are received one by one.
+    """
+
+    def __init__(self, endpoint: Endpoint, connection: spi.Connection) -> None:
+        can, last = connection.capabilities, endpoint.settings.redelivery.last_action
+        self._endpoint = endpoint
+        self.active = endpoint.isolates_suspects = (
+            can.delivery_count and can.exact_credit and not can.counts_handovers and isinstance(last, Delete | Move)
+        )
+        self._left = self._needed = 1  # messages without suspicion until the isolation ends
+
+    def split(self, chunk: Sequence[spi.Delivery]) -> tuple[Sequence[spi.Delivery], Sequence[spi.Delivery]]:
+        """Divide received messages into those to deliver now and those to release. Record whether any is suspect.
+
+        Returns:
+            Messages without suspicion or one suspect; and all later messages.
+        """
+        if not self._endpoint.isolates_suspects:
+            return chunk, ()
+        suspects = (place for place, delivery in enumerate(chunk) if self._endpoint.is_suspect(delivery))
+        first = next(suspects, None)
+        if first is None:
+            self._left -= len(chunk)
+            self.active = self.active and self._left > 0
+            return chunk, ()
+        if not self.active:
+            self._needed = min(2 * self._needed, _MOST_UNSUSPECTED)
+        self.active, self._left = True, self._needed
+        return chunk[: max(first, 1)], chunk[max(first, 1) :]
+
+
+class IsolatingReceiver:
+    """Receives the messages of one consumer; prefetches none while suspects come. For one thread.
+
+    Args:
+        endpoint: The endpoint to dispatch for.
+        connection: The provider connection to consume from.
+        redelivery: Releases messages.
+        order: The order in which deliveries are settled.
+
+    Attributes:
+        consumer: The consumer.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, connection: spi.Connection, redelivery: RedeliveryProcessor, order: spi.Order
+    ) -> None:
+        settings = endpoint.settings
+        self._redelivery = redelivery
+        self._window = endpoint.limits.prefetch_messages
+        self._isolation = SuspectIsolation(endpoint, connection)
+        self.consumer = connection.consumer(
+            settings.source, selector=settings.selector, order=order, window=0 if self._isolation.active else None
+        )
+
+    def receive(self, limit: int, timeout: float | None) -> Sequence[spi.Delivery]:
+        """Receive as the consumer does: messages without suspicion, or one suspect with nothing prefetched after it."""
+        before = self._isolation.active
+        chunk = self.consumer.receive(1 if before else limit, timeout)
+        now, later = self._isolation.split(chunk)
+        if self._isolation.active is not before and isinstance(self.consumer, spi.ResizableConsumer):
+            self.consumer.resize(self._window if before else 0)
+        if self._isolation.active and not before:
+            later = [*later, *self.consumer.drain()]
+        if later:
+            self._redelivery.release(self.consumer, later)
+        return now

@@ -2,7 +2,8 @@
 
 import threading
 from collections import deque
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from jmsjca import spi
@@ -11,7 +12,7 @@ from jmsjca.inbound.concurrency import InFlightLimit, LeaderFollowers
 from jmsjca.inbound.dispatcher import ConcurrentDispatcher, batch_of
 from jmsjca.inbound.endpoint import Endpoint, Stall
 from jmsjca.inbound.listener_log import as_listener
-from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
+from jmsjca.inbound.redelivery_processor import RedeliveryProcessor, SuspectIsolation
 
 __all__ = ["PrefetchGroup", "SyncDispatcher"]
 
@@ -47,7 +48,7 @@ class _Receiver:
                 while not self._stopping:
                     self._deliver_next()
         finally:
-            self._prefetch.close()
+            self._prefetch.release_all()
 
     def stop(self) -> None:
         """Make `run` return after the current unit."""
@@ -63,9 +64,18 @@ class _Receiver:
     def _deliver_next(self) -> None:
         if self._prefetch.empty:  # a receiver delivers what it has prefetched first
             self._prefetch_group.wait_for_turn()
-        delivery = self._first_of_unit(self._endpoint.settings.receive_timeout)
-        if delivery is not None:
-            self._deliver_within_limit(delivery)
+        with self._prefetch_group.isolating(self._prefetch) as isolated:
+            delivery = self._first_of_unit(self._endpoint.settings.receive_timeout)
+            if delivery is None:
+                return
+            if self._endpoint.is_suspect(delivery):
+                if isolated():
+                    self._deliver_within_limit(delivery)
+                else:
+                    self._prefetch.push_front(delivery)
+                    self._prefetch.release_all()
+                return
+        self._deliver_within_limit(delivery)
 
     def _deliver_within_limit(self, delivery: spi.Delivery) -> None:
         """Deliver when the in-flight limit allows one more unit. A slot is acquired only for an existing message."""
@@ -79,12 +89,18 @@ class _Receiver:
         """Deliver one unit in an acquired slot."""
         attempt = self._group.begin_attempt(self._prefetch.consumer)
         try:
-            attempt.deliver(batch_of(self._endpoint, delivery, self._next_of_batch, self._prefetch.push_front))
+            attempt.deliver(batch_of(self._endpoint, delivery, self._next_of_batch, self._put_back))
         finally:
             self._group.end_attempt(attempt)
 
     def _next_of_batch(self, wanted: int) -> spi.Delivery | None:
         return None if self._stopping else self._prefetch.next(wanted, _NEXT_OF_BATCH)
+
+    def _put_back(self, delivery: spi.Delivery) -> None:
+        """Put back the message that ends a batch. A suspect must not stay here while the batch is delivered."""
+        self._prefetch.push_front(delivery)
+        if self._endpoint.is_suspect(delivery):
+            self._prefetch.release()
 
     def _first_of_unit(self, timeout: float) -> spi.Delivery | None:
         """Return the first message of a unit. Nothing is received while the in-flight limit is reached."""
@@ -202,6 +218,7 @@ class PrefetchGroup:
     Attributes:
         turns: Decides which receivers continue when few are needed.
         prefetch_limit: The number of messages that one receiver may prefetch; 0 for no prefetching.
+        isolation: Tells whether receivers receive one at a time, and one message each.
     """
 
     def __init__(self, endpoint: Endpoint, connection: spi.Connection, in_flight: InFlightLimit) -> None:
@@ -210,6 +227,45 @@ class PrefetchGroup:
         exact = connection.capabilities.exact_credit
         self.turns = LeaderFollowers(shared=exact)
         self.prefetch_limit = endpoint.limits.prefetch_messages if exact and not endpoint.settings.batch_size else 0
+        self.isolation = SuspectIsolation(endpoint, connection)
+        self._isolating = threading.Lock()  # held by the one receiver that receives, or delivers a suspect
+
+    @contextmanager
+    def isolating(self, prefetch: "_ReceiverPrefetch") -> Generator[Callable[[], bool]]:
+        """Let only one receiver receive at a time while suspects come, and deliver them.
+
+        Yields:
+            A function that releases all prefetched messages for the delivery of a suspect. It returns False if another
+            receiver delivers one.
+        """
+        held = False
+
+        def isolate() -> bool:
+            nonlocal held
+            held = held or self._isolating.acquire(blocking=False)
+            if held:
+                for each in self._all:
+                    each.release_all()
+                    if each is not prefetch:
+                        each.wake()
+            return held
+
+        if self.isolation.active:
+            prefetch.release_arrived()
+            held = self._wait_for_isolation()
+        try:
+            yield isolate
+        finally:
+            if held:
+                self._isolating.release()
+
+    def _wait_for_isolation(self) -> bool:
+        """Wait until no other receiver isolates; return False if nothing is to be isolated any more."""
+        self._isolating.acquire()
+        if self.isolation.active:
+            return True
+        self._isolating.release()
+        return False
 
     def add(self) -> "_ReceiverPrefetch":
         """Add a receiver, and return the store of its prefetched messages."""
@@ -341,13 +397,19 @@ class _ReceiverPrefetch:
                 with suppress(ConnectionLostError):  # the broker redelivers them anyway
                     self._redelivery.release(self.consumer, ready, waited=True)
 
-    def close(self) -> None:
+    def release_all(self) -> None:
         """Release all messages, including those that wait for the end of a delay."""
         delayed = self._redelivery.drain()
         with suppress(JMSError):  # closing the connection releases the rest
             self.release()
-        with suppress(JMSError):
-            self._redelivery.release(self.consumer, delayed)
+        if delayed:
+            with suppress(JMSError):
+                self._redelivery.release(self.consumer, delayed)
+
+    def release_arrived(self) -> None:
+        """Release messages that arrived after the wait for them was interrupted."""
+        if arrived := self.consumer.drain():
+            self._redelivery.release(self.consumer, arrived)
 
     def close_consumer(self) -> None:
         """Close the consumer, which releases what it still has."""
@@ -358,6 +420,7 @@ class _ReceiverPrefetch:
             pass  # another receiver has put back what it was releasing
         if (
             self._group.prefetch_limit
+            and not self._group.isolation.active
             and self._group.turns.may_prefetch()
             and self._receive_chunk(self._group.prefetch_limit, 0)
         ):
@@ -369,14 +432,17 @@ class _ReceiverPrefetch:
                 self._receive_chunk(limit, self._group.wait_limit(self.wait_limit(timeout)))
 
     def _receive_chunk(self, limit: int, timeout: float) -> bool:
-        chunk = self.consumer.receive(limit, timeout)
+        chunk = self.consumer.receive(1 if self._group.isolation.active else limit, timeout)
         if chunk:
             self._group.turns.record_taken(len(chunk))
+        now, later = self._group.isolation.split(chunk)
+        if later:
+            self._redelivery.release(self.consumer, later)
         admitted = 0
-        for delivery in self._redelivery.filter(chunk):
+        for delivery in self._redelivery.filter(now):
             self._ready.append(delivery)
             admitted += 1
-        if admitted < len(chunk):
+        if admitted < len(now):
             self._group.notify_delay(self)
         return bool(chunk)
 

@@ -63,17 +63,21 @@ class RedeliveryHandler:
         redelivered: bool,
         delivery_count: int | None = None,
         shared: bool = False,
+        unproven: int | None = 0,
     ) -> Decision:
         """Count a delivery and return the decision about it. Call this once per delivery.
 
         A message that was delivered before has the redelivered flag or a count above 1 (JMS 3.1, section 3.5.11).
         One that the handler rejected is moved or deleted. A delay that the handler asked for replaces the policy's.
+        Otherwise a message is moved or deleted only if handlers had it as often as the policy says.
 
         Args:
             message_id: The id of the message. A message without an id is delivered; the first one is logged.
             redelivered: The redelivered flag of the message.
             delivery_count: The broker's count of deliveries, including this one; None if it does not count.
             shared: True if other messages may have the same id, so that only the broker's count is of this one.
+            unproven: The number of redeliveries in the broker's count that no handler may have seen, because prefetched
+                messages are counted; None if its count and its flag prove nothing, 0 if they count hand-overs.
         """
         if not redelivered and (delivery_count or 0) <= 1:
             return _FIRST
@@ -83,7 +87,14 @@ class RedeliveryHandler:
         encounter = self.encounter(message_id)
         new = encounter.is_first_arrival()
         count, waited = encounter.count_arrival(delivery_count, shared=shared)
-        return Decision(_action(encounter, encounter.policy or self.policy, count, waited=waited), count, new)
+        proven = count if unproven == 0 else encounter.proven_count(unproven, shared=shared)
+        policy = encounter.policy or self.policy
+        return Decision(_action(encounter, policy, count, proven, waited=waited), count, new)
+
+    def was_handed_over(self, message_id: str) -> bool:
+        """Return True if a handler of this process had the message and did not commit."""
+        known = self.find_encounter(message_id)
+        return known is not None and known.hand_overs > 0
 
     def encounter(self, message_id: str | None) -> Encounter:
         """Return the state of a message; a new one if nothing is known about it.
@@ -129,8 +140,12 @@ class RedeliveryHandler:
             )
 
 
-def _action(encounter: Encounter, policy: RedeliveryPolicy, count: int, *, waited: bool) -> Action:
-    action = policy.action(count) if encounter.rejection is None else policy.dead_letter_action
+def _action(encounter: Encounter, policy: RedeliveryPolicy, count: int, proven: int, *, waited: bool) -> Action:
+    action = policy.action(count)
+    if encounter.rejection is not None:
+        action = policy.dead_letter_action
+    elif isinstance(action, Delete | Move):
+        action = policy.action(proven)
     if isinstance(action, Delete | Move):
         return Deliver() if waited and encounter.unmovable else action
     requested = encounter.take_retry_delay()

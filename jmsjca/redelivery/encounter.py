@@ -38,6 +38,7 @@ class Encounter:
         count: The number of redeliveries seen up to the last delivery; 0 before the first redelivery.
         policy: The redelivery policy that the handler set for this message; None for that of the listener.
         failure: The failure of the handler's last attempt; None if it never failed.
+        hand_overs: The number of hand-overs to a handler of this process that did not end in a commit.
         move_failures: The number of moves that failed, including those without a known result.
         unmovable: True if the last attempt to move the message failed for good, so that it is delivered instead.
         rejection: The reason for which the handler rejected the message; None if it did not, or the message is gone.
@@ -58,6 +59,7 @@ class Encounter:
         "_waited",
         "count",
         "failure",
+        "hand_overs",
         "move_failures",
         "policy",
         "rejection",
@@ -71,7 +73,7 @@ class Encounter:
         self._returned_count = 0  # redeliveries in it that no handler saw, because the message was returned
         self._returned = self._waited = self._uncounted = self._arrived = False
         self._data: dict[str, str] = {}
-        self.count = 0
+        self.count = self.hand_overs = 0
         self.policy: RedeliveryPolicy | None = None
         self.failure: Failure | None = None
         self.move_failures = 0
@@ -117,9 +119,31 @@ class Encounter:
             elif redeliveries > self._broker_count and not uncounted:  # otherwise another consumer failed meanwhile
                 self._returned_count += 1
             self._broker_count = redeliveries
-            known = redeliveries if shared else max(redeliveries - self._returned_count, self._own_count)
+            own = max(self._own_count, self.hand_overs)
+            known = redeliveries if shared else max(redeliveries - self._returned_count, own)
             before, self.count = self.count, known
             return self.count, waited and self.count == before
+
+    def proven_count(self, unproven: int | None, *, shared: bool = False) -> int:
+        """Return the number of redeliveries at the last arrival that certainly followed a hand-over to a handler.
+
+        Args:
+            unproven: The number of redeliveries in the broker's count that may be of a prefetched message; None if the
+                broker proves nothing.
+            shared: As for `count_arrival`.
+        """
+        with self._lock:
+            if unproven is None:
+                return self.hand_overs
+            if shared:
+                return max(self._broker_count - unproven, 0)
+            return max(self._broker_count - self._returned_count - unproven, self.hand_overs)
+
+    def record_hand_over(self) -> None:
+        """Count a hand-over to a handler. Call this before the message is returned to the broker."""
+        with self._lock:
+            self.hand_overs += 1
+            self._returned = self._waited = self._uncounted = False
 
     def mark_returned(self, *, waited: bool = False, uncounted: bool = False) -> None:
         """Mark the delivery as returned to the broker unseen by the handler: its next arrival is not counted.

@@ -158,6 +158,11 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             self.check_link()  # lost meanwhile: the messages in flight are, too
             return self._buffer.take(len(self._buffer.ready))
 
+    def resize(self, window: int) -> None:
+        """Change the number of messages to prefetch, from the next `receive` on; 0 disables prefetching."""
+        with self._lock:
+            self._prefetch.window, self._prefetch.limit = window, 0
+
     def revoke_credit(self) -> None:
         """Revoke the credit, so that released messages do not return to this consumer."""
         self._engine.submit(self._link.revoke_credit)

@@ -12,6 +12,7 @@ from jmsjca.errors import ResourceAllocationError
 from jmsjca.inbound import sync_dispatcher
 from jmsjca.inbound.concurrency import InFlightLimit, LeaderFollowers
 from jmsjca.inbound.sync_dispatcher import PrefetchGroup
+from jmsjca.spi import Capabilities
 from tests.unit.inbound.deliveries import Breaks, Performance, endpoint_of, put, terms
 from tests.unit.inbound.listeners import PATIENCE
 
@@ -27,7 +28,7 @@ class Broker:
 
     def __init__(self, schedule):
         self.schedule, self.waiting, self.over = schedule, deque(range(MESSAGES)), False
-        self.capabilities = SimpleNamespace(give_back="uncounted", exact_credit=True, redelivery_delay=False)
+        self.capabilities = Capabilities(give_back="uncounted", exact_credit=True)
 
     def consumer(self, source, **terms):
         return self

@@ -64,6 +64,29 @@ def test_the_count_of_the_broker_survives_a_restart(retry_handler):
     assert again(retry_handler, delivery_count=5) == Decision(Move("queue", "orders.dead"), 4, new=True)
 
 
+@pytest.mark.parametrize(
+    ("unproven", "delivery_count", "hand_overs", "moved"),
+    [
+        (0, 5, 0, True),
+        (1, 5, 0, False),
+        (1, 6, 0, True),
+        (1, 2, 3, False),
+        (1, 2, 4, True),
+        (None, 2, 3, False),
+        (None, 99, 3, False),
+        (None, 2, 4, True),
+    ],
+)
+def test_a_message_is_moved_once_handlers_certainly_had_it_so_often(
+    retry_handler, unproven, delivery_count, hand_overs, moved
+):
+    for _ in range(hand_overs):
+        retry_handler.encounter("m").record_hand_over()
+    decision = retry_handler.decide("m", redelivered=True, delivery_count=delivery_count, unproven=unproven)
+    assert isinstance(decision.action, Move) is moved
+    assert decision.count == max(delivery_count - 1, hand_overs)
+
+
 def test_a_count_above_one_means_redelivered(retry_handler):
     assert retry_handler.decide("m", redelivered=False, delivery_count=3) == Decision(Delay(7), 2, new=True)
 

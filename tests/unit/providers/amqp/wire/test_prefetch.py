@@ -227,3 +227,26 @@ def test_a_connection_that_is_lost_during_a_drain_has_not_nothing_in_flight(stag
     consumer = stage(script(RECEIVING, LOST_WHILE_DRAINING)).connect().consumer(QUEUE)
     with pytest.raises(ConnectionLostError):
         consumer.drain()
+
+
+@pytest.mark.parametrize("order", [Order.PREFIX, Order.ANY])
+def test_a_consumer_prefetches_as_its_window_of_the_moment_says(stage, order):
+    broker = Broker()
+    for body in "abcdef":
+        broker.store.put("q", encoded(body))
+
+    def waiting():
+        return len(broker.store.queues["q"])
+
+    consumer = stage(broker).connect().consumer(QUEUE, window=0, order=order)
+    receive_all(consumer, 1)
+    assert waiting() == 5
+    consumer.resize(4)
+    receive_all(consumer, 1)
+    consumer.resize(0)
+    prefetched = consumer.drain()
+    assert len(prefetched) > 1
+    assert waiting() + len(prefetched) == 4
+    consumer.release(prefetched)
+    assert [each.message.body for each in receive_all(consumer, 1)] == ["c"]
+    assert waiting() == 3
