@@ -23,6 +23,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.relay_kills embedded artemis-amqp activemq-stomp
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.replay_kills embedded artemis-amqp
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.stop_moments embedded artemis-amqp
+	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.unseen_moves
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.spark_kills --messages 20000 --kills 100 embedded artemis-amqp activemq-stomp
 	$(BIN)/python -m tests.torture.backlog_memory
 	$(BIN)/python -m tests.model.run --steps 1000000

@@ -27,6 +27,7 @@ KILLER = "killer"
 PLACE = 3  # innocents before the killer
 MAX_LISTENERS = 12  # more ends than any ladder takes
 PATIENCE = 60.0
+SURVIVED = "survived"  # the end of a listener that handles the killer as any message
 
 ENDS = {
     "kill": "the process ends itself with SIGKILL",
@@ -103,7 +104,7 @@ class Account(NamedTuple):
         return "; ".join(found)
 
 
-def run(url, cell, folder, *, cut=None):
+def run(url, cell, folder, *, cut=None, listeners=MAX_LISTENERS, pool=1):
     """Run one cell and return its account.
 
     Args:
@@ -111,26 +112,31 @@ def run(url, cell, folder, *, cut=None):
         cell: The cell.
         folder: An empty folder for the journal.
         cut: For the end "cut": called by the handler to break the connection of the listener.
+        listeners: The most listeners to start. If the killer is still there, one more survives it.
+        pool: The handlers of the modes cc and sync that run at a time.
     """
     name = f"killer.{uuid.uuid4().hex[:12]}"
-    place = _Place(url, name, f"{name}.dead", str(Path(folder) / "journal"))
+    place = _Place(url, name, f"{name}.dead", str(Path(folder) / "journal"), pool)
     bodies = [f"innocent-{number:02}" for number in range(INNOCENTS)]
     ids = _send(url, name, [*bodies[:PLACE], KILLER, *bodies[PLACE:]])
     place.write_ids(ids)
-    listeners = 0
-    while listeners < MAX_LISTENERS and not place.is_done(bodies):
-        listeners += 1
+    started = 0
+    while started < listeners and not place.is_done(bodies):
+        started += 1
         _listen_once(place, cell, cut)
+    calls, gone = place.read("had")[KILLER], bool(place.read("gone")[KILLER])
+    if not gone:
+        _Listener(place, cell._replace(end=SURVIVED)).run()
     had = place.read("had")
     early = place.gone_early(LADDERS[cell.ladder])
     return Account(
         cell,
         [body for body in bodies if not had[body]],
         [body for body in bodies if body in early],
-        had[KILLER],
-        bool(place.read("gone")[KILLER]),
+        calls,
+        gone,
         _drain(url, place.dead, place.read("gone").total()) if "move" in cell.ladder else [],
-        listeners,
+        started,
     )
 
 
@@ -141,6 +147,7 @@ class _Place(NamedTuple):
     queue: str
     dead: str
     journal: str
+    pool: int
 
     def write(self, what, body):
         """Append a line in one write, which a killed process has done or not."""
@@ -168,9 +175,9 @@ class _Place(NamedTuple):
                 found.add(body)
         return found
 
-    def is_done(self, bodies):
+    def is_done(self, bodies, *, survived=False):
         done = self.read("had") + self.read("gone")
-        return all(done[body] for body in bodies) and bool(self.read("gone")[KILLER])
+        return all(done[body] for body in bodies) and (survived or bool(self.read("gone")[KILLER]))
 
     def write_ids(self, ids):
         Path(f"{self.journal}.ids").write_text(json.dumps(ids))
@@ -222,7 +229,7 @@ class _Listener(Hooks):
             "concurrency_mode": self._cell.mode,
             "redelivery_handling": self._cell.ladder.format(dead=self._place.dead),
             # Another thread that is about to call a handler when the process dies has recorded that already.
-            "endpoint_pool_max_size": 1,
+            "endpoint_pool_max_size": 1 if self._cell.mode == "serial" else self._place.pool,
             **FORMS[self._cell.form],
         }
         adapter = ResourceAdapter(self._place.url, hooks=[self])
@@ -255,6 +262,8 @@ class _Listener(Hooks):
             self._end()
 
     def _end(self):
+        if self._cell.end == SURVIVED:
+            return
         if self._cell.end == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if self._cell.end == "cut":
@@ -267,7 +276,8 @@ class _Listener(Hooks):
         raise JMSError("The killer ended its listener.")
 
     def _check_done(self):
-        if self._place.is_done(set(self._ids.values()) - {KILLER}):
+        innocents = set(self._ids.values()) - {KILLER}
+        if self._place.is_done(innocents, survived=self._cell.end == SURVIVED):
             self._ended.set()
 
 
