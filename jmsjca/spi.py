@@ -18,13 +18,16 @@ from jmsjca.errors import JMSError
 from jmsjca.messages.message import Message
 
 __all__ = [
+    "RARELY_REACHED",
     "Activity",
     "Admin",
     "Capabilities",
     "Connection",
     "Consumer",
     "Delivery",
+    "DeliveryLimits",
     "Depth",
+    "LimitedReturns",
     "Order",
     "Provider",
     "RecordsOrigins",
@@ -272,6 +275,28 @@ class RecordsOrigins(Protocol):
 
         ``message_ids`` are the messages in question; a broker may know only some of them.
         """
+        ...
+
+
+RARELY_REACHED = 100_000  #: a delivery limit that no message reaches by being prefetched and returned
+
+
+@runtime_checkable
+class DeliveryLimits(Protocol):
+    """The administration of a broker whose queues drop a message that was returned some times. Optional."""
+
+    def delivery_limit(self, queue: Destination) -> int | None:
+        """Return how often a message of a queue can be returned, prefetched ones included; None for any number."""
+        ...
+
+
+@runtime_checkable
+class LimitedReturns(Protocol):
+    """A consumer of a broker with `DeliveryLimits`. Optional."""
+
+    @property
+    def drops_returned(self) -> bool:
+        """True if returned messages are in danger: ask for no more than handlers can process at once."""
         ...
 
 

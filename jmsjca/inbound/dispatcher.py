@@ -19,7 +19,15 @@ from jmsjca.inbound.listener_log import as_listener
 from jmsjca.inbound.redelivery_processor import IsolatingReceiver, RedeliveryProcessor
 from jmsjca.messages.delivery import Outcome
 
-__all__ = ["CCDispatcher", "ConcurrentDispatcher", "DaemonThreadPool", "Dispatcher", "SerialDispatcher", "batch_of"]
+__all__ = [
+    "CCDispatcher",
+    "ConcurrentDispatcher",
+    "DaemonThreadPool",
+    "Dispatcher",
+    "SerialDispatcher",
+    "batch_of",
+    "may_prefetch",
+]
 
 _ABANDONED_HANDLER_INTERVAL = 0.2  # seconds between looks for the handler of a lost connection
 _LOOK_AGAIN = 1.0  # seconds until a thread is asked for again that the system has refused
@@ -144,6 +152,11 @@ class ConcurrentDispatcher(ABC):
         with self._lock:
             self._abandoned = True
             self.endpoint.abandon(self._attempts)
+
+
+def may_prefetch(consumer: spi.Consumer) -> bool:
+    """Return False if the broker may drop messages that are prefetched and returned a few times."""
+    return not (isinstance(consumer, spi.LimitedReturns) and consumer.drops_returned)
 
 
 class Dispatcher(Protocol):
@@ -323,6 +336,7 @@ class CCDispatcher(ConcurrentDispatcher):
         self._receiver = IsolatingReceiver(endpoint, connection, self._redelivery, spi.Order.ANY)
         self._consumer = self._receiver.consumer
         self._alone: spi.Delivery | None = None  # a suspect; nothing is received until its handler has returned
+        self._may_prefetch = may_prefetch(self._consumer)
         self._limit_reached = False  # a message was ready, but the in-flight limit was reached
         self._own_pool = DaemonThreadPool(settings.pool_size, f"jmsjca {endpoint.name}") if executor is None else None
         self._executor = executor or cast("Executor", self._own_pool)
@@ -368,6 +382,9 @@ class CCDispatcher(ConcurrentDispatcher):
                 if self._alone is not None or self._is_full()
                 else self._queue.free_slots(single_threaded=self._concurrency.single_threaded)
             )
+            if not self._may_prefetch:
+                idle = self.endpoint.settings.pool_size - self._workers
+                free_slots = max(min(free_slots, self._queue.messages_for(idle)), 0)
             if not free_slots and not self._stopping:
                 self._concurrency.wait(self._changed, self._longest_wait(), something_waits=bool(self._queue))
             return 0 if self._stopping else free_slots
@@ -570,6 +587,10 @@ class _PrefetchQueue:
         there = len(self._ready)
         enough = there > 0 if single_threaded else 2 * there > self._capacity
         return 0 if enough else self._capacity - there
+
+    def messages_for(self, handlers: int) -> int:
+        """Return how many messages idle handlers can process at once, in addition to the queued ones."""
+        return handlers * self._size - len(self._ready)
 
     def add(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Append received messages."""

@@ -9,7 +9,7 @@ from functools import partial
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError, JMSError
 from jmsjca.inbound.concurrency import InFlightLimit, LeaderFollowers
-from jmsjca.inbound.dispatcher import ConcurrentDispatcher, batch_of
+from jmsjca.inbound.dispatcher import ConcurrentDispatcher, batch_of, may_prefetch
 from jmsjca.inbound.endpoint import Endpoint, Stall
 from jmsjca.inbound.listener_log import as_listener
 from jmsjca.inbound.redelivery_processor import RedeliveryProcessor, SuspectIsolation
@@ -338,6 +338,7 @@ class _ReceiverPrefetch:
         self.consumer = connection.consumer(
             settings.source, selector=settings.selector, order=spi.Order.ANY, window=window
         )
+        self._may_prefetch = may_prefetch(self.consumer)
 
     @property
     def empty(self) -> bool:
@@ -421,6 +422,7 @@ class _ReceiverPrefetch:
         if (
             self._group.prefetch_limit
             and not self._group.isolation.active
+            and self._may_prefetch
             and self._group.turns.may_prefetch()
             and self._receive_chunk(self._group.prefetch_limit, 0)
         ):

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Annotated
@@ -48,6 +48,7 @@ from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.redelivery.policy import RedeliveryPolicy, redelivery_ladder
 from jmsjca.selectors import Selector
 from jmsjca.selectors.syntax import read_integer, read_real
+from jmsjca.spi import RARELY_REACHED, DeliveryLimits
 
 __all__ = ["Finding", "diagnose", "prefetch_rows", "queue_app", "selector_app"]
 
@@ -238,9 +239,15 @@ def capabilities(url: Annotated[str, typer.Argument(help="The URL, or env:NAME."
 
 
 @queue_app.command()
-def doctor(url: Annotated[str, typer.Argument(help="The URL, or env:NAME.")], json: JsonOption = False) -> int:
+def doctor(
+    url: Annotated[str, typer.Argument(help="The URL, or env:NAME.")],
+    queue: Annotated[
+        list[str] | None, typer.Option(help="A queue whose delivery limit is checked; all that are listed without.")
+    ] = None,
+    json: JsonOption = False,
+) -> int:
     """Check a broker: reach it, log in, list what it lacks, measure a round trip. The exit status is 1 if it fails."""
-    findings = list(diagnose(broker_url(url)))
+    findings = list(diagnose(broker_url(url), [Queue(name) for name in queue or ()]))
     print_rows(map(asdict, findings), as_json=json)
     return int(any(each.result == "failed" for each in findings))
 
@@ -339,6 +346,11 @@ _NEEDED = {
 _ELSEWHERE = "The page 'What each broker can do' has the brokers and protocols with it"
 _MANAGEMENT = "On ActiveMQ Classic and RabbitMQ add the option management_url; on other brokers use AMQP"
 _CLOCKS = "On ActiveMQ Classic add the option management_url; Artemis and Broker-J report it over AMQP"
+_SHOWN = 10  # queues
+_LOW_LIMIT = (
+    "messages that are returned more often are dropped, also prefetched ones that no handler saw. Declare the queues"
+    f" with x-delivery-limit={RARELY_REACHED} or more, and with a dead-letter exchange"
+)
 _SYNCHRONISE = "expirations and delivery delays are wrong by as much: synchronise both clocks with NTP"
 
 
@@ -357,11 +369,12 @@ class Finding:
     detail: str
 
 
-def diagnose(url: str) -> Iterator[Finding]:
+def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
     """Check a broker step by step; a failure ends the checks, except for that of the clock.
 
     Args:
         url: The connection URL.
+        queues: The queues whose delivery limits are checked; without any all that the broker lists.
     """
     try:
         yield Finding("URL", "ok", str(ConnectionURL.parse(url)))
@@ -371,6 +384,7 @@ def diagnose(url: str) -> Iterator[Finding]:
             yield _broker(connection)
             yield from _capabilities(connection)
             yield _clock(connection)
+            yield from _delivery_limits(connection, queues)
             yield from _round_trips(connection)
     except JMSError as error:
         yield Finding("failure", "failed", f"{type(error).__name__}: {error}")
@@ -405,6 +419,25 @@ def _clock(connection: Connection) -> Finding:
     if found is None:
         return Finding("clock", "missing", "the broker does not report its time over this protocol")
     return clock_finding(began, found, ended)
+
+
+def _delivery_limits(connection: Connection, queues: Sequence[Queue]) -> Iterator[Finding]:
+    """Find the queues that drop messages which are returned a few times, prefetched ones included."""
+    admin, check = connection.admin, "delivery limits"
+    limiting: object = admin
+    if admin is None or not isinstance(limiting, DeliveryLimits):
+        return
+    if not queues and not connection.capabilities.lists_destinations:
+        yield Finding(check, "missing", f"name the queues to check with --queue. {_MANAGEMENT}")
+        return
+    checked = queues or [each for each in admin.destinations() if isinstance(each, Queue)]
+    limits = {each.name: limiting.delivery_limit(each) for each in checked}
+    low = [f"{name} ({limit})" for name, limit in limits.items() if limit is not None and limit < RARELY_REACHED]
+    if low:
+        more = f" and {len(low) - _SHOWN} more" if len(low) > _SHOWN else ""
+        yield Finding(check, "missing", f"{', '.join(low[:_SHOWN])}{more}: {_LOW_LIMIT}")
+    else:
+        yield Finding(check, "ok", f"{len(limits)} queues checked")
 
 
 def clock_finding(began: float, found: float, ended: float) -> Finding:

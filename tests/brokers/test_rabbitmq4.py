@@ -1,14 +1,18 @@
 """RabbitMQ 4 over AMQP 1.0: its kinds of queues, what it refuses, and its administration."""
 
+import json
+import threading
 import uuid
 
 import pytest
 from proton import Message as AMQPMessage
 from proton import symbol
 
-from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
+from jmsjca import AcknowledgeMode, ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
+from jmsjca.config import Limits
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError, TransactionRolledBackError
-from jmsjca.spi import Depth
+from jmsjca.management.cli import run
+from jmsjca.spi import RARELY_REACHED, Depth
 from tests.brokers.test_gaps_rabbitmq4 import Management
 from tests.unit.inbound.listeners import PATIENCE, Recorder
 
@@ -233,3 +237,102 @@ def test_the_administration_lists_nothing_and_sets_nothing(connection, queue):
         connection.admin.destinations()
     with pytest.raises(NotSupportedError, match="policies"):
         connection.admin.settings(queue)
+
+
+LOW = 2  # returns of a message that the broker of these tests allows; without the argument 20
+
+
+@pytest.fixture
+def limited(amqp):
+    """Return a function that declares a quorum queue as an operator does, with a delivery limit."""
+    return lambda limit=LOW: declare(
+        amqp,
+        f"limited.{uuid.uuid4().hex}",
+        **{"x-queue-type": "quorum"},
+        **({} if limit is None else {"x-delivery-limit": limit}),
+    )
+
+
+@pytest.mark.parametrize("limit", [None, LOW])
+def test_receiving_one_of_many_messages_and_closing_loses_none(url, limited, limit):
+    queue, prefetching = limited(limit), Limits(prefetch_messages=50)
+    bodies = [str(number) for number in range(8 if limit else 30)]
+    with ConnectionFactory(url).create_connection() as connection:
+        send(connection, queue, *bodies)
+    got = []
+    for _ in bodies:
+        with ConnectionFactory(url, limits=prefetching).create_connection() as connection:
+            got += [message and message.body for message in take(connection, queue, 1)]
+    assert got == bodies
+
+
+def test_a_message_that_stays_unacknowledged_takes_none_with_it(url, limited):
+    queue = limited()
+    with ConnectionFactory(url).create_connection() as connection:
+        send(connection, queue, *"abcde")
+        for _ in range(LOW + 1):
+            with connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT) as session:
+                assert session.create_consumer(queue).receive(timeout=PATIENCE).body == "a"
+        assert [message.body for message in take(connection, queue, 4)] == list("bcde")
+
+
+def test_a_message_that_fails_reaches_the_limit_of_the_operator_and_takes_none_with_it(url, limited):
+    queue = limited()
+    with ConnectionFactory(url).create_connection() as connection:
+        send(connection, queue, *"abc")
+        with connection.create_session(acknowledge_mode=AcknowledgeMode.CLIENT) as session:
+            consumer, counts = session.create_consumer(queue), []
+            for _ in range(LOW + 1):
+                message = consumer.receive(timeout=PATIENCE)
+                counts.append((message.body, message.delivery_count))
+                session.recover()
+            assert counts == [("a", 1), ("a", 2), ("a", 3)]
+            assert [consumer.receive(timeout=PATIENCE).body for _ in "bc"] == ["b", "c"]
+
+
+@pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+def test_stopping_a_listener_again_and_again_loses_none(url, limited, mode):
+    queue, got = limited(), set()
+    bodies = [str(number) for number in range(40)]
+    with ConnectionFactory(url).create_connection() as connection:
+        send(connection, queue, *bodies)
+    for _ in range(6 * LOW):
+        called, adapter = threading.Event(), ResourceAdapter(url, limits=Limits(prefetch_messages=20))
+
+        def handle(message, called=called):
+            got.add(message.body)
+            called.set()
+
+        adapter.listener(queue.name, concurrency_mode=mode, endpoint_pool_max_size=2)(handle)
+        with adapter:
+            assert called.wait(PATIENCE)
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        consumer = session.create_consumer(queue)
+        while (message := consumer.receive(timeout=2)) is not None:
+            got.add(message.body)
+    assert got == set(bodies)
+
+
+def test_the_queue_and_the_remedy_are_logged_once(url, limited, caplog):
+    low, high = limited(), limited(RARELY_REACHED)
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        for queue in (low, high, low):
+            session.create_consumer(queue).close()
+    [warning] = [each for each in caplog.records if "drops a message" in each.message]
+    assert (warning.levelname, low.name in warning.message) == ("WARNING", True)
+    assert all(word in warning.message for word in ("x-delivery-limit", "dead-letter exchange"))
+
+
+def test_the_doctor_names_the_queues_with_a_low_limit(url, limited, capsys):
+    low, high = limited(), limited(RARELY_REACHED)
+
+    def limits(*queues):
+        run(["doctor", url, "--json", *(f"--queue={queue.name}" for queue in queues)])
+        return next(each for each in json.loads(capsys.readouterr().out) if each["check"] == "delivery limits")
+
+    assert limits(high)["result"] == "ok"
+    found = limits(low, high)
+    assert found["result"] == "missing"
+    assert f"{low.name} ({LOW})" in found["detail"]
+    assert high.name not in found["detail"]
+    assert "--queue" in limits()["detail"]  # the broker does not list its queues over AMQP

@@ -8,10 +8,13 @@ from brokers import registry
 from brokers.rabbitmq_managed import ManagedRabbitMQ, ManagedRabbitMQ4
 
 from jmsjca import ConnectionFactory, TextMessage
+from jmsjca.config import Credentials
 from jmsjca.destinations import Queue
 from jmsjca.errors import InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
+from jmsjca.providers.common.http_management import HTTPManagement
+from jmsjca.providers.common.network import NetworkOptions
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Depth
 from jmsjca.testing.contract import administration
@@ -202,3 +205,27 @@ def test_browsing_is_refused(jms_broker_url):
     """The API would requeue what it shows, and the broker would count a delivery of it."""
     with pytest.raises(NotSupportedError, match="browse"):
         Insight(jms_broker_url).messages("orders")
+
+
+def set_policy(broker, pattern, **definition):
+    """Set a policy for queues, as an operator does."""
+    options = NetworkOptions(management_url=broker.url("management"), allow_insecure_login=True)
+    management = HTTPManagement(options, Credentials("jmsjca", "jmsjca"))
+    body = {"pattern": pattern, "definition": definition, "apply-to": "queues"}
+    management.request("PUT", f"/policies/%2F/{pattern}", body, expected=(201, 204))
+
+
+@pytest.mark.parametrize(("policy", "limited"), [(5, True), (-1, False)])
+def test_a_delivery_limit_of_a_policy_is_known(managed, caplog, capsys, policy, limited):
+    """The queue was declared by this client, with a limit that is never reached."""
+    broker, name = managed("rabbitmq4"), f"limited.{uuid.uuid4().hex}"
+    set_policy(broker, name, **{"delivery-limit": policy})
+    url = url_of(broker, "amqp")
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue(name)).send(TextMessage("a"))
+        until(lambda: connection.admin.delivery_limit(Queue(name)) == (policy if limited else 1_000_000_000))
+        assert session.create_consumer(Queue(name)).receive(timeout=60).body == "a"
+    assert (name in caplog.text) is limited
+    run(["doctor", url, "--json"])
+    [found] = [each for each in json.loads(capsys.readouterr().out) if each["check"] == "delivery limits"]
+    assert (f"{name} ({policy})" in found["detail"]) is limited

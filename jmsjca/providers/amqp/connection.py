@@ -340,6 +340,8 @@ class AMQPConnection:
         self._limits = limits
         self._clock = clock
         self._topology = links.topology
+        if links.topology is not None and links.broker.extend_admin is not None:
+            links.broker.extend_admin(links.topology.admin)
         self._temporary_destinations = (
             TemporaryDestinations(engine, links.reply_timeout)
             if links.topology is None
@@ -506,9 +508,10 @@ class AMQPConnection:
     def _open_consumer(self, terms: ConsumerSpec, order: Order, window: int | None) -> AMQPConsumer:
         broker = self._broker
         source, counts = self._sources.for_consumer(terms), broker.counts_deliveries
-        redelivers_locally, selects = broker.capabilities.give_back == "local", None
+        redelivers_locally, drops_returned, selects = broker.capabilities.give_back == "local", False, None
         if self._topology is not None:
-            address, counts, redelivers_locally, filters, selects = self._topology.declare_source(terms.source)
+            declared = self._topology.declare_source(terms.source)
+            address, counts, redelivers_locally, drops_returned, filters, selects = declared
             source = Source(address, in_use=broker.in_use_texts, filters=filters)
         consumer = AMQPConsumer(
             self._engine,
@@ -522,6 +525,7 @@ class AMQPConnection:
             answers_drain=broker.answers_drain,
             failure_counts=self._failure_counts,
             redelivers_locally=redelivers_locally,
+            drops_returned=drops_returned,
             selects=selects,
         )
         try:
@@ -541,8 +545,7 @@ class AMQPConnection:
     def _management_admin(self) -> Admin | None:
         with self._lock:
             if self._topology is not None:
-                extend = self._broker.extend_admin
-                return self._topology.admin if extend is None else extend(self._topology.admin)
+                return self._topology.admin
             create = self._broker.create_admin
             if self._admin is None and create is not None:
                 self._admin = create(self, self._links.reply_timeout)

@@ -45,10 +45,14 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         answers_drain: True if it answers each drain.
         failure_counts: Failures on this connection that the broker does not count.
         redelivers_locally: True if released messages stay in this consumer until it is closed.
+        drops_returned: True if the broker drops a message that was returned some times, whether it was handled or not.
+            Then nothing is prefetched, whatever the window is, in order each chunk is one message, and what was not
+            handled stays in this consumer until it is closed.
         selects: Returns True for messages to deliver; the others are acknowledged when they arrive. None for all.
 
     Attributes:
         origin: The source as messages name it, and properties of its broker.
+        drops_returned: As above.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         answers_drain: bool = False,
         failure_counts: FailureCounts,
         redelivers_locally: bool,
+        drops_returned: bool = False,
         selects: Callable[[bytes], bool] | None = None,
     ) -> None:
         super().__init__(order)
@@ -78,7 +83,8 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             supports_drain=supports_drain,
             answers_drain=answers_drain,
         )
-        self._prefetch = PrefetchWindow(window, limits.prefetch_bytes)
+        self._prefetch = PrefetchWindow(0 if drops_returned else window, limits.prefetch_bytes)
+        self.drops_returned = drops_returned
         self._waiting = 0  # number of threads that wait for a message
         self._draining = 0  # number of threads that wait for the end of a drain
         self._accepted: deque[AMQPDelivery] = deque()  # acknowledged, but not written yet
@@ -115,6 +121,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             timeout: Seconds to wait; None waits forever, 0 does not wait.
         """
         self._fork_guard.check()
+        limit = 1 if self.drops_returned and self.order is not Order.ANY else limit
         with self._changed:
             self._check_usable()
             self._prefetch.limit = limit
@@ -384,16 +391,17 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], expected: ReturnOrder | None = None
     ) -> None:
         if self._redelivers_locally and not self.closed:  # the broker would requeue them behind messages sent meanwhile
-            with self._changed:
-                self._buffer.requeue(self._buffer.with_later(deliveries), counted)
-                self._changed.notify_all()
+            self._requeue_here(deliveries, counted)
             return
+        if self.drops_returned and not self.closed and (self.order is Order.ANY or not counted):
+            self._requeue_here([each for each in deliveries if each.sequence not in counted])
+            deliveries = [each for each in deliveries if each.sequence in counted]
         if self.order is not Order.ANY and deliveries:
             self._drain_link()
         with self._changed:
             ready = list(self._buffer.ready)
             returned = self._buffer.with_later(deliveries)
-            if self.order is not Order.ANY and returned:
+            if self.order is not Order.ANY and returned and not self.drops_returned:
                 unreceived = [each for each in ready if each.sequence >= returned[0].sequence]
                 own = ReturnOrder.of(returned, self._newest)
                 self._return_order = expected or own.merged_with(self._return_order, unreceived)
@@ -402,6 +410,11 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             self._settle(step, counted)
         self._grant_to_waiting()
         self.close_if_finished()
+
+    def _requeue_here(self, deliveries: Sequence[AMQPDelivery], counted: Collection[int] = ()) -> None:
+        with self._changed:
+            self._buffer.requeue(self._buffer.with_later(deliveries), counted)
+            self._changed.notify_all()
 
     def _restore_order(self) -> None:
         """Return messages once more that were returned in several steps: RabbitMQ 4 keeps them in that order."""

@@ -368,12 +368,13 @@ def _api(management: HTTPManagement) -> Callable[[ManagementConnection, float], 
     return create
 
 
-def _extension(management: HTTPManagement) -> Callable[[Admin], Admin]:
+def _extension(management: HTTPManagement) -> Callable[[Admin], None]:
     api = RabbitMQHTTPAdmin(management, queue_name)
 
-    def extend(admin: Admin) -> Admin:
+    def extend(admin: Admin) -> None:
         """Add what only the API over HTTP lists and counts."""
-        return admin.extended(api) if isinstance(admin, RabbitMQAdmin) else admin
+        if isinstance(admin, RabbitMQAdmin):
+            admin.extend(api)
 
     return extend
 

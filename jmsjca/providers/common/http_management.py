@@ -430,6 +430,11 @@ class RabbitMQHTTPAdmin:
         settled = sum(_count_in(statistics, name) for name in _SETTLED)
         return Activity(len(cast("list[object]", consumers)), _count_in(statistics, "publish"), settled)
 
+    def policy_of(self, name: str) -> Mapping[str, Any]:
+        """Return the settings of a queue by policies of the broker's operators, by their names."""
+        found = (self._find(name, "effective_policy_definition") or _NO_ROW).get("effective_policy_definition")
+        return cast("_Row", found) if isinstance(found, dict) else _NO_ROW  # a list if there are none
+
     def create(self, queue: Destination) -> None:
         """Create a durable queue; one that exists is no error.
 

@@ -21,6 +21,7 @@ class DeclaredSource(NamedTuple):
     address: Address
     counts_deliveries: bool  #: True if failed deliveries are counted
     redelivers_locally: bool  #: True if the consumer keeps released messages until it is closed
+    drops_returned: bool = False  #: True if the broker drops a message that was returned some times
     filters: Mapping[str, Any] = MappingProxyType({})  #: further filters of the source, by their descriptors
     selects: Callable[[bytes], bool] | None = None  #: returns True for messages to receive; None for all
 
@@ -105,7 +106,7 @@ class AMQPBrokerProfile(BrokerProfile):
         create_topology: Creates what declares queues, with seconds to wait for each response; None if the broker
             creates them when links attach.
         create_admin: Creates its management, with seconds to wait for each response; None without management over AMQP.
-        extend_admin: Returns the management of the topology with what another protocol adds; None for nothing.
+        extend_admin: Adds to the management of the topology what another protocol offers; None for nothing.
         required_offers: The capability that the open frame must offer for a capability of JMS; without the offer the
             connection does not have it.
         announced: The product and the version in the open frame of a connection.
@@ -129,7 +130,7 @@ class AMQPBrokerProfile(BrokerProfile):
     keeps_sessions: bool = False
     create_topology: Callable[[Engine, float], Topology] | None = None
     create_admin: Callable[[ManagementConnection, float], Admin] | None = None
-    extend_admin: Callable[[Admin], Admin] | None = None
+    extend_admin: Callable[[Admin], None] | None = None
     required_offers: Mapping[str, str] = field(default_factory=dict[str, str])
     announced: str = field(default="", compare=False)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal
 
 from proton import Message, timestamp
@@ -22,6 +23,7 @@ from jmsjca.errors import (
     NotSupportedError,
     ResourceAllocationError,
 )
+from jmsjca.log_records import get_logger
 from jmsjca.providers.amqp.admin import RequestLink, ResponseFields, creatable_name, expect_number, unexpected_response
 from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile, DeclaredSource
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext, address_of, encoded_name
@@ -30,7 +32,7 @@ from jmsjca.providers.amqp.codec.jms_mapping import FILTER_ANNOTATION
 from jmsjca.providers.amqp.codec.sections import VALUE, EncodedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.common.http_management import RabbitMQHTTPAdmin
-from jmsjca.spi import Activity, Capabilities, Depth
+from jmsjca.spi import RARELY_REACHED, Activity, Capabilities, Depth
 
 __all__ = [
     "RABBITMQ",
@@ -44,6 +46,8 @@ __all__ = [
     "rabbitmq4",
     "subscription_queue",
 ]
+
+logger = get_logger("jmsjca.amqp")
 
 _ADDRESS = "/management"
 _RESPONSE_BYTES = 1024 * 1024
@@ -184,19 +188,34 @@ class RabbitMQAdmin:
     Args:
         node: The broker's management.
         declare: Declares a queue, unless it exists.
-        api: The administration over HTTP, which lists and counts what the node does not; None without it.
     """
 
-    def __init__(
-        self, node: ManagementNode, declare: Callable[[str], object], api: RabbitMQHTTPAdmin | None = None
-    ) -> None:
+    def __init__(self, node: ManagementNode, declare: Callable[[str], object]) -> None:
         self._node = node
         self._declare = declare
+        self._api: RabbitMQHTTPAdmin | None = None
+
+    def extend(self, api: RabbitMQHTTPAdmin) -> None:
+        """Add the administration over HTTP, which lists and counts what the node does not."""
         self._api = api
 
-    def extended(self, api: RabbitMQHTTPAdmin) -> "RabbitMQAdmin":
-        """Return the administration that asks the API over HTTP, too."""
-        return RabbitMQAdmin(self._node, self._declare, api)
+    def delivery_limit(self, queue: Destination) -> int | None:
+        """Return after how many returns the broker drops a message of a queue; None if it never does."""
+        found = self._node.find_queue(queue_name(queue))
+        return None if found is None else self.limit_of(queue.name, found)
+
+    def limit_of(self, name: str, found: ResponseFields) -> int | None:
+        """Return the delivery limit of a queue with this state, as `delivery_limit` does.
+
+        The lower limit of its argument and its policy counts; a negative one stands for no limit. The policy is visible
+        over HTTP only.
+        """
+        if not _counts(found):
+            return None
+        argument = ResponseFields(found.get("arguments")).get(_LIMIT)
+        policy = self._api.policy_of(name).get("delivery-limit") if self._api else None
+        limits = [each for each in (argument, policy) if isinstance(each, int)]
+        return min((each for each in limits if each >= 0), default=None if limits else _DEFAULT_LIMIT)
 
     def destinations(self) -> Sequence[Destination]:
         """Return the queues and topics.
@@ -374,11 +393,12 @@ QueueType = Literal["classic", "quorum"]
 
 _TOPICS = "amq.topic"  # the exchange of all topics, also over STOMP and MQTT
 _TYPE, _QUORUM, _STREAM = "x-queue-type", "quorum", "stream"
+_LIMIT, _DEFAULT_LIMIT = "x-delivery-limit", 20
 _CLASSIC: Mapping[str, Any] = {_TYPE: "classic"}
 _QUEUE_ARGUMENTS: Mapping[QueueType, Mapping[str, Any]] = {
     "classic": {**_CLASSIC, "x-max-priority": 9},
     # By default a message is dropped after 20 failures. Without a limit what is released goes behind all others.
-    "quorum": {_TYPE: _QUORUM, "x-delivery-limit": 1_000_000_000},
+    "quorum": {_TYPE: _QUORUM, _LIMIT: 1_000_000_000},
 }
 _ACTIVE = "x-single-active-consumer"  # a second consumer would get nothing
 _START_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)  # seconds to wait for the leader of a quorum queue
@@ -468,11 +488,20 @@ class RabbitMQTopology:
     def _queue_source(self, name: str) -> DeclaredSource:
         """Return the source of a consumer of a queue, or of a stream with the options for streams."""
         found = self._declare(name)
-        source = _source(name, counts=_counts(found))
+        source = self._source_of(name, found)
         if found.get("type") == _STREAM:
             return source._replace(filters=self._streams.filters, selects=self._streams.selects)
         self._refuse_stream_options(Queue(name))
         return source
+
+    def _source_of(self, name: str, found: ResponseFields) -> DeclaredSource:
+        """Return the source of a consumer of a queue with this state."""
+        limit = self.admin.limit_of(name, found)
+        source = _source(name, counts=_counts(found))
+        if limit is None or limit >= RARELY_REACHED:
+            return source
+        _warn_of_limit(name, limit)
+        return source._replace(drops_returned=True)
 
     def _refuse_stream_options(self, source: Destination) -> None:
         if self._streams and not source.temporary:
@@ -518,7 +547,7 @@ class RabbitMQTopology:
             elif not self._joins(name, source, in_use=found.number("consumer_count") > 0):
                 self._node.delete_queue(name)
                 continue
-            return _source(name, counts=_counts(found))
+            return self._source_of(name, found)
         raise IllegalStateError(f"Another client changes the subscription {source.name!r} at the same time; try again.")
 
     def _joins(self, name: str, source: Subscription, *, in_use: bool) -> bool:
@@ -550,6 +579,18 @@ class RabbitMQTopology:
 
     def _bind(self, queue: str, topic: Destination) -> None:
         self._node.bind(queue, *_binding_of(topic))
+
+
+@lru_cache(maxsize=1000)  # once for each queue
+def _warn_of_limit(name: str, limit: int) -> None:
+    logger.warning(
+        "The queue %s drops a message that was returned more than %d times, also one that no handler saw: its consumers"
+        " prefetch nothing. Declare it with x-delivery-limit=%d or more, and with a dead-letter exchange. A limit in a"
+        " policy of the broker is known with the option management_url only.",
+        name,
+        limit,
+        RARELY_REACHED,
+    )
 
 
 def _is_starting(found: ResponseFields) -> bool:
