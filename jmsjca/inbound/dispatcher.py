@@ -590,7 +590,7 @@ class _PrefetchQueue:
 
     def messages_for(self, handlers: int) -> int:
         """Return how many messages idle handlers can process at once, in addition to the queued ones."""
-        return handlers * self._size - len(self._ready)
+        return handlers * (self._endpoint.settings.batch_size or 1) - len(self._ready)
 
     def add(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Append received messages."""

@@ -432,8 +432,8 @@ class RabbitMQHTTPAdmin:
 
     def policy_of(self, name: str) -> Mapping[str, Any]:
         """Return the settings of a queue by policies of the broker's operators, by their names."""
-        found = (self._find(name, "effective_policy_definition") or _NO_ROW).get("effective_policy_definition")
-        return cast("_Row", found) if isinstance(found, dict) else _NO_ROW  # a list if there are none
+        found = (self._find(name, "effective_policy_definition") or {}).get("effective_policy_definition")
+        return cast("_Row", found) if isinstance(found, dict) else {}  # a list if there are none
 
     def create(self, queue: Destination) -> None:
         """Create a durable queue; one that exists is no error.
