@@ -1,10 +1,12 @@
 """What the doctor finds on each broker: name and version, the clock, a round trip; and what a failed login needs."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 from brokers import BROKERS, PAIRS, registry
 
+from jmsjca.config import ConnectionURL
 from jmsjca.management.cli import run
 
 TELLS_TIME = {"artemis-amqp", "qpid-amqp"}
@@ -55,3 +57,27 @@ def test_a_certificate_that_is_not_trusted_is_told_with_the_remedy(encrypted_art
     status, found = findings(capsys, broker.url("amqps"))
     assert status == 1
     assert "name its authority with the option ca_file" in found["failure"]["detail"]
+
+
+OTHER = {"amqp": "stomp", "stomp": "amqp"}
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_wrong_protocol_of_a_port_is_told_with_the_remedy(broker_url, capsys, pair, secure):
+    url, protocol = broker_url(pair), pair.rpartition("-")[2]
+    port = ConnectionURL.parse(url).port
+    scheme = {"amqp": "amqps", "stomp": "stomp+ssl"}[protocol] if secure else OTHER[protocol]
+    status, found = findings(capsys, f"{scheme}://127.0.0.1:{port}")
+    assert status == 1
+    assert found["failure"]["detail"].startswith("WrongProtocolError")
+    assert "correct the port or the protocol" in found["failure"]["detail"]
+
+
+@pytest.mark.parametrize("scheme", ["amqp", "stomp", "stomp+ssl"])
+def test_another_protocol_than_amqp_over_tls_is_told_with_the_remedy(encrypted_artemis, capsys, scheme):
+    broker, authority = encrypted_artemis
+    port = ConnectionURL.parse(broker.url("amqps")).port
+    status, found = findings(capsys, f"{scheme}://127.0.0.1:{port}?ca_file={quote(str(authority.file))}")
+    assert status == 1
+    assert "orrect the port" in found["failure"]["detail"]

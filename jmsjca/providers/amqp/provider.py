@@ -4,6 +4,7 @@ import re
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, get_args
 
 from proton import Connection, Transport, symbol
@@ -43,10 +44,13 @@ from jmsjca.providers.common.broker_profile import administered
 from jmsjca.providers.common.http_management import JOLOKIA, MANAGED, ActiveMQAdmin, HTTPManagement, RabbitMQHTTPAdmin
 from jmsjca.providers.common.network import (
     NetworkOptions,
+    await_answer,
     check_protocol,
+    check_silent_peer,
     open_socket,
     peer_name,
     require_tls_for_password,
+    silent_peer_error,
 )
 from jmsjca.spi import Admin, Capabilities
 
@@ -135,9 +139,7 @@ class Login:
         handler = engine.connection_handler
         try:
             engine.start()
-            engine.wait(
-                handler.opened, options.connect_timeout, f"the opening of the connection to {peer_name(url, port)}"
-            )
+            self._await_open(engine, port)
             properties = engine.call(lambda: handler.properties)  # one turn later: a close may follow the open
             offers = engine.call(lambda: _offered_capabilities(connection))
             product, version = (str(properties.get(name, "")) for name in ("product", "version"))
@@ -146,9 +148,18 @@ class Login:
             engine.abort(ConnectionLostError("The connection was abandoned while it was opened."))
             if isinstance(error, ConnectionLostError):
                 check_protocol(engine.socket_transport.greeting, "AMQP 1.0", url, port)
+                if not engine.socket_transport.greeting:
+                    raise silent_peer_error(error, url, port) from error
             raise
         engine.sessions.keeps = broker.keeps_sessions
         return engine, LinkPool(engine, broker, options.reply_timeout)
+
+    def _await_open(self, engine: Engine, port: int) -> None:
+        opened, timeout = engine.connection_handler.opened, self.options.connect_timeout
+        ask = partial(check_silent_peer, self.url, self.options, "AMQP 1.0", port, tls=self.url.protocol == "amqps")
+        left = await_answer(opened, timeout, lambda: bool(engine.socket_transport.greeting), ask)
+        what = f"the opening of the connection to {peer_name(self.url, port)}"
+        engine.wait(opened, left, what, lambda: 0.0, timeout - left)
 
 
 def _capabilities_known(engine: Engine, links: LinkPool) -> bool:

@@ -3,8 +3,12 @@
 import socket
 import ssl
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 from jmsjca.arguments import did_you_mean
@@ -28,14 +32,17 @@ __all__ = [
     "LOGIN_REMEDY",
     "NetworkOptions",
     "OwnedDestinations",
+    "await_answer",
     "check_no_local",
     "check_protocol",
+    "check_silent_peer",
     "connection_error",
     "foreign_subscription_error",
     "open_socket",
     "peer_name",
     "request_quick_ack",
     "require_tls_for_password",
+    "silent_peer_error",
     "spoken_protocol",
     "tls_context",
 ]
@@ -56,9 +63,13 @@ _GREETINGS = {
     "AMQP 0-9-1": (b"AMQP\0\0\x09",),
     "AMQP 1.0": (b"AMQP",),
     "HTTP": (b"HTTP/",),
+    "Open MQ's own protocol": (b"101 imqbroker",),
     "STOMP": (b"ERROR\n", b"ERROR\r\n", b"CONNECTED\n", b"CONNECTED\r\n"),
     "TLS": (b"\x15\x03", b"\x16\x03"),
 }
+_SILENCE = 2.0  # seconds without a byte of the server, after which it is asked in other protocols
+_QUESTIONS = {"AMQP 1.0": b"AMQP\3\1\0\0", "STOMP": b"CONNECT\naccept-version:1.2\nhost:/\n\n\0"}
+_ANSWER_BYTES, _ANSWER_TIMEOUT = 64, 1.0
 _OPENWIRE_AT = 5  # offset of the magic of OpenWire, behind size and type of its first command
 
 _REMEDIES: dict[type[OSError], str] = {
@@ -152,7 +163,11 @@ def open_socket(url: ConnectionURL, options: NetworkOptions, *, default_port: in
     try:
         plain = socket.create_connection((host, port), timeout=options.connect_timeout)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return plain if context is None else _wrap_tls(plain, context, host)
+        if context is None:
+            return plain
+        return _wrap_tls(
+            plain, context, host, options.connect_timeout, partial(_check_plain, url, options, default_port)
+        )
     except ssl.SSLCertVerificationError as error:
         raise JMSSecurityError(
             f"The certificate of {host}:{port} is not to be trusted: {error.verify_message}. Use the host name of the"
@@ -208,6 +223,70 @@ def check_protocol(greeting: bytes, expected: str, url: ConnectionURL, default_p
         )
 
 
+def check_silent_peer(
+    url: ConnectionURL, options: NetworkOptions, expected: str, default_port: int, *, tls: bool
+) -> None:
+    """Raise an error if a server that does not answer in the expected protocol answers in another one.
+
+    Args:
+        url: The URL.
+        options: The options of the URL.
+        expected: The protocol in which it does not answer, as `spoken_protocol` names it.
+        default_port: The port if the URL has none.
+        tls: True to ask over TLS.
+
+    Raises:
+        WrongProtocolError: It speaks another protocol.
+    """
+    questions = [question for protocol, question in _QUESTIONS.items() if protocol != expected]
+    for question in questions if tls else [*questions, _hello_of_tls()]:
+        check_protocol(_answer_to(question, url, options, default_port, tls=tls), expected, url, default_port)
+
+
+def silent_peer_error(error: ConnectionLostError, url: ConnectionURL, default_port: int) -> ConnectionLostError:
+    """Return the error of a login to a server that sent nothing, with the remedy."""
+    return ConnectionLostError(
+        f"{error} The server at {peer_name(url, default_port)} has sent nothing: if this happens each time, correct the"
+        f" port or the protocol of {url}; the port may need TLS."
+    )
+
+
+def _hello_of_tls() -> bytes:
+    """Return the first bytes of a client over TLS."""
+    hello = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(
+            ssl.MemoryBIO(), hello, server_hostname="localhost"
+        ).do_handshake()
+    return hello.read()
+
+
+def _check_plain(url: ConnectionURL, options: NetworkOptions, default_port: int) -> None:
+    """Raise an error if a server that does not answer with TLS answers without it.
+
+    Raises:
+        WrongProtocolError: It speaks a protocol without TLS.
+    """
+    for question in _QUESTIONS.values():
+        spoken = spoken_protocol(_answer_to(question, url, options, default_port, tls=False))
+        if spoken not in {None, "TLS"}:
+            raise WrongProtocolError(
+                f"{peer_name(url, default_port)} does not answer with TLS, it speaks {spoken}: correct the port or the"
+                f" protocol of {url}."
+            )
+
+
+def _answer_to(question: bytes, url: ConnectionURL, options: NetworkOptions, default_port: int, *, tls: bool) -> bytes:
+    """Return the first bytes of a server's answer on another connection; none if it does not answer soon."""
+    hasty = replace(options, connect_timeout=min(options.connect_timeout, _ANSWER_TIMEOUT))
+    try:
+        with open_socket(url, hasty, default_port=default_port, tls=tls) as asking:
+            asking.sendall(question)
+            return asking.recv(_ANSWER_BYTES)
+    except (OSError, JMSError):
+        return b""
+
+
 def connection_error(context: str, error: Exception) -> JMSError:
     """Return the JMS error for a TLS alert or a network error of a connection.
 
@@ -233,12 +312,49 @@ def request_quick_ack(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
 
-def _wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
+def _wrap_tls(
+    plain: socket.socket, context: ssl.SSLContext, host: str, timeout: float, on_silence: Callable[[], None]
+) -> ssl.SSLSocket:
+    """Return the socket after the handshake. The function is called if the server answers nothing."""
+    wrapped = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
     try:
-        return context.wrap_socket(plain, server_hostname=host)
+        _shake_hands(wrapped, timeout, on_silence)
     except BaseException:
-        plain.close()
+        wrapped.close()
         raise
+    return wrapped
+
+
+def _shake_hands(wrapped: ssl.SSLSocket, timeout: float, on_silence: Callable[[], None]) -> None:
+    end = time.monotonic() + timeout
+    wrapped.settimeout(min(timeout, _SILENCE))
+    try:
+        wrapped.do_handshake()
+    except (ssl.SSLEOFError, ConnectionResetError):
+        on_silence()
+        raise
+    except TimeoutError:
+        if timeout <= _SILENCE:
+            raise
+        on_silence()
+        wrapped.settimeout(max(end - time.monotonic(), 0.001))
+        wrapped.do_handshake()  # continues
+    wrapped.settimeout(timeout)
+
+
+def await_answer(answer: "Future[Any]", timeout: float, spoke: Callable[[], bool], ask: Callable[[], None]) -> float:
+    """Wait some seconds for the answer to a login; return how many seconds of the timeout are left.
+
+    Args:
+        answer: The answer.
+        timeout: Seconds in all.
+        spoke: Returns True if the server has sent something.
+        ask: Called if it has sent nothing: `check_silent_peer`.
+    """
+    end = time.monotonic() + timeout
+    if timeout > _SILENCE and not wait([answer], _SILENCE).done and not spoke():
+        ask()
+    return max(end - time.monotonic(), 0)
 
 
 def tls_context(options: NetworkOptions) -> ssl.SSLContext:

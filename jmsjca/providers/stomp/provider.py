@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
@@ -19,6 +20,7 @@ from jmsjca.providers.common.http_management import (
 from jmsjca.providers.common.network import (
     NetworkOptions,
     check_protocol,
+    check_silent_peer,
     open_socket,
     peer_name,
     require_tls_for_password,
@@ -145,9 +147,12 @@ class _Opener:
     def _log_in(self, session: STOMPSession, headers: dict[str, str]) -> Dialect:
         port = _PORTS[self.url.protocol]
         peer = peer_name(self.url, port)
+        ask = partial(check_silent_peer, self.url, self.options, "STOMP", port, tls=self.url.protocol == _SECURE)
         try:
             with translating_errors(f"log in to {peer}"):
-                answer = session.connect(headers, self.options.heartbeat, self.options.connect_timeout, peer)
+                answer = session.connect(
+                    headers, self.options.heartbeat, self.options.connect_timeout, peer, on_silence=ask
+                )
             return dialect_for(answer.get("server", ""), session.version, java_maps=self.options.java_maps)
         except BaseException as error:
             session.end(ConnectionLostError("The login failed."))

@@ -14,6 +14,7 @@ from threading import Lock
 from jmsjca.config import Clock
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionRolledBackError
 from jmsjca.forking import ForkGuard
+from jmsjca.providers.common.network import await_answer
 from jmsjca.providers.stomp.errors import BrokerRefusedError, error_text
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser, check_headers, connect_frame, encode_frame
 from jmsjca.providers.stomp.protocol.stomp_py import ConnectionListener, Protocol11, Protocol12
@@ -76,7 +77,13 @@ class STOMPSession:
         return self._parser.beginning
 
     def connect(
-        self, headers: Mapping[str, str], heartbeat: float, timeout: float, peer: str = "its address"
+        self,
+        headers: Mapping[str, str],
+        heartbeat: float,
+        timeout: float,
+        peer: str = "its address",
+        *,
+        on_silence: Callable[[], None] = lambda: None,
     ) -> Mapping[str, str]:
         """Log in.
 
@@ -85,6 +92,7 @@ class STOMPSession:
             heartbeat: Seconds between heart-beats that this side offers, for both directions; 0 for none.
             timeout: Seconds to wait for the answer.
             peer: Host and port of the broker, for error messages.
+            on_silence: Called if the broker has sent nothing for some seconds; may raise an error.
 
         Returns:
             The headers of CONNECTED.
@@ -99,7 +107,9 @@ class STOMPSession:
         try:
             with suppress(WriteError):  # the receiver thread learns the reason
                 self.write(frame)
-            answer = self.dispatcher.connected.result(timeout)
+            connected = self.dispatcher.connected
+            left = await_answer(connected, timeout, lambda: bool(self.beginning), on_silence)
+            answer = connected.result(left)
         except FutureTimeoutError as error:
             raise ConnectionLostError(
                 f"The broker at {peer} did not answer CONNECT within {timeout:g} seconds."
@@ -211,8 +221,14 @@ class STOMPSession:
         with _lost_at(command):
             self.write(data)
 
+    def _closed_text(self) -> str:
+        closed = "The broker closed the connection"
+        if self.dispatcher.connected.done():
+            return f"{closed}."
+        return f"{closed} and did not answer CONNECT: if it does so each time, correct the port, or use TLS."
+
     def _on_disconnected(self) -> None:
-        reason = self._transport.reason or ConnectionLostError("The broker closed the connection.")
+        reason = self._transport.reason or ConnectionLostError(self._closed_text())
         if self.dispatcher.end(reason) and not self._closing:
             self._on_lost(reason)
 

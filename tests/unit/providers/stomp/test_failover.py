@@ -73,7 +73,7 @@ def test_the_error_tells_what_each_host_did(hosts):
     faults = [Fault("cut", AT_LOGIN), _refusing("Broker is not ready")]
     with pytest.raises(ConnectionLostError, match="Broker is not ready") as told:
         _open(*hosts(*faults))
-    assert "The broker closed the connection.; 127.0.0.1:" in str(told.value)
+    assert "or use TLS.; 127.0.0.1:" in str(told.value)
     assert "s3cr3t" not in str(told.value)
 
 
