@@ -8,7 +8,7 @@ from jmsjca.config import Clock
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.providers.common.consumer import BaseConsumer
-from jmsjca.providers.stomp.brokers.dialect import INDIVIDUAL_ACK_PREFIX, Dialect
+from jmsjca.providers.stomp.brokers.dialect import INDIVIDUAL_ACK_PREFIX, Dialect, destination_of
 from jmsjca.providers.stomp.delivery import STOMPDelivery
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
@@ -20,6 +20,9 @@ _RENEWAL_SECONDS = 5.0  # only spares quiet consumers of slow brokers: the messa
 
 _TOPIC_WINDOW = 1000
 _ORDERED_WINDOW = 1000
+# Windows that may be in flight: brokers send more when they have read an acknowledgement, which counts here only when
+# it is confirmed.
+_SLACK_WINDOWS, _SLACK_MESSAGES, _SLACK_BYTES = 4, 1000, 16 * 1024 * 1024
 _numbers = count(1)
 
 
@@ -35,7 +38,7 @@ class SubscriptionSet:
         dialect: The dialect of the broker.
         source: The queue, topic or subscription.
         chosen: The SUBSCRIBE headers that select messages.
-        arrive: Called with received frames.
+        arrive: Called with received frames; returns how many messages are buffered, and their size in bytes.
         ack: The acknowledgement mode of SUBSCRIBE.
         window: The largest number of prefetched messages.
     """
@@ -46,7 +49,7 @@ class SubscriptionSet:
         dialect: Dialect,
         source: Destination | Subscription,
         chosen: Mapping[str, str],
-        arrive: Callable[[Sequence[Frame]], None],
+        arrive: Callable[[Sequence[Frame]], tuple[int, int]],
         *,
         ack: str,
         window: int,
@@ -126,14 +129,24 @@ class SubscriptionSet:
     def _subscribe(self, window: int) -> None:
         name = f"{'s' if self._ack == 'client' else INDIVIDUAL_ACK_PREFIX}{next(_numbers)}"
         headers = {"id": name, "ack": self._ack, **self._filter_headers}
-        self._session.dispatcher.add_listener(name, self._on_frames)
+        self._session.dispatcher.add_listener(name, self._on_arrival)
+        self._window += window
         try:
             self._session.request("SUBSCRIBE", {**headers, **self._dialect.subscribe(self._source, window)})
         except JMSError:
             self._session.dispatcher.remove_listener(name)
+            self._window -= window
             raise
         self._ids.append(name)
-        self._window += window
+
+    def _on_arrival(self, frames: Sequence[Frame]) -> None:
+        """Hand frames to the consumer. A broker that sends far more than the window would fill the memory."""
+        held, size = self._on_frames(frames)
+        if self._dialect.is_window_full(held - _SLACK_MESSAGES, size - _SLACK_BYTES, _SLACK_WINDOWS * self._window):
+            self.abort(
+                f"{held} messages wait for the consumer of {destination_of(self._source)}, and the broker sends"
+                " far more than its window allows: the connection is ended before they fill the memory."
+            )
 
 
 def default_window(order: Order, few: int) -> int:
@@ -169,7 +182,7 @@ class RenewingSubscription(SubscriptionSet):
         dialect: Dialect,
         source: Destination | Subscription,
         chosen: Mapping[str, str],
-        arrive: Callable[[Sequence[Frame]], None],
+        arrive: Callable[[Sequence[Frame]], tuple[int, int]],
         *,
         ack: str,
         window: int,
@@ -233,12 +246,11 @@ class RenewingSubscription(SubscriptionSet):
         except JMSError as error:
             self._session.end(ConnectionLostError(f"A subscription could not be renewed: {error}"))
 
-    def _on_frames_unless_renewing(self, frames: Sequence[Frame]) -> None:
+    def _on_frames_unless_renewing(self, frames: Sequence[Frame]) -> tuple[int, int]:
         with self._state:
             self._renewal_due = None
             dropping = self._dropping
-        if not dropping:
-            self._deliver(frames)
+        return (0, 0) if dropping else self._deliver(frames)
 
 
 _RETURN = {"transaction": "return"}
@@ -307,7 +319,7 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         self,
         source: Destination,
         dialect: Dialect,
-        supply: Callable[[Callable[[Sequence[Frame]], None]], SubscriptionSet],
+        supply: Callable[[Callable[[Sequence[Frame]], tuple[int, int]]], SubscriptionSet],
         *,
         order: Order,
         max_bytes: int,
@@ -393,11 +405,13 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
             self._requeue(self._buffer.with_later([*failed, *unused]), {d.sequence for d in failed})
         self._unsubscribe_if_finished()
 
-    def _on_frames(self, frames: Sequence[Frame]) -> None:
+    def _on_frames(self, frames: Sequence[Frame]) -> tuple[int, int]:
+        """Buffer messages; return how many are buffered, and their size in bytes without the largest new one."""
         deliveries = [STOMPDelivery(frame, place, self) for frame, place in zip(frames, self._sequence, strict=False)]
         with self._changed:
             self._buffer.append(deliveries)
             self._changed.notify_all()
+            return len(self._buffer.ready), self._buffer.size - max([d.size for d in deliveries])
 
     def _wait(self, limit: int, deadline: float | None) -> Sequence[STOMPDelivery] | None:
         """Return a chunk, or None if the broker sends nothing more on the present subscriptions."""

@@ -217,7 +217,8 @@ class ConnectionHandler:
             self.opened.set_exception(error)
 
     def _on_open(self) -> None:
-        if self._transport.sasl().outcome != SASL_OK:  # proton accepts an open frame in the middle of the login
+        sasl = self._transport.sasl()
+        if sasl.outcome != SASL_OK or not sasl.mech:  # proton accepts an open frame, or an outcome, before the login
             self._fail_connection(ConnectionLostError("The broker opened the connection before it answered the login."))
             return
         idle_error = idle_timeout_error(self._transport)

@@ -190,3 +190,50 @@ def _trickle(data, version):
     except ConnectionLostError:
         return frames, True
     return frames, False
+
+
+WINDOW_AND_SLACK = 6000  # of a session: 1000 messages, and what a broker may send before it reads acknowledgements
+
+
+def _run(subscription, numbers, body):
+    headers = {name: value for name, value in GOOD.items() if name != "content-length"}
+    headers |= {"subscription": subscription, "content-length": str(len(body))}
+    return b"".join(write("MESSAGE", {**headers, "message-id": str(number)}, body) for number in numbers)
+
+
+def _flood(line, server, messages, body):
+    """Return a line whose broker sends far more than the window, and the consumer."""
+    each = line(server)
+    consumer = each.connection.consumer(Queue("q"))
+    subscription = dict(read(bytes(each.channel.written))[0][1])["id"]
+    for number in range(0, messages, 100):
+        each.channel.incoming.put(_run(subscription, range(number, number + 100), body))
+    return each, consumer
+
+
+@pytest.mark.parametrize(
+    ("server", "messages", "size"),
+    [
+        ("ActiveMQ/6.3.1", WINDOW_AND_SLACK, 1),
+        ("ActiveMQ-Artemis/2.56.0", 4 * WINDOW_AND_SLACK, 1000),  # its window counts bytes
+        ("RabbitMQ/4.0.5", WINDOW_AND_SLACK, 1),
+        ("Other/1", WINDOW_AND_SLACK, 1),
+    ],
+)
+def test_a_broker_that_sends_more_than_the_window_is_left(line, server, messages, size):
+    each, consumer = _flood(line, server, messages, bytes(size))
+    assert each.lost.wait(60)
+    with pytest.raises(ConnectionLostError, match="far more than its window"):
+        consumer.receive(1, 60)
+
+
+@pytest.mark.parametrize(
+    ("server", "messages", "size"),
+    [("Eclipse OpenMQ(tm)/6.5.1", WINDOW_AND_SLACK, 1), ("ActiveMQ-Artemis/2.56.0", 9000, 1)],
+)
+def test_a_broker_without_a_window_or_within_it_is_not_left(line, server, messages, size):
+    each, consumer = _flood(line, server, messages, bytes(size))
+    taken = 0
+    while taken < messages:
+        taken += len(consumer.receive(messages, 60))
+    assert not each.lost.is_set()

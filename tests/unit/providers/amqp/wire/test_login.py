@@ -4,7 +4,7 @@ import pytest
 from amqp_peer import SECONDS
 from amqp_peer.encoding import Symbol
 from amqp_peer.frames import AMQP, SASL
-from amqp_peer.performatives import Attach, Close, Error, Init, Mechanisms, Open
+from amqp_peer.performatives import Attach, Close, Error, Init, Mechanisms, Open, Outcome
 from amqp_peer.script import LOGIN, OPEN, drop, expect, offer, reply, script, send, silence
 
 from jmsjca.destinations import Queue
@@ -107,6 +107,15 @@ def test_a_connection_that_is_opened_in_the_midst_of_the_login_is_left(stage, lo
     here = stage(script(login, send(Open(container_id="peer")), silence))
     with pytest.raises(ConnectionLostError, match="before it answered the login"):
         here.connect()
+
+
+@pytest.mark.parametrize("user", [USER, {}], ids=["with a password", "anonymous"])
+def test_an_outcome_before_any_login_is_refused(stage, user):
+    """Proton takes it for a login, and would go on without one."""
+    outcome = (expect(SASL), send(SASL, Outcome(code=0)))
+    here = stage(script(outcome, send(AMQP), send(Open(container_id="peer")), silence))
+    with pytest.raises(ConnectionLostError, match="before it answered the login"):
+        here.connect(CLEAR, **user)
 
 
 SILENT = {
