@@ -106,8 +106,7 @@ class ConnectionMetaData:
 def _metadata(protocol: str, connection: spi.Connection) -> ConnectionMetaData:
     from importlib.metadata import version  # noqa: PLC0415  # slow to import, and rarely needed
 
-    counted = ["JMSXDeliveryCount"] if connection.capabilities.delivery_count else []
-    names = ("JMSXGroupID", "JMSXGroupSeq", *counted)
+    names = ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount")  # the last one also where this process alone counts
     return ConnectionMetaData(protocol, "jmsjca", version("jmsjca"), "3.1", names, connection.broker)
 
 

@@ -5,6 +5,9 @@ import uuid
 import pytest
 from gap_clients import ONE_AHEAD
 
+from jmsjca import ConnectionFactory, Queue, Topic
+from jmsjca.errors import InvalidSelectorError
+
 MARKER = "the last"
 RABBITMQ = ["rabbitmq", "rabbitmq4"]
 
@@ -363,3 +366,13 @@ def test_rabbitmq_confirms_what_is_sent_to_a_temporary_queue_that_is_gone(client
     address = server.read()[1]["reply-to"]
     asking.leave()
     assert server.send("answer", destination=address) == "RECEIPT"
+
+
+@pytest.mark.parametrize("source", [Queue, Topic])
+def test_activemq_refuses_a_wrong_selector_of_a_queue_and_of_a_topic_alike(broker_url, source):
+    with (
+        ConnectionFactory(broker_url("activemq-stomp")).create_connection() as connection,
+        connection.create_session() as session,
+        pytest.raises(InvalidSelectorError),
+    ):
+        session.create_consumer(source(f"gap.{uuid.uuid4().hex}"), "a = = 1")

@@ -22,7 +22,7 @@ _SHOWN = 500  # characters of the broker's text
 # STOMP has no error codes, only texts. The first pattern that matches decides.
 _MEANINGS: tuple[tuple[re.Pattern[str], type[JMSError]], ...] = (
     (re.compile(r"InvalidDestination|No durable subscription"), InvalidDestinationError),
-    (re.compile(r"selector", re.IGNORECASE), InvalidSelectorError),
+    (re.compile(r"selector|Couldn't create TopicSubscription", re.IGNORECASE), InvalidSelectorError),  # of ActiveMQ
     (re.compile(r"InvalidClientID|client ?id", re.IGNORECASE), InvalidClientIDError),
     (
         re.compile(

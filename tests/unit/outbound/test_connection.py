@@ -25,12 +25,6 @@ def test_metadata(connection):
     assert metadata.jmsx_property_names == ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount")
 
 
-def test_metadata_of_a_broker_that_does_not_count(jms_connection_factory, lacking):
-    lacking("delivery_count")
-    with jms_connection_factory.create_connection() as connection:
-        assert "JMSXDeliveryCount" not in connection.metadata.jmsx_property_names
-
-
 def test_exception_listener_hears_of_the_loss(connection):
     """It is called with an exception that describes the problem, on a thread that may close the connection (6.1.7)."""
     told = queue.Queue()

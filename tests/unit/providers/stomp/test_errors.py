@@ -34,6 +34,7 @@ from jmsjca.reconnection import is_transient
             True,
         ),
         ("InvalidSelectorException: a ==", InvalidSelectorError, False),
+        ("jakarta.jms.JMSException: Couldn't create TopicSubscription", InvalidSelectorError, False),
         ("InvalidDestinationException: Cannot create queue://q", InvalidDestinationError, True),
         ("No durable subscription exists for clientID: c", InvalidDestinationError, True),
         ("not_found: no queue 'q' in vhost '/'", InvalidDestinationError, True),
