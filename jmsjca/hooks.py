@@ -3,15 +3,21 @@
 Subclass `Hooks`, override the methods that you need, and pass an instance to the `ResourceAdapter` or to a
 `ConnectionFactory`. The methods ``around_…`` are nested: they run code before and after the handler, the send, the
 commit or the settlement. An exception of `around_delivery` counts as the handler's, one of `around_send` or
-`around_create` fails the send. The other methods are notifications after the event. An exception that they,
-`around_commit` or `around_settlement` raise is logged and changes nothing. The decorator `use_hooks` adds hooks to one
-handler.
+`around_create` fails the send. The other methods are notifications after the event. An `Exception` that they,
+`around_commit` or `around_settlement` raise is logged and changes nothing.
+
+An exit, which is an exception that is not an `Exception`, such as `SystemExit`, fails the unit of a listener: the unit
+is rolled back unless it has ended, the exit is logged, and the listener continues. Outside listeners, and on the main
+thread, where it may come from a signal handler, it reaches the caller.
+
+The decorator `use_hooks` adds hooks to one handler.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from threading import current_thread, main_thread
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
@@ -118,7 +124,8 @@ class Hooks:
     def around_commit(self, sends: Sequence[tuple[Message, Destination]], call_next: Callable[[], None]) -> None:
         """Run code around a commit that sends messages: of a transacted session, or of a listener's unit.
 
-        An exception that the hook raises itself is logged, and changes nothing: the unit is committed in any case.
+        An `Exception` that the hook raises itself is logged, and changes nothing: the unit is committed in any case. Any
+        other exception rolls the unit of a listener back, unless it has ended; in a session it reaches the caller.
 
         Args:
             sends: The messages that the application has sent in the transaction, with their destinations.
@@ -142,7 +149,8 @@ class Hooks:
     def around_settlement(self, endpoint: str, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
         """Run code around the commit or the rollback of a listener's unit, for example to measure it.
 
-        An exception that the hook raises itself is logged, and changes nothing: the unit is settled in any case.
+        An `Exception` that the hook raises itself is logged, and changes nothing: the unit is settled in any case. Any
+        other exception rolls the unit back, unless it has ended.
 
         Args:
             endpoint: The display name of the activation.
@@ -277,7 +285,11 @@ class HookChain:
         return call()
 
     def handled(self, endpoint: str, delivery: "_Decodable | None", seconds: float, *, failed: bool) -> None:
-        """Notify the hooks of a call of the handler, with its first delivery. It is called for each message."""
+        """Notify the hooks of a call of the handler, with its first delivery. It is called for each message.
+
+        Raises:
+            BaseException: The exit of a hook, which fails the unit.
+        """
         try:
             message = None if delivery is None else delivery.message
         except MessageFormatError:
@@ -340,17 +352,17 @@ class HookChain:
     def settled(self, endpoint: str, outcome: Outcome, messages: int) -> None:
         """Notify every hook of the end of a unit."""
         for hook in self._settled:
-            _notify(hook.settled, endpoint, outcome, messages)
+            _notify_in_listener(hook.settled, endpoint, outcome, messages)
 
     def dead_lettered(self, endpoint: str, letter: DeadLetter) -> None:
         """Notify every hook of a message that was moved or deleted."""
         for hook in self._hooks:
-            _notify(hook.dead_lettered, endpoint, letter)
+            _notify_in_listener(hook.dead_lettered, endpoint, letter)
 
     def status_changed(self, endpoint: str, status: str) -> None:
         """Notify every hook of a changed activation status."""
         for hook in self._hooks:
-            _notify(hook.status_changed, endpoint, status)
+            _notify_in_listener(hook.status_changed, endpoint, status)
 
 
 class _Decodable(Protocol):
@@ -443,6 +455,16 @@ def _notify(notification: Callable[..., None], *args: object) -> None:
     try:
         notification(*args)
     except Exception:
+        logger.exception(_FAILED, _name_of(notification))
+
+
+def _notify_in_listener(notification: Callable[..., None], *args: object) -> None:
+    """Notify a hook. Its exit is logged also, unless it may come from a signal handler: it would end the listener."""
+    try:
+        _notify(notification, *args)
+    except BaseException:
+        if current_thread() is main_thread():
+            raise
         logger.exception(_FAILED, _name_of(notification))
 
 

@@ -1,8 +1,9 @@
 """Log records of one line each: control characters of names, ids and errors are escaped, long texts are shortened."""
 
 import logging
+from types import TracebackType
 
-__all__ = ["get_logger", "one_line"]
+__all__ = ["exc_info_of", "get_logger", "one_line"]
 
 _FIELD = 1024  # characters of one value
 _RECORD = 4096  # characters of the text of a record
@@ -40,6 +41,11 @@ def get_logger(name: str) -> logging.Logger:
     logger = logging.getLogger(name)
     logger.addFilter(_ONE_LINE)  # once, however often it is added
     return logger
+
+
+def exc_info_of(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    """Return the argument ``exc_info`` for an exception: `logging` tests an exception object itself for its truth."""
+    return type(error), error, error.__traceback__
 
 
 def one_line(text: str, limit: int = _FIELD) -> str:

@@ -29,8 +29,8 @@ __all__ = [
     "FailoverConnector",
     "Wait",
     "connect",
+    "exhaustion_reported",
     "is_transient",
-    "refused_threads_reported",
     "retry_with_backoff",
 ]
 
@@ -228,17 +228,19 @@ def is_transient(error: BaseException) -> bool:
 
 
 @contextmanager
-def refused_threads_reported(name: str) -> Generator[None]:
-    """Raise an error that is transient where the system refuses another thread.
+def exhaustion_reported(name: str) -> Generator[None]:
+    """Raise an error that is transient where the system refuses another thread, or the memory is exhausted.
 
     Args:
-        name: The name of what needs the thread.
+        name: The name of what needs the thread or the memory.
 
     Raises:
         ResourceAllocationError: It was refused.
     """
     try:
         yield
+    except MemoryError as error:
+        raise ResourceAllocationError(f"{name} gets no more memory from the system.") from error
     except RuntimeError as error:
         if "can't start new thread" not in str(error):
             raise

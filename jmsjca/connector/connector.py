@@ -45,7 +45,7 @@ from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, excer
 from jmsjca.forking import ProcessBound
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.factory import ConnectionFactory
-from jmsjca.reconnection import is_transient
+from jmsjca.reconnection import exhaustion_reported, is_transient
 
 if TYPE_CHECKING:
     import tenacity
@@ -290,11 +290,12 @@ class Connector(ProcessBound):
 
     def _guarded_poll(self) -> ReturnCode:
         try:
-            code = self._opened().poll()
+            with exhaustion_reported("The connector"):
+                code = self._opened().poll()
         except JMSError as error:
             if isinstance(error, ConnectorTerminatedError) or not is_transient(error):
                 raise
-            logger.error("The poll failed: %s", error, exc_info=error)  # noqa: TRY400  # the same, for a linter
+            logger.exception("The poll failed: %s", error)  # noqa: TRY401  # handlers may leave out the traceback
             code = ReturnCode.APPRESPONSETIMEOUT
         if code is ReturnCode.APPRESPONSETIMEOUT:
             self._disconnect()

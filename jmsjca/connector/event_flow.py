@@ -21,7 +21,7 @@ from jmsjca.errors import (
     UnknownBusinessObjectError,
     excerpt,
 )
-from jmsjca.log_records import get_logger
+from jmsjca.log_records import exc_info_of, get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.redelivery import MoveFacts, moved_copy, raw_copy
@@ -214,7 +214,7 @@ class EventFlow:
                 outcome,
                 "" if error is None else text_of(error).rstrip("."),
                 f"moved to {target}" if target else "discarded, because no destination is configured for it",
-                exc_info=error if outcome is DeliveryOutcome.FAIL else None,
+                exc_info=exc_info_of(error) if error is not None and outcome is DeliveryOutcome.FAIL else None,
             )
 
     def _archive(self, archive: EventSession, event: Event) -> None:

@@ -33,7 +33,7 @@ from jmsjca.errors import (
     NotSupportedError,
     excerpt,
 )
-from jmsjca.log_records import get_logger
+from jmsjca.log_records import exc_info_of, get_logger
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.outbound.factory import ConnectionFactory
@@ -292,7 +292,8 @@ def _error_text(response: Message, data: MetaData, result: ReturnCode) -> str:
 
 def _failed(code: ReturnCode, business_object: BusinessObject, status: ReturnStatus, error: Exception) -> ReturnCode:
     status.text = text_of(error) or type(error).__name__
-    logger.error("Request %s.%s: %s: %s", business_object.type, business_object.verb, code, status.text, exc_info=error)
+    told = (business_object.type, business_object.verb, code, status.text)
+    logger.error("Request %s.%s: %s: %s", *told, exc_info=exc_info_of(error))
     return code
 
 

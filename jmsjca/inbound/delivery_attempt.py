@@ -38,7 +38,7 @@ from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.listener_log import Event, log_fields
 from jmsjca.inbound.listener_unit import InboxUnit
 from jmsjca.inbound.message_mover import MessageMover
-from jmsjca.log_records import get_logger
+from jmsjca.log_records import exc_info_of, get_logger
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.delivery import Outcome, Settlement, bind_delivery, forbid_waiting, original_message_id
 from jmsjca.messages.message import Message, end_of_batch_message
@@ -345,19 +345,20 @@ class DeliveryAttempt:
         if isinstance(self.unit, InboxUnit) and endpoint.inbox is not None:
             self.unit.inbox = endpoint.inbox.open(self.transaction.manager)
         self.deliveries: list[spi.Delivery] = []
-        self.abandoned = self.ended = self.hand_overs_recorded = False
+        self.abandoned = self.ended = self.hand_overs_recorded = self._is_active = False
         self._session: Session | None = None
         self._joining: Session | None = None  # in which the handler sends through its adapter
         self._runner: object = None  # the identifier of the thread, or the task, that runs the handler
         self._settlement: Settlement | None = None
         self._handler_called = False  # True once the handler was called
+        self._may_commit = True  # False from the begin of a call until it has returned, or rejected its messages
         self._rejected: list[spi.Delivery] = []
         self._retry_delay = 0.0
 
     @property
     def rollback_only(self) -> bool:
-        """True if no more messages are to be delivered: the unit is marked for rollback."""
-        return self.unit.rollback_only
+        """True if no more messages are to be delivered: a call has failed, or the unit is marked for rollback."""
+        return self.unit.rollback_only or not self._may_commit
 
     @property
     def settlement(self) -> Settlement:
@@ -399,12 +400,16 @@ class DeliveryAttempt:
             TransactionInDoubtError: The commit may or may not have happened.
         """
         try:
-            if self.endpoint.handler.whole_batches:
-                self.deliver_batch(list(deliveries))
-            else:
-                self._deliver_each(deliveries)
-        finally:  # also if receiving the rest of the batch fails
-            self.finish()
+            try:
+                if self.endpoint.handler.whole_batches:
+                    self.deliver_batch(list(deliveries))
+                else:
+                    self._deliver_each(deliveries)
+            finally:  # also if receiving the rest of the batch fails
+                self.finish()
+        except BaseException:
+            self.end()  # again, for what lack of memory has kept from its end
+            raise
 
     def deliver_one(self, delivery: spi.Delivery) -> None:
         """Call the handler with one message. An exception of the handler marks the unit for rollback."""
@@ -416,8 +421,10 @@ class DeliveryAttempt:
 
     def finish(self) -> None:
         """Deliver the end of the batch, and settle."""
-        self.deliver_end_of_batch()
-        self.settle()
+        try:
+            self.deliver_end_of_batch()
+        finally:
+            self.settle()
 
     def deliver_end_of_batch(self) -> None:
         """Deliver the end-of-batch message if the handler was called in this batch, even if it failed."""
@@ -428,7 +435,7 @@ class DeliveryAttempt:
         self._run_guarded((), self._call_with_end_of_batch)
 
     def settle(self) -> None:
-        """Commit or roll back.
+        """Commit if every call has returned or has rejected its messages, and roll back otherwise.
 
         Raises:
             ConnectionLostError: The connection is lost; the messages are redelivered.
@@ -453,30 +460,56 @@ class DeliveryAttempt:
             if self._is_joined:
                 self.endpoint.remember_failure(self.deliveries, error.__cause__ or error)
             self._log_rollback(error, began)
+        except Exception:
+            raise
+        except BaseException as error:  # noqa: BLE001  # of a hook or a data manager, and fails its unit only
+            self._fail_settlement(error, began)
         finally:
-            self.transaction.abandon()  # no effect if it has ended
-            self.unit.mark_lost()  # no effect if the unit has ended, which is the normal case
-            self.endpoint.activity.end(self)
-            outcome = self.unit.outcome or Outcome.LOST
-            if outcome is not Outcome.COMMITTED:
-                self.endpoint.record_hand_overs(self, self.unit.unused)
-            self.endpoint.record_settlement(self, outcome)
-            if self._in_flight is not None:
-                self._in_flight.release()
-            self.deliveries = []  # messages refer to this object: avoids a reference cycle
-            self._rejected = []
+            self.end()
         if self.endpoint.inbox is not None:
             self.endpoint.inbox.prune_if_due()
 
+    def end(self) -> None:
+        """End what the unit has begun. What has ended already, as it normally has, is left alone."""
+        self.transaction.abandon()
+        self.unit.mark_lost()
+        if self._is_active:
+            self._record_end(0.0)
+        self.endpoint.activity.end(self)
+        outcome = self.unit.outcome or Outcome.LOST
+        if outcome is not Outcome.COMMITTED:
+            self.endpoint.record_hand_overs(self, self.unit.unused)
+        if not self.ended:
+            self.endpoint.record_settlement(self, outcome)
+        in_flight, self._in_flight = self._in_flight, None
+        if in_flight is not None:
+            in_flight.release()
+        self.deliveries = []  # messages refer to this object: avoids a reference cycle
+        self._rejected = []
+
     def _commit_or_roll_back(self) -> None:
-        if self._rejected and not self.unit.rollback_only:
-            self._commit_with_rejected()
-        elif self.unit.rollback_only:
+        if self.rollback_only:
             self.transaction.rollback(delay=self._retry_delay)
+        elif self._rejected:
+            self._commit_with_rejected()
         elif self.abandoned and self._is_joined:
             raise ConnectionLostError("The connection was lost before the commit, so that no database commits.")
         else:
             self.transaction.commit()
+
+    def _fail_settlement(self, error: BaseException, began: float) -> None:
+        """Roll back a unit whose settlement was ended by an exit, such as `SystemExit`, unless the unit has ended."""
+        if self.unit.outcome is None:
+            self.transaction.rollback()
+        if self.unit.outcome is None:  # the commit of the transaction was ended by the unit's own
+            self.unit.rollback()
+        outcome = self.unit.outcome or Outcome.LOST
+        logger.error(
+            "%s: a hook or a data manager raised %s during a settlement, which has ended as %s.",
+            *(self.endpoint.name, type(error).__name__, outcome.value),
+            exc_info=exc_info_of(error),
+            extra=self._fields("settlement_failed", outcome, began),
+        )
 
     @property
     def _is_joined(self) -> bool:
@@ -529,22 +562,40 @@ class DeliveryAttempt:
                 self.endpoint.activity.end(self)  # the next message of the batch may have to be waited for
 
     def _run_guarded(self, deliveries: Sequence[spi.Delivery], call: Callable[[Sequence[spi.Delivery]], None]) -> None:
-        """Call the handler. The caller ends the activity, or settles."""
+        """Call the handler. The unit may be committed only if this returns with every call complete, or rejected.
+
+        The caller ends the activity, or settles.
+        """
+        may_commit, self._may_commit = self._may_commit, False
         before, sends, failed = len(self.deliveries), self.unit.sends, False
         began = self.endpoint.activity.begin(self, "handler")
         self.endpoint.statistics.record_start(len(deliveries))
+        self._is_active = True
         try:
-            call(deliveries)
-        except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
-            begun, failed = len(self.deliveries) > before, True
-            self.endpoint.mark_returned(() if begun else deliveries)
-            self._record_failure(error, deliveries if begun else (), began, sent=self.unit.sends > sends)
-        finally:
-            seconds = self.endpoint.activity.now() - began
-            self.endpoint.statistics.record_end(seconds)
+            try:
+                call(deliveries)
+            except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
+                begun, failed = len(self.deliveries) > before, True
+                self.endpoint.mark_returned(() if begun else deliveries)
+                rejected = self._recorded(error, deliveries if begun else (), began, sent=self.unit.sends > sends)
+                may_commit = may_commit and rejected
+                self.unit.rollback_only |= not may_commit  # the end of a batch may ask
+            finally:
+                seconds = self.endpoint.activity.now() - began
+                self._record_end(seconds)
             if self.endpoint.hooks.observe_calls:
                 first = deliveries[0] if deliveries else None
                 self.endpoint.hooks.handled(self.endpoint.name, first, seconds, failed=failed)
+        except Exception:
+            raise
+        except BaseException as error:  # noqa: BLE001  # of a hook, and fails its unit only
+            self._recorded(error, deliveries, began, sent=True)
+        else:
+            self._may_commit = may_commit
+
+    def _record_end(self, seconds: float) -> None:
+        self.endpoint.statistics.record_end(seconds)
+        self._is_active = False
 
     def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
         """Add messages to the unit, all before the first is decoded, so that they are also returned together."""
@@ -675,43 +726,53 @@ class DeliveryAttempt:
             self._runner = None
         if transaction.is_doomed:
             self.unit.set_rollback_only()
-        if result is not None and not self.rollback_only:
+        if result is not None and not self.unit.rollback_only:
             dropped = partial(log_dropped_reply, self.endpoint)
             send_replies(self.session, content, result, self.endpoint.handler.converters, dropped)
 
     def _set_runner(self, task: object) -> None:
         self._runner = task
 
-    def _record_failure(
-        self, error: BaseException, deliveries: Sequence[spi.Delivery], began: float, *, sent: bool
-    ) -> None:
-        """Record the error of a call of the handler.
+    def _recorded(self, error: BaseException, deliveries: Sequence[spi.Delivery], began: float, *, sent: bool) -> bool:
+        """Record the error of a call of the handler. An error of this record is logged: the unit rolls back anyway.
 
         Args:
             error: The error.
             deliveries: The messages of the call.
             began: The time of the monotonic clock at which the call began.
             sent: True if the handler has sent something in this call, which only a rollback undoes.
+
+        Returns:
+            True if the messages are rejected, so that the unit may be committed without them.
         """
+        try:
+            return self._record_failure(error, deliveries, began, sent=sent)
+        except BaseException as failed:  # noqa: BLE001  # the class of the error is the application's
+            told = "%s: a failure of the handler cannot be recorded (%s); its messages are rolled back and redelivered."
+            fields = log_fields("handler_failed", self.endpoint.log_source, outcome=Outcome.ROLLED_BACK.value)
+            logger.error(told, self.endpoint.name, type(failed).__name__, extra=fields)  # noqa: TRY400  # see above
+            return False
+
+    def _record_failure(
+        self, error: BaseException, deliveries: Sequence[spi.Delivery], began: float, *, sent: bool
+    ) -> bool:
         error = error.with_traceback(handler_traceback(error.__traceback__))
         self.endpoint.remember_failure(deliveries, error)
         if isinstance(error, Reject) and deliveries:
-            self._reject(error, deliveries, sent=sent)
-            return
-        if self.unit.outcome is None:
-            self.unit.set_rollback_only()
+            return self._reject(error, deliveries, sent=sent)
         if isinstance(error, Retry) and error.delay is not None:
             self._request_delay(error.delay, deliveries)
         log_failure(self.endpoint, error, deliveries, self.endpoint.activity.now() - began)
+        return False
 
-    def _reject(self, error: Reject, deliveries: Sequence[spi.Delivery], *, sent: bool) -> None:
+    def _reject(self, error: Reject, deliveries: Sequence[spi.Delivery], *, sent: bool) -> bool:
         """Dead-letter messages in this unit; or, if that has to be rolled back, when they are redelivered."""
         for delivery in deliveries:
             self.endpoint.redelivery.encounter(message_identity(delivery)).rejection = error.reason
-        if not sent and not self._is_joined:  # the database work of the handler must not commit
-            self._rejected += deliveries
-        elif self.unit.outcome is None:
-            self.unit.set_rollback_only()
+        if sent or self._is_joined:  # the work of the handler must not commit
+            return False
+        self._rejected += deliveries
+        return True
 
     def _request_delay(self, seconds: float, deliveries: Sequence[spi.Delivery]) -> None:
         """Delay the redelivery of messages: at the broker if it can, and the whole unit has the same delay."""
@@ -760,7 +821,7 @@ def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[s
     elif isinstance(error, JMSError):
         logger.error("%s, which is rolled back and redelivered: %s", text, error, extra=fields)
     else:
-        logger.error("%s, which is rolled back and redelivered.", text, exc_info=error, extra=fields)
+        logger.error("%s, which is rolled back and redelivered.", text, exc_info=exc_info_of(error), extra=fields)
 
 
 def log_dropped_reply(endpoint: Endpoint, request: Message, error: InvalidDestinationError) -> None:

@@ -54,7 +54,7 @@ class ConcurrentDispatcher(ABC):
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)  # `with self._lock` costs less than `with self._changed`
         self._stopping = self._abandoned = False
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._attempts: set[DeliveryAttempt] = set()  # with active handlers
         self._settler = (
             HeldUnitSettler(endpoint.name, endpoint.clock, self.stop) if endpoint.settings.hold_until_ack else None
@@ -79,11 +79,11 @@ class ConcurrentDispatcher(ABC):
         if self._error is not None:
             raise self._error
 
-    def stop(self, error: Exception | None = None) -> None:
+    def stop(self, error: BaseException | None = None) -> None:
         """Stop taking messages. With an error `run` ends at once, even while handlers are active."""
         with self._lock:
             self._stopping = True
-            self._error = self._error or error
+            self._error = error if self._error is None else self._error
             self._changed.notify_all()
         self._wake()
         self.in_flight.close()
@@ -171,7 +171,7 @@ class Dispatcher(Protocol):
         """
         ...
 
-    def stop(self, error: Exception | None = None) -> None:
+    def stop(self, error: BaseException | None = None) -> None:
         """Make `run` return when the active handlers have; with an error make it raise that error at once."""
         ...
 
@@ -228,7 +228,7 @@ class SerialDispatcher:
         self._endpoint = endpoint
         self._connection = connection
         self._stopping = threading.Event()
-        self._error: Exception | None = None
+        self._error: BaseException | None = None
         self._attempt: DeliveryAttempt | None = None
         self._redelivery = RedeliveryProcessor(endpoint, connection, InFlightLimit(1))
         self._receiver = IsolatingReceiver(endpoint, connection, self._redelivery, spi.Order.PREFIX)
@@ -248,12 +248,12 @@ class SerialDispatcher:
         if self._error is not None:
             raise self._error
 
-    def stop(self, error: Exception | None = None) -> None:
+    def stop(self, error: BaseException | None = None) -> None:
         """Make `run` return after the current message; with an error that message is redelivered."""
         attempt = self._attempt
         if error is not None and attempt is not None:
             self._endpoint.abandon([attempt])
-        self._error = self._error or error
+        self._error = error if self._error is None else self._error
         self._stopping.set()
         self._consumer.wake()
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from threading import Lock
 from types import TracebackType
@@ -297,10 +297,13 @@ class _RunningCoroutine:
         self._wait()
         ended, self._ended = self._ended, Future()
         self._task = None
+        error = ended.exception()
         try:
+            if error is not None:  # before Python 3.13 `result` tests the exception itself for its truth
+                raise error
             return ended.result()
         finally:
-            del ended  # the error's traceback refers to this frame: avoids a reference cycle
+            del ended, error  # the error's traceback refers to this frame: avoids a reference cycle
 
     def cancel(self) -> None:
         """Cancel the coroutine. It has ended once its clean-up is done."""
@@ -321,6 +324,10 @@ class _RunningCoroutine:
         try:
             self._ended.exception(_POLL_INTERVAL)
         except TimeoutError:
+            task = self._task
+            if task is not None and task.done():  # its callback may have failed, for lack of memory
+                with suppress(InvalidStateError):
+                    self._finish(task)
             return self._ended.done()
         return True
 
@@ -358,7 +365,7 @@ class _RunningCoroutine:
     def _finish(self, task: "asyncio.Task[object]") -> None:
         if task.cancelled():
             self._ended.set_exception(CancelledError("The handler was cancelled before it had finished."))
-        elif error := task.exception():
+        elif (error := task.exception()) is not None:
             self._ended.set_exception(error)
         elif isinstance(result := task.result(), _Exit):
             self._ended.set_exception(result.error)

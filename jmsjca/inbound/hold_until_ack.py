@@ -136,7 +136,7 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         self._contexts: list[HeldDeliveryContext] = []
         self._contexts_before_call = 0  # the number of contexts before the last call of the handler
         self._acknowledged = 0
-        self._all_delivered = self.settling = False
+        self._all_delivered = self._is_held = self.settling = False
         self.timeout = endpoint.settings.acknowledgement_timeout
 
     def finish(self) -> None:
@@ -150,6 +150,7 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         else:
             self.endpoint.activity.end(self)
             self._settler.hold(self)
+            self._is_held = True
         self._settler.settle_pending()
 
     def record_acknowledgement(self, context: HeldDeliveryContext) -> None:
@@ -179,6 +180,11 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         finally:
             self.endpoint.held.unregister(self._contexts, self.unit.outcome)
             self._contexts = []
+
+    def end(self) -> None:
+        """End what the unit has begun, unless the settler still holds it."""
+        if self.settling or not self._is_held:
+            super().end()
 
     def _try_claim(self) -> bool:
         """Return True to the one caller that has to settle. Called only once all messages have been delivered."""
@@ -211,13 +217,13 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         self._contexts_before_call = len(self._contexts)
         super()._run_guarded(deliveries, call)
 
-    def _record_failure(
+    def _recorded(
         self, error: BaseException, deliveries: "Sequence[spi.Delivery]", began: float, *, sent: bool
-    ) -> None:
+    ) -> bool:
         """Acknowledge the messages of the failed call: the unit is rolled back anyway, or the handler rejected them."""
-        super()._record_failure(error, deliveries, began, sent=sent)
         for context in self._contexts[self._contexts_before_call :]:
             self.record_acknowledgement(context)
+        return super()._recorded(error, deliveries, began, sent=sent)
 
 
 class HeldUnitSettler:
@@ -233,7 +239,7 @@ class HeldUnitSettler:
         on_failure: Called with the error of a unit that could not be settled.
     """
 
-    def __init__(self, name: str, clock: Clock, failed: Callable[[Exception], None]) -> None:
+    def __init__(self, name: str, clock: Clock, failed: Callable[[BaseException], None]) -> None:
         self._name = name
         self._record_failure = failed
         self._lock = threading.Lock()
@@ -316,6 +322,12 @@ class HeldUnitSettler:
             self._thread = thread  # not before, as `close` waits for it
 
     def _run(self) -> None:
+        try:
+            self._run_tasks()
+        except BaseException as error:  # noqa: BLE001  # the dispatcher raises it: nothing would settle held units
+            self._record_failure(error)
+
+    def _run_tasks(self) -> None:
         while True:
             if self._settled_elsewhere:
                 self._settled_elsewhere = False
@@ -356,6 +368,7 @@ class HeldUnitSettler:
         try:
             unit.settle()
         except Exception as error:  # noqa: BLE001  # raised by `run`
+            unit.end()
             self._record_failure(error)
 
 

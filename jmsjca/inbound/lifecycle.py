@@ -21,8 +21,8 @@ from jmsjca.log_records import get_logger
 from jmsjca.reconnection import (
     ConnectionSettings,
     FailoverConnector,
+    exhaustion_reported,
     is_transient,
-    refused_threads_reported,
     retry_with_backoff,
 )
 from jmsjca.redelivery.policy import Move
@@ -35,6 +35,7 @@ _CLOSE_TIMEOUT = 1.0  # seconds for each step of closing a connection with activ
 
 _STABLE_AFTER = 30.0  # a connection that lived this long (seconds) is reconnected without back-off
 _LOG_INTERVAL = 15.0
+_MEMORY_PAUSE = 1.0  # seconds
 
 _Test = Callable[[EndpointSettings, spi.Capabilities], bool]
 
@@ -245,7 +246,7 @@ class _ListenerConnection:
         """Stop taking messages, and make `run` return when the handlers have; with an error as soon as possible."""
         with self._lock:
             self._stopping = True
-            self._error = self._error or error
+            self._error = error if self._error is None else self._error
             dispatcher = self._dispatcher
         if self._endpoint.paused:
             self._changed.set()
@@ -327,7 +328,7 @@ class ActivationRun:
 
     def start(self) -> None:
         """Start the thread."""
-        with refused_threads_reported(self._endpoint.name):
+        with exhaustion_reported(self._endpoint.name):
             threading.Thread(target=as_listener(self._run), name=f"jmsjca {self._endpoint.name}", daemon=True).start()
 
     def abandon_start(self) -> None:
@@ -422,11 +423,7 @@ class ActivationRun:
 
     def _run(self) -> None:
         try:
-            self._open()
-            while not self._stopping.is_set():
-                retry_with_backoff(
-                    self._connect_and_deliver, self._stopping, self._log.attempt_failed, self._settings.wait
-                )
+            self._run_attempts()
         except JMSError as error:
             self.failure = error
             fields = self._log.fields("stopped_permanently", error=type(error).__name__)
@@ -439,6 +436,26 @@ class ActivationRun:
         finally:
             self._end()
 
+    def _run_attempts(self) -> None:
+        """Connect and deliver until stopped.
+
+        Raises:
+            JMSError: The error is permanent; or an exit, such as `SystemExit`, was raised outside a handler.
+        """
+        wait, report = self._settings.wait, self._log.attempt_failed
+        while not self._stopping.is_set():
+            try:
+                self._open()
+                retry_with_backoff(self._connect_and_deliver, self._stopping, report, wait)
+            except MemoryError:  # of what follows an attempt
+                wait(self._stopping, _MEMORY_PAUSE)
+            except Exception:
+                raise
+            except BaseException as error:
+                raise JMSError(
+                    f"{type(error).__name__} was raised outside the handler, and ends the listener."
+                ) from error
+
     def _connect_and_deliver(self) -> None:
         """Make one attempt. Returns when it is stopped, or when it breaks after the connection was stable."""
         self._up_since = None
@@ -447,7 +464,7 @@ class ActivationRun:
         if self._stopping.is_set():  # `stop_intake` stops only a connection that it sees
             return
         try:
-            with refused_threads_reported(self._endpoint.name):
+            with exhaustion_reported(self._endpoint.name):
                 attempt.run(self._up, lambda error: self._lost(attempt, error))
         except JMSError as error:
             self.last_error = error

@@ -47,6 +47,7 @@ Event = Literal[
     "records_suppressed",
     "reply_dropped",
     "resize_limited",
+    "settlement_failed",
     "status_changed",
     "stop_requested",
     "stopped_permanently",

@@ -190,7 +190,7 @@ class SyncDispatcher(ConcurrentDispatcher):
     def _receive(self, receiver: _Receiver) -> None:
         try:
             receiver.run()
-        except Exception as error:  # noqa: BLE001  # raised by `run`
+        except BaseException as error:  # noqa: BLE001  # raised by `run`
             self.stop(error)
         finally:
             with self._lock:

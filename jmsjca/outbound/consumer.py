@@ -17,7 +17,7 @@ from jmsjca.config.clock import Deadline
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError
 from jmsjca.hooks import HookChain
-from jmsjca.log_records import get_logger
+from jmsjca.log_records import exc_info_of, get_logger
 from jmsjca.messages.message import Message
 from jmsjca.messages.object_message import body_of
 from jmsjca.outbound.connection_state import Closeable, ConnectionState
@@ -256,7 +256,7 @@ class ListenerDispatcher:
             "it is redelivered"
             if self._mode.automatic
             else "it is not acknowledged or committed, and the next follows",
-            exc_info=error,
+            exc_info=exc_info_of(error),
         )
         if fetcher.failures >= MAX_FAILURES:
             self._give_up(fetcher, error)

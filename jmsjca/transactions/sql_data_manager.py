@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from sqlalchemy import Engine, event
@@ -281,10 +282,11 @@ def run_on_loop(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
     while not running.done():
         if not loop.is_running():
             raise _not_running()
-        try:
-            return running.result(_POLL_INTERVAL)
-        except TimeoutError:
-            continue  # of the wait, or of the coroutine, which is done then
+        with suppress(TimeoutError):
+            running.exception(_POLL_INTERVAL)
+    error = running.exception()
+    if error is not None:  # before Python 3.13 `result` tests the exception itself for its truth
+        raise error
     return running.result()
 
 

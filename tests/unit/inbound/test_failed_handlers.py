@@ -1,0 +1,205 @@
+"""A failed handler ends in a rollback, whatever its exception does when it is recorded; and hooks fail their unit."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from jmsjca import Hooks, Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
+from tests.unit.inbound.deliveries import until
+from tests.unit.inbound.listeners import PATIENCE, Recorder, send, waiting
+
+SPECS: dict[str, dict[str, Any]] = {
+    "serial": {},
+    "sync": {"concurrency_mode": "sync"},
+    "cc": {"concurrency_mode": "cc"},
+    "batch": {"concurrency_mode": "cc", "batch_size": 2},
+    "held": {"concurrency_mode": "cc", "hold_until_ack": True},
+    "required": {"transaction": "required"},
+    "async": {},
+}
+HANDLERS = pytest.mark.parametrize("name", SPECS)
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+class TextExitsError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class TextInterruptsError(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+class TextIsCancelledError(Exception):
+    def __str__(self) -> str:
+        raise asyncio.CancelledError
+
+
+class NoTracebackError(Exception):
+    def with_traceback(self, tb: object) -> Any:
+        raise ValueError(tb)
+
+
+class TracebackRaisesError(Exception):
+    __traceback__ = property(lambda self: _raise(ValueError()))  # type: ignore[assignment]
+
+
+class ClassRaisesError(Exception):
+    __class__ = property(lambda self: _raise(ValueError()))  # type: ignore[assignment]
+
+
+class _ModuleRaises(type):
+    @property
+    def __module__(cls) -> str:  # type: ignore[override]
+        raise SystemExit(4)
+
+
+class ModuleRaisesError(Exception, metaclass=_ModuleRaises):
+    pass
+
+
+class EmptyError(Exception):
+    def __len__(self) -> int:
+        return 0
+
+
+class FalseError(Exception):
+    def __bool__(self) -> bool:
+        return False
+
+
+class TruthRaisesError(Exception):
+    def __bool__(self) -> bool:
+        raise SystemExit(5)
+
+
+KINDS = [
+    *(TextExitsError, TextInterruptsError, TextIsCancelledError, NoTracebackError, TracebackRaisesError),
+    *(ClassRaisesError, ModuleRaisesError, EmptyError, FalseError, TruthRaisesError),
+]
+
+
+def listen(adapter: ResourceAdapter, name: str, handler: Any, **changes: Any) -> None:
+    """Add a listener with a handler that is called in one of the ways."""
+
+    async def asynchronous(message: Message, session: Session) -> None:
+        handler(message, session)
+
+    def acknowledging(message: Message, session: Session) -> None:
+        handler(message, session)
+        message.acknowledge()
+
+    def whole(messages: list[Message], session: Session) -> None:
+        for message in messages:
+            handler(message, session)
+
+    functions = {"async": asynchronous, "held": acknowledging, "batch": whole}
+    adapter.listener("q", **SPECS[name], **changes)(functions.get(name, handler))
+
+
+def outcomes(recorder: Recorder, count: int) -> set[Outcome]:
+    return {recorder.outcomes.get(timeout=PATIENCE)[0] for _ in range(count)}
+
+
+@HANDLERS
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_exception_of_a_handler_ends_in_a_commit(
+    adapter: ResourceAdapter, recorder: Recorder, caplog: pytest.LogCaptureFixture, name: str, kind: type[Exception]
+) -> None:
+    def handler(message: Message, session: Session) -> None:
+        session.create_producer(Queue("out")).send(TextMessage(f"{message.delivery_count}"))
+        if message.delivery_count == 1:
+            raise kind
+
+    send(adapter, "a")
+    listen(adapter, name, handler)
+    with adapter:
+        assert outcomes(recorder, 2) == {Outcome.ROLLED_BACK, Outcome.COMMITTED}
+        assert adapter.health().status in {"consuming", "idle"}
+    assert (waiting(adapter), waiting(adapter, "out")) == ([], [("2", 0)])
+    assert "redelivered" in caplog.text
+
+
+class _Failing(Hooks):
+    """Raises once in one of its methods, before or after what it surrounds."""
+
+    def __init__(self, method: str, error: BaseException, *, after: bool = False) -> None:
+        self._errors = [error]
+        self._after = after
+        setattr(self, method, self._around if method.startswith("around") else self._notified)
+
+    def _around(self, *arguments: Any) -> object:
+        if not self._after:
+            self._fail()
+        result = arguments[-1]()
+        self._fail()
+        return result
+
+    def _notified(self, *_: object, **named: object) -> None:
+        del named
+        if threading.current_thread() is not threading.main_thread():  # where it may be of a signal handler
+            self._fail()
+
+    def _fail(self) -> None:
+        if self._errors:
+            raise self._errors.pop()
+
+
+EXITS = [KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()]
+CASES = pytest.mark.parametrize(
+    ("name", "error"), [*((name, SystemExit(1)) for name in SPECS), *(("serial", error) for error in EXITS)], ids=repr
+)
+
+
+def play(hook: Hooks, jms_broker_url: str, name: str, **changes: Any) -> tuple[list[int], set[Outcome], list[Any]]:
+    """Deliver two messages, one after the other; return the deliveries of the first, outcomes, and what was sent."""
+    recorder = Recorder()
+    adapter = ResourceAdapter(jms_broker_url, hooks=[hook, recorder])
+    counts: list[int] = []
+
+    def handler(message: Message, session: Session) -> None:
+        session.create_producer(Queue("out")).send(TextMessage(f"{message.body}"))
+        if message.body == "a":
+            counts.append(message.delivery_count)
+
+    listen(adapter, name, handler, **changes)
+    with adapter:
+        send(adapter, "a")
+        until(lambda: ("a", 0) in waiting(adapter, "out"))
+        send(adapter, "b")
+        until(lambda: ("b", 0) in waiting(adapter, "out"))
+        until(lambda: waiting(adapter) == [])
+        assert [each.status for each in adapter.activations] == ["Up"]
+        assert adapter.health().status in {"consuming", "idle"}
+    ends = set()
+    while not recorder.outcomes.empty():
+        ends.add(recorder.outcomes.get()[0])
+    return counts, ends, sorted(body for body, _ in waiting(adapter, "out"))
+
+
+@CASES
+@pytest.mark.parametrize(
+    "method", ["handled", "around_delivery", "around_settlement", "around_commit", "around_create"]
+)
+def test_an_exit_of_a_hook_before_the_commit_rolls_its_unit_back(
+    jms_broker_url: str, caplog: pytest.LogCaptureFixture, name: str, method: str, error: BaseException
+) -> None:
+    counts, ends, sent = play(_Failing(method, error), jms_broker_url, name)
+    assert (counts[-1], ends, sent) == (2, {Outcome.ROLLED_BACK, Outcome.COMMITTED}, ["a", "b"])
+    assert type(error).__name__ in caplog.text
+
+
+@CASES
+@pytest.mark.parametrize("method", ["around_settlement", "around_commit", "settled", "status_changed"])
+def test_an_exit_of_a_hook_after_the_commit_is_logged_and_the_listener_goes_on(
+    jms_broker_url: str, caplog: pytest.LogCaptureFixture, name: str, method: str, error: BaseException
+) -> None:
+    counts, ends, sent = play(_Failing(method, error, after=True), jms_broker_url, name)
+    assert (counts, ends, sent) == ([1], {Outcome.COMMITTED}, ["a", "b"])
+    assert type(error).__name__ in caplog.text
