@@ -177,10 +177,12 @@ def wait_until_up(activations: Sequence[Startable], monitor: StatusMonitor, time
     """
 
     def _is_decided() -> bool:
-        return any(each.failure for each in activations) or all(each.status in ("Up", "Down") for each in activations)
+        return any(each.failure is not None for each in activations) or all(
+            each.status in ("Up", "Down") for each in activations
+        )
 
     decided = monitor.wait_for(_is_decided, timeout)
-    failed = [each for each in activations if each.failure]
+    failed = [each for each in activations if each.failure is not None]
     if failed:
         raise ActivationFailedError(f"Listeners have stopped permanently: {_reasons(failed)}.") from failed[0].failure
     if not decided:
@@ -193,7 +195,7 @@ def wait_until_up(activations: Sequence[Startable], monitor: StatusMonitor, time
 
 def have_all_failed(activations: Sequence[Startable]) -> bool:
     """Return True if all activations are permanently down, so that nothing is served. False without activations."""
-    return bool(activations) and all(each.status == "Down" and each.failure for each in activations)
+    return bool(activations) and all(each.status == "Down" and each.failure is not None for each in activations)
 
 
 def raise_failures(activations: Sequence[Startable]) -> None:
@@ -213,5 +215,7 @@ def _reasons(activations: Sequence[Startable]) -> str:
 
 
 def _reason(activation: Startable) -> str:
-    error = activation.failure or activation.last_error
-    return str(error or "the first attempt to connect has not ended").removesuffix(".") or type(error).__name__
+    error = activation.last_error if activation.failure is None else activation.failure
+    if error is None:
+        return "the first attempt to connect has not ended"
+    return str(error).removesuffix(".") or type(error).__name__

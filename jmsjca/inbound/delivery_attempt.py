@@ -458,7 +458,7 @@ class DeliveryAttempt:
             raise
         except TransactionRolledBackError as error:
             if self._is_joined:
-                self.endpoint.remember_failure(self.deliveries, error.__cause__ or error)
+                self.endpoint.remember_failure(self.deliveries, error if error.__cause__ is None else error.__cause__)
             self._log_rollback(error, began)
         except Exception:
             raise

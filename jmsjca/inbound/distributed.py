@@ -105,7 +105,8 @@ class DistributedActivation(Activation):
     @property
     def failure(self) -> Exception | None:
         """The error with which one of the sides stopped permanently; None otherwise."""
-        return super().failure or self.topic_side.failure
+        failure = super().failure
+        return self.topic_side.failure if failure is None else failure
 
     def start(self) -> None:
         """Start both sides, as `Activation.start` does."""

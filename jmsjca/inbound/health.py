@@ -190,9 +190,9 @@ class HealthCheck:
             return self._flowing(now, interval)
 
     def _down(self, run: ObservedRun | None, status: str) -> ActivationHealth:
-        error = None if run is None else run.failure or run.last_error
+        error = None if run is None else run.last_error if run.failure is None else run.failure
         ended = run is not None and status == "Down" and not run.stop_requested
-        reason = str(error) if error else "its thread has ended" if ended else _REASONS[status]
+        reason = str(error) if error is not None else "its thread has ended" if ended else _REASONS[status]
         return self._health("down", reason, self._state.changed_at, failed=ended)
 
     def _flowing(self, now: float, interval: float) -> ActivationHealth:

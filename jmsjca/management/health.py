@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from jmsjca.errors import ConfigurationError
-from jmsjca.log_records import get_logger
+from jmsjca.log_records import exc_info_of, get_logger
 
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
@@ -321,7 +321,7 @@ class HealthFile:
     def _report(self, error: Exception, *, again: bool) -> None:
         """Log the first of several failures in a row; one of the check with its traceback."""
         if not again:
-            traceback = None if isinstance(error, OSError) else error
+            traceback = None if isinstance(error, OSError) else exc_info_of(error)
             text = "The health file %s cannot be written, trying again: %s: %s"
             logger.warning(text, self._path, type(error).__name__, error, exc_info=traceback)
 

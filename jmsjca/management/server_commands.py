@@ -199,7 +199,7 @@ def relay(  # noqa: PLR0917  # typer calls it by name
             _serve(sender)
         stats = sender.get_stats()
     except SQLAlchemyError as error:
-        reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
+        reason = str(getattr(error, "orig", error)).partition("\n")[0]
         raise ResourceAllocationError(f"The table {table!r} of the database cannot be used: {reason}") from None
     finally:
         sender.close()

@@ -58,7 +58,7 @@ class ExceptionNotifier:
     def notify_loss(self, error: JMSError) -> None:
         """Record the loss of the connection, end the waits of its receives, and call the listener; only once."""
         with self._losing:
-            is_known, self.failure = self.failure is not None, self.failure or error
+            is_known, self.failure = self.failure is not None, error if self.failure is None else self.failure
         if not is_known:
             self._state.fail(error)
             self.notify(error)

@@ -188,7 +188,7 @@ class CallRecorder(Hooks):
         """
         if times < 1:
             raise InvalidArgumentError(f"times={times!r}: give the number of deliveries that fail, from 1 on.")
-        planned = error or RuntimeError("The test lets this delivery fail.")
+        planned = RuntimeError("The test lets this delivery fail.") if error is None else error
         name = None if destination is None else _name(destination)
         with self._changed:
             self._failures.append(_Failures(times, name, planned))
@@ -239,5 +239,5 @@ def _described(calls: Iterable[HandlerCall]) -> str:
 
 
 def _description(call: HandlerCall) -> str:
-    failure = f" failed: {call.error!r:.80}" if call.error else ""
+    failure = f" failed: {call.error!r:.80}" if call.error is not None else ""
     return f"{call.destination}: {call.body!r:.80}{failure}"

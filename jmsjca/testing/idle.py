@@ -99,7 +99,9 @@ class _Place:
 
 
 def _raise_failures(activations: Sequence[Activation]) -> None:
-    failed = [f"{each.name} has stopped permanently: {each.failure}" for each in activations if each.failure]
+    failed = [
+        f"{each.name} has stopped permanently: {each.failure}" for each in activations if each.failure is not None
+    ]
     if failed:
         raise AssertionError("; ".join(failed))
 

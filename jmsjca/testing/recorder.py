@@ -88,7 +88,8 @@ class MessageRecorder:
         if times < 1:
             raise InvalidArgumentError(f"times={times!r}: give the number of calls that fail, from 1 on.")
         with self._changed:
-            self._failures.extend([error or RuntimeError("The test lets this delivery fail.")] * times)
+            planned = RuntimeError("The test lets this delivery fail.") if error is None else error
+            self._failures.extend([planned] * times)
 
     def wait_for(self, count: int, timeout: float = _PATIENCE) -> list[Message]:
         """Wait until as many messages are received without a failure.

@@ -252,8 +252,10 @@ def _judge(adapter: ResourceAdapter, url: str, mode: Mode, engine: sa.Engine) ->
                 return f"rows {rows}"
     endpoint = activation._endpoint  # noqa: SLF001  # what management shows of it
     left = _until(
-        lambda: (endpoint.activity.units, endpoint.abandoned_handlers, endpoint.abandoned_messages) == (0, 0, 0)
-        and endpoint.statistics.n_active_endpoints == 0,
+        lambda: (
+            (endpoint.activity.units, endpoint.abandoned_handlers, endpoint.abandoned_messages) == (0, 0, 0)
+            and endpoint.statistics.n_active_endpoints == 0
+        ),
         "something is active",
     )
     return left or (None if activation.status == "Up" else f"the status is {activation.status}")
@@ -300,7 +302,9 @@ def _judge_events(url: str, engine: sa.Engine | None, calls: list[str]) -> str |
         return f"the collaboration got {calls}"
     if engine is not None:
         with engine.connect() as connection:
-            archived = sorted(connection.execute(sa.text("SELECT event_id, status FROM jmsjca_events_archive")).tuples())
+            archived = sorted(
+                connection.execute(sa.text("SELECT event_id, status FROM jmsjca_events_archive")).tuples()
+            )
         return None if [each for each, _ in archived] == ["a", "b"] and archived[0] != 0 else f"archived {archived}"
     found = {name: [body[-3:-2] for body in _bodies(url, name)] for name in ("in", "held", "errors", "archive")}
     return None if found == {"in": [], "held": [], "errors": ["a"], "archive": ["b"]} else f"{found}"

@@ -428,7 +428,7 @@ def _place(request: Request) -> tuple[str, str | None, int]:
 
 def _activation_row(activation: Activation, live: LiveRow) -> dict[str, Any]:
     health = Health.of(activation.check_health(30.0))
-    error = activation.failure or activation.last_error
+    error = activation.last_error if activation.failure is None else activation.failure
     return {
         **live.values,
         "number": live.number,

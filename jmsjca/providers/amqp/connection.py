@@ -198,7 +198,8 @@ class _SubscriptionLink(Link):
         return self._link.remote_source.address is None
 
     def _refusal_error(self, condition: Any) -> JMSError:
-        return self._source.refusal_error(condition) or super()._refusal_error(condition)
+        error = self._source.refusal_error(condition)
+        return super()._refusal_error(condition) if error is None else error
 
 
 class _LookupLink(_SubscriptionLink):

@@ -298,7 +298,9 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """Wait for a message; return True if `wake` was called."""
         self._waiting += 1
         try:
-            self._changed.wait_for(lambda: self._buffer.ready or self._woken or self.closed or self._error, timeout)
+            self._changed.wait_for(
+                lambda: self._buffer.ready or self._woken or self.closed or self._error is not None, timeout
+            )
         finally:
             self._waiting -= 1
         self.check_link()
@@ -347,7 +349,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """Drain until a message has arrived or the broker confirms that it has none; do not wait for new messages."""
         while not self._drain_link():
             with self._changed:
-                if self._buffer.ready or self._error or self.closed:
+                if self._buffer.ready or self._error is not None or self.closed:
                     return
                 self._grant_credit()
 

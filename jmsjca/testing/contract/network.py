@@ -235,7 +235,7 @@ def _possible(told: JMSError | None) -> list[tuple[int, int]]:
     """Return the possible outcomes for two messages moved in one unit: the numbers of kept and of moved messages."""
     if isinstance(told, DID_NOT_HAPPEN):
         return [(2, 0)]
-    return [(0, 2), (2, 0)] if told else [(0, 2)]
+    return [(0, 2), (2, 0)] if told is not None else [(0, 2)]
 
 
 class TestConnectionIsCut(Cuttable):

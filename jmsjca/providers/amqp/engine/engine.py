@@ -224,9 +224,9 @@ class Engine:
         try:
             self._loop.run()
         except (OSError, ProtonException) as error:
-            self.task_queue.close_with(
-                connection_error("The connection to the broker broke", self.socket_transport.last_tls_alert() or error)
-            )
+            alert = self.socket_transport.last_tls_alert()
+            cause = error if alert is None else alert
+            self.task_queue.close_with(connection_error("The connection to the broker broke", cause))
         except Exception as error:  # whatever it is, no thread may wait forever
             logger.exception("The AMQP engine failed; its connection is aborted.")
             self.task_queue.close_with(ConnectionLostError(f"The connection was aborted: {error!r}"))
@@ -235,8 +235,7 @@ class Engine:
 
     def _finish(self) -> None:
         """Fail everything that is pending, and release proton's objects on the thread that owns them."""
-        self.task_queue.close_with(ConnectionLostError("The connection is closed."))
-        error = self.task_queue.error or ConnectionLostError("The connection is closed.")
+        error = self.task_queue.close_with(ConnectionLostError("The connection is closed."))
         with suppress(OSError):  # whatever it is, the handlers must be notified
             self._socket.close()
         self.connection_handler.fail_opening(error)

@@ -121,7 +121,7 @@ class Link:
         return link_error(condition, f"The broker refused or ended {self._purpose}")
 
     def _fail(self, error: JMSError) -> None:
-        self.error = self.error or error
+        self.error = error if self.error is None else self.error
         if not self._attached.done():
             self._attached.set_exception(self.error)
 

@@ -251,7 +251,8 @@ class ReceiverLink(Link):
         """Return a future that is done when the broker has processed all earlier output of this link's session."""
         credit = self._active_credit()
         if credit is None:
-            return _resolved(self.error or ConnectionLostError(f"The receiver from {self._name} was closed."))
+            closed = ConnectionLostError(f"The receiver from {self._name} was closed.")
+            return _resolved(closed if self.error is None else self.error)
         return credit.round_trip()
 
     def revoke_credit(self) -> None:
@@ -379,7 +380,8 @@ class ReceiverLink(Link):
     def _refusal_error(self, condition: Any) -> JMSError:
         if condition is not None and condition.name == _TOO_LARGE:  # some brokers do not send such a message at all
             return ResourceAllocationError(f"{condition_text(condition)}, of {self._name}{_TOO_LARGE_REMEDY}.")
-        return self._source.refusal_error(condition) or super()._refusal_error(condition)
+        error = self._source.refusal_error(condition)
+        return super()._refusal_error(condition) if error is None else error
 
     def _fail(self, error: JMSError) -> None:
         super()._fail(error)

@@ -169,7 +169,7 @@ class SenderLink(Link):
 
     def send(self, payloads: Sequence[bytes], batch: SendBatch, to: Destination) -> None:
         """Send encoded messages as credit allows. Engine thread only."""
-        error = batch.error or self.error
+        error = self.error if batch.error is None else batch.error
         if error is not None:
             batch.on_rejected(len(payloads), error)
             return

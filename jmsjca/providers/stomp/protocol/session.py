@@ -228,7 +228,9 @@ class STOMPSession:
         return f"{closed} and did not answer CONNECT: if it does so each time, correct the port, or use TLS."
 
     def _on_disconnected(self) -> None:
-        reason = self._transport.reason or ConnectionLostError(self._closed_text())
+        reason = self._transport.reason
+        if reason is None:
+            reason = ConnectionLostError(self._closed_text())
         if self.dispatcher.end(reason) and not self._closing:
             self._on_lost(reason)
 

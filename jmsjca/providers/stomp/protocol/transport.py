@@ -235,11 +235,16 @@ class STOMPTransport(BaseTransport):
 
     def end(self, reason: JMSError) -> None:
         """End the connection. Of several reasons the first one is kept."""
-        self.reason = self.reason or reason
+        self._keep(reason)
         self.running = False
         self._channel.shutdown()
         if self.io_thread is None:  # there is no receiver thread that would release the socket
             self._channel.close()
+
+    def _keep(self, reason: JMSError) -> JMSError:
+        """Record the reason of the end, unless another one is known; return the one that is kept."""
+        self.reason = reason if self.reason is None else self.reason
+        return self.reason
 
     def _run(self) -> None:
         """Receive until the connection ends; then release the socket, and notify the listeners."""
@@ -247,12 +252,11 @@ class STOMPTransport(BaseTransport):
             while self.running and self._receive():
                 pass
         except JMSError as error:
-            self.reason = self.reason or error
+            self._keep(error)
         except OSError as error:
-            self.reason = self.reason or connection_error("The connection to the broker broke", error)
+            self._keep(connection_error("The connection to the broker broke", error))
         except Exception as error:  # noqa: BLE001  # whatever it is, the connection cannot go on
-            self.reason = self.reason or ConnectionLostError("A frame could not be handled.")
-            self.reason.__cause__ = error
+            self._keep(ConnectionLostError("A frame could not be handled.")).__cause__ = error
         finally:
             self.running = False
             self._channel.close()
