@@ -18,7 +18,7 @@ format: $(VENV)/.dev     ## let ruff write the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills, random bytes, of brokers too; and the tutorial, in a fresh environment
+torture: $(VENV)/.dev    ## every crash point, every cut of a connection, every failed call after a failed handler, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills, random bytes, of brokers too; and the tutorial, in a fresh environment
 	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.relay_kills embedded artemis-amqp activemq-stomp
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.replay_kills embedded artemis-amqp
@@ -42,7 +42,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, power 
 	$(BIN)/python -m pytest -q -m torture tests/brokers tests/release tests/unit/security tests/spark
 	JMSJCA_POOL_CYCLES=100000 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/transactions tests/unit/descriptors tests/brokers/test_two_resources.py tests/brokers/test_interrupted_calls.py
-	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s tests/torture/test_connector_points.py tests/torture/test_connector_faults.py
+	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s tests/torture/test_failing_calls.py tests/torture/test_connector_points.py tests/torture/test_connector_faults.py
 	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s --timeout 3000 tests/spark/test_crashes.py tests/spark/test_crashing_sink.py tests/spark/test_prefetch.py
 	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_duplicate_resolution.py tests/spark/test_power_cuts.py
 	JMSJCA_ALL_CELLS=1 $(BIN)/python -m pytest -q -s --timeout 3600 tests/unit/inbound/test_killer.py

@@ -345,7 +345,8 @@ class DeliveryAttempt:
         if isinstance(self.unit, InboxUnit) and endpoint.inbox is not None:
             self.unit.inbox = endpoint.inbox.open(self.transaction.manager)
         self.deliveries: list[spi.Delivery] = []
-        self.abandoned = self.ended = self.hand_overs_recorded = self._is_active = False
+        self.abandoned = self.ended = self.hand_overs_recorded = False
+        self._active_calls = 0
         self._session: Session | None = None
         self._joining: Session | None = None  # in which the handler sends through its adapter
         self._runner: object = None  # the identifier of the thread, or the task, that runs the handler
@@ -473,7 +474,7 @@ class DeliveryAttempt:
         """End what the unit has begun. What has ended already, as it normally has, is left alone."""
         self.transaction.abandon()
         self.unit.mark_lost()
-        if self._is_active:
+        while self._active_calls:
             self._record_end(0.0)
         self.endpoint.activity.end(self)
         outcome = self.unit.outcome or Outcome.LOST
@@ -570,7 +571,7 @@ class DeliveryAttempt:
         before, sends, failed = len(self.deliveries), self.unit.sends, False
         began = self.endpoint.activity.begin(self, "handler")
         self.endpoint.statistics.record_start(len(deliveries))
-        self._is_active = True
+        self._active_calls += 1
         try:
             try:
                 call(deliveries)
@@ -595,7 +596,7 @@ class DeliveryAttempt:
 
     def _record_end(self, seconds: float) -> None:
         self.endpoint.statistics.record_end(seconds)
-        self._is_active = False
+        self._active_calls -= 1
 
     def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
         """Add messages to the unit, all before the first is decoded, so that they are also returned together."""

@@ -11,7 +11,11 @@ import jmsjca
 ROOT = Path(jmsjca.__file__).parent
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 OTHERS = {  # attributes that are not exceptions, and have the name of one that is
-    *(("inbound/sync_dispatcher.py", "self._lost"), ("spark/reader.py", "self._lost"), ("inbound/health.py", "worst.reason")),
+    *(
+        ("inbound/sync_dispatcher.py", "self._lost"),
+        ("spark/reader.py", "self._lost"),
+        ("inbound/health.py", "worst.reason"),
+    ),
     *(("inbound/message_mover.py", "failure"), ("redelivery/moved_copy.py", "facts.failure")),
     *(("management/console/pages.py", "health.reason"), ("management/insight.py", "record.reason")),
 }
