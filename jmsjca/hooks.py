@@ -124,8 +124,8 @@ class Hooks:
     def around_commit(self, sends: Sequence[tuple[Message, Destination]], call_next: Callable[[], None]) -> None:
         """Run code around a commit that sends messages: of a transacted session, or of a listener's unit.
 
-        An `Exception` that the hook raises itself is logged, and changes nothing: the unit is committed in any case. Any
-        other exception rolls the unit of a listener back, unless it has ended; in a session it reaches the caller.
+        An `Exception` that the hook raises itself is logged, and changes nothing: the unit is committed in any case.
+        Any other exception rolls the unit of a listener back, unless it has ended; in a session it reaches the caller.
 
         Args:
             sends: The messages that the application has sent in the transaction, with their destinations.

@@ -490,7 +490,7 @@ class DeliveryAttempt:
 
     def _commit_or_roll_back(self) -> None:
         if self.rollback_only:
-            self.transaction.rollback(delay=self._retry_delay)
+            self._roll_back(self._retry_delay)
         elif self._rejected:
             self._commit_with_rejected()
         elif self.abandoned and self._is_joined:
@@ -498,12 +498,15 @@ class DeliveryAttempt:
         else:
             self.transaction.commit()
 
+    def _roll_back(self, delay: float = 0.0) -> None:
+        if self.unit.outcome is None:
+            self.transaction.rollback(delay=delay)
+        if self.unit.outcome is None:  # a failure within the transaction has kept the unit from its end
+            self.unit.rollback(delay=delay)
+
     def _fail_settlement(self, error: BaseException, began: float) -> None:
         """Roll back a unit whose settlement was ended by an exit, such as `SystemExit`, unless the unit has ended."""
-        if self.unit.outcome is None:
-            self.transaction.rollback()
-        if self.unit.outcome is None:  # the commit of the transaction was ended by the unit's own
-            self.unit.rollback()
+        self._roll_back()
         outcome = self.unit.outcome or Outcome.LOST
         logger.error(
             "%s: a hook or a data manager raised %s during a settlement, which has ended as %s.",

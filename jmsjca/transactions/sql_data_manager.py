@@ -284,9 +284,9 @@ def run_on_loop(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, 
             raise _not_running()
         with suppress(TimeoutError):
             running.exception(_POLL_INTERVAL)
-    error = running.exception()
-    if error is not None:  # before Python 3.13 `result` tests the exception itself for its truth
-        raise error
+    failure = running.exception()
+    if failure is not None:  # before Python 3.13 `result` tests the exception itself for its truth
+        raise failure
     return running.result()
 
 

@@ -318,9 +318,8 @@ def _judge_events(url: str, engine: sa.Engine | None, calls: list[str]) -> str |
         return f"the collaboration got {calls}"
     if engine is not None:
         with engine.connect() as connection:
-            archived = sorted(
-                connection.execute(sa.text("SELECT event_id, event_status FROM jmsjca_events_archive")).tuples()
-            )
+            rows = connection.execute(sa.text("SELECT event_id, event_status FROM jmsjca_events_archive"))
+            archived = sorted((event_id, status) for event_id, status in rows)
         return None if [each for each, _ in archived] == ["a", "b"] and archived[0][1] != 0 else f"archived {archived}"
     found = {name: [body[-3:-2] for body in _bodies(url, name)] for name in ("in", "held", "errors", "archive")}
     return None if found == {"in": [], "held": [], "errors": ["a"], "archive": ["b"]} else f"{found}"

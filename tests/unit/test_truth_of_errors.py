@@ -89,7 +89,7 @@ class _Scope:
             yield from filter(self.is_exception, _conditions(node))
 
 
-def _conditions(node: ast.AST) -> list[ast.expr]:
+def _conditions(node: ast.AST) -> list[ast.expr]:  # noqa: PLR0911  # one for each form
     match node:
         case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) | ast.Assert(test=test):
             return [test]

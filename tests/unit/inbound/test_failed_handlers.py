@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from jmsjca import Hooks, Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
+from jmsjca import Hooks, Message, Outcome, Queue, ResourceAdapter, Session, TextMessage, reconnection
+from jmsjca.errors import ActivationFailedError
+from jmsjca.inbound import lifecycle
+from jmsjca.inbound.hold_until_ack import HeldUnitSettler
+from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
+from jmsjca.inbound.statistics import StatisticsRecorder
 from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE, Recorder, send, waiting
 
@@ -203,3 +208,82 @@ def test_an_exit_of_a_hook_after_the_commit_is_logged_and_the_listener_goes_on(
     counts, ends, sent = play(_Failing(method, error, after=True), jms_broker_url, name)
     assert (counts, ends, sent) == ([1], {Outcome.COMMITTED}, ["a", "b"])
     assert type(error).__name__ in caplog.text
+
+
+def test_a_listener_that_an_exit_ends_has_a_failure_and_a_record(
+    jms_broker_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exits(*_: object, **named: object) -> None:
+        del named
+        raise SystemExit(3)
+
+    monkeypatch.setattr(lifecycle, "create_dispatcher", exits)
+    adapter = ResourceAdapter(jms_broker_url)
+    adapter.listener("q")(lambda message: None)
+    with adapter, pytest.raises(ActivationFailedError, match="SystemExit"):
+        adapter.start(wait=PATIENCE)
+    assert "stopped permanently: SystemExit was raised outside the handler" in caplog.text
+
+
+@pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+def test_a_lack_of_memory_outside_the_handler_is_retried(
+    adapter: ResourceAdapter, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(reconnection, "_BACKOFF", (0,))
+    process, failures = RedeliveryProcessor.process, [MemoryError(), MemoryError()]
+
+    def processed(self: RedeliveryProcessor, delivery: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return process(self, delivery)
+
+    monkeypatch.setattr(RedeliveryProcessor, "process", processed)
+    adapter.listener("q", concurrency_mode=mode)(lambda message: None)
+    with adapter:
+        send(adapter, "a")
+        recorder.await_outcome(Outcome.COMMITTED)
+        assert [each.failure for each in adapter.activations] == [None]
+
+
+def test_a_settler_that_ends_ends_its_connection(
+    adapter: ResourceAdapter, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The units that it held are redelivered, and the next ones are settled."""
+    monkeypatch.setattr(reconnection, "_BACKOFF", (0,))
+    wait, failures = HeldUnitSettler._next_task, [MemoryError()]
+
+    def next_task(self: HeldUnitSettler) -> Any:
+        if failures:
+            raise failures.pop()
+        return wait(self)
+
+    monkeypatch.setattr(HeldUnitSettler, "_next_task", next_task)
+
+    def handler(message: Message) -> None:
+        if message.delivery_count > 1:
+            message.acknowledge()
+
+    adapter.listener("q", concurrency_mode="cc", hold_until_ack=True, acknowledgement_timeout=3600)(handler)
+    with adapter:
+        send(adapter, "a")
+        assert outcomes(recorder, 2) == {Outcome.ROLLED_BACK, Outcome.COMMITTED}
+
+
+@pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+def test_no_handler_stays_active_if_its_end_fails(
+    adapter: ResourceAdapter, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(reconnection, "_BACKOFF", (0,))
+    record_end, failures = StatisticsRecorder.record_end, [MemoryError()]
+
+    def recorded(self: StatisticsRecorder, seconds: float) -> None:
+        if failures:
+            raise failures.pop()
+        record_end(self, seconds)
+
+    monkeypatch.setattr(StatisticsRecorder, "record_end", recorded)
+    adapter.listener("q", concurrency_mode=mode)(lambda message: None)
+    with adapter:
+        send(adapter, "a")
+        assert outcomes(recorder, 2) == {Outcome.ROLLED_BACK, Outcome.COMMITTED}
+        until(lambda: adapter.activations[0].stats.n_active_endpoints == 0)

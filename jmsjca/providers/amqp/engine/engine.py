@@ -235,7 +235,9 @@ class Engine:
 
     def _finish(self) -> None:
         """Fail everything that is pending, and release proton's objects on the thread that owns them."""
-        error = self.task_queue.close_with(ConnectionLostError("The connection is closed."))
+        closed = ConnectionLostError("The connection is closed.")
+        self.task_queue.close_with(closed)
+        error = closed if self.task_queue.error is None else self.task_queue.error
         with suppress(OSError):  # whatever it is, the handlers must be notified
             self._socket.close()
         self.connection_handler.fail_opening(error)

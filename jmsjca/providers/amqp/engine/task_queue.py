@@ -126,11 +126,10 @@ class TaskQueue:
         with suppress(BlockingIOError):
             self.wakeup_socket.recv(_WAKEUP_BYTES)
 
-    def close_with(self, error: JMSError) -> JMSError:
-        """Accept no more tasks. The first error is kept, and returned."""
+    def close_with(self, error: JMSError) -> None:
+        """Accept no more tasks. The first error is kept."""
         with self._lock:
             self.error = error if self.error is None else self.error
-            return self.error
 
     def check_open(self) -> None:
         """Raise `ConnectionLostError` if the queue is closed."""
