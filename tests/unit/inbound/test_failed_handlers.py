@@ -157,8 +157,9 @@ class _Failing(Hooks):
 
 
 EXITS = [KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()]
+PAIRS = [*((name, SystemExit(1)) for name in SPECS), *(("serial", error) for error in EXITS)]
 CASES = pytest.mark.parametrize(
-    ("name", "error"), [*((name, SystemExit(1)) for name in SPECS), *(("serial", error) for error in EXITS)], ids=repr
+    ("name", "error"), PAIRS, ids=[f"{name}-{type(error).__name__}" for name, error in PAIRS]
 )
 
 
@@ -227,7 +228,11 @@ def test_a_listener_that_an_exit_ends_has_a_failure_and_a_record(
 
 @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
 def test_a_lack_of_memory_outside_the_handler_is_retried(
-    adapter: ResourceAdapter, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, mode: str
+    adapter: ResourceAdapter,
+    recorder: Recorder,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
 ) -> None:
     monkeypatch.setattr(reconnection, "_BACKOFF", (0,))
     process, failures = RedeliveryProcessor.process, [MemoryError(), MemoryError()]
@@ -243,6 +248,7 @@ def test_a_lack_of_memory_outside_the_handler_is_retried(
         send(adapter, "a")
         recorder.await_outcome(Outcome.COMMITTED)
         assert [each.failure for each in adapter.activations] == [None]
+    assert "gets no more memory" in caplog.text
 
 
 def test_a_settler_that_ends_ends_its_connection(
