@@ -9,7 +9,7 @@ from jmsjca import reconnection
 from jmsjca.inbound import handler, lifecycle
 from tests.torture.failing_calls import CONNECTORS, LISTENERS, Visit, visit
 
-SAMPLE, FURTHEST = 5, 150  # calls of a mode, all of which have more
+SAMPLE, FURTHEST = 5, 60  # calls of a mode, all of which have more
 
 
 @pytest.fixture(autouse=True)
