@@ -11,7 +11,7 @@ from jmsjca.config.configuration_file import AdapterSection, Configuration, Fact
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.credentials import decode_password, resolve_source
 from jmsjca.descriptors import read, to_toml
-from jmsjca.descriptors.xml_file import parse
+from jmsjca.descriptors.xml_file import Descriptor
 from jmsjca.errors import ConfigurationError, JMSError
 from jmsjca.reconnection import ConnectionSettings
 from tests.unit.awkward_passwords import SECRETS, assert_unseen, every_secret, shown
@@ -133,7 +133,7 @@ def test_connection_url_hides_a_password_in_user_information_and_query():
 def test_refused_descriptor_is_not_in_the_chain(tmp_path, document, reason):
     (tmp_path / "ra.xml").write_text(document)
     with pytest.raises(ConfigurationError, match=f"ra.xml is refused: {reason}[.]") as raised:
-        parse(tmp_path / "ra.xml")
+        Descriptor(tmp_path / "ra.xml")
     assert_unseen("hush", *shown(raised.value))
 
 
