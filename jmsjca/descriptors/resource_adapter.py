@@ -201,7 +201,8 @@ def pool_options(descriptor: Descriptor, report: Report) -> dict[str, str]:
                 reason = "a pool's max_idle closes idle connections" if "idle" in name else _UNKNOWN
                 report.note(descriptor.name, "resource-adapter", name, reason if value else _BLANK)
         for each in children(element, "property"):
-            report.note(descriptor.name, "resource-adapter", each.get("name", "property"), _UNKNOWN)
+            name = each.get("name") or descriptor.text(each, "property-name") or "property"
+            report.note(descriptor.name, "resource-adapter", name, _UNKNOWN)
             descriptor.done(each)
     descriptor.text(descriptor.root, "resource-adapter")  # its attributes are read
     return options

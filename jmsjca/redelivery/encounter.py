@@ -135,8 +135,8 @@ class Encounter:
         with self._lock:
             if unproven is None:
                 return self.hand_overs
-            if shared:
-                return max(self._broker_count - unproven, 0)
+            if shared:  # hand-overs of all messages with this content, so at most what the broker counts of this one
+                return min(self._broker_count, max(self._broker_count - unproven, self.hand_overs))
             return max(self._broker_count - self._returned_count - unproven, self.hand_overs)
 
     def record_hand_over(self) -> None:
