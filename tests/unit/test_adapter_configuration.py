@@ -93,9 +93,11 @@ def test_destinations_are_looked_up_in_every_place(adapter):
 
 def test_handlers_session_looks_up_in_the_adapters_context(adapter):
     adapter.naming.bind("out", Queue("out1"))
+    adapter.naming.bind("heard", Topic("heard1"))
 
     @adapter.listener("in2")
     def handle(message, session):
+        assert session.create_topic("lookup://heard") == Topic("heard1")
         session.create_producer(session.create_queue("lookup://out")).send(message)
 
     send(adapter.connection_factory(), "in2", "x")
@@ -115,6 +117,8 @@ def test_name_that_is_not_bound_is_refused_at_once(adapter):
     with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
         with pytest.raises(NameNotFoundError, match="'jms/none'"):
             session.create_queue("lookup://jms/none")
+        with pytest.raises(NameNotFoundError, match="'jms/none'"):
+            session.create_topic("lookup://jms/none")
         adapter.naming.bind("a topic", Topic("t"))
         with pytest.raises(InvalidDestinationError, match="is the topic:t, but a queue is needed"):
             session.create_consumer(Queue("lookup://a topic"))

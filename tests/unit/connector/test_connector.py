@@ -8,6 +8,7 @@ import pytest
 from poisoning import poison_embedded
 
 from jmsjca import ConnectionFactory, MapMessage, Queue, TextMessage, Topic
+from jmsjca.config.clock import SystemClock
 from jmsjca.connector import (
     BusinessObject,
     Connector,
@@ -139,6 +140,14 @@ class TestPolling:
         for poll in (nothing.poll_for_events, nothing.run):
             with pytest.raises(ConfigurationError, match="nothing to poll: set input_destination"):
                 poll()
+
+    def test_the_read_of_a_destination_does_not_wait(self, connector, monkeypatch):
+        polling, codes = connector(Orders(), input_destination=["A", "B"], poll_quantity=2), []
+        monkeypatch.setattr(SystemClock, "monotonic", staticmethod(lambda: 0.0))  # so the shortest wait never ends
+        thread = threading.Thread(target=lambda: codes.append(polling.poll_for_events()), daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        assert codes == [ReturnCode.SUCCEED]
 
     def test_an_empty_poll_succeeds(self, connector):
         assert connector(Orders()).poll_for_events() is ReturnCode.SUCCEED
@@ -305,6 +314,7 @@ class TestOutcomes:
         answers = [DeliveryOutcome.FAIL, DeliveryOutcome.NO_SUBSCRIPTION_FOUND]
         connector(Orders(*answers), in_progress_destination=in_progress, poll_quantity=2).poll_for_events()
         warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+        assert all(f"The collaboration returned {answer}" in text for text, answer in zip(warnings, answers, strict=True))
         assert all("discarded" in text and answer in text for text, answer in zip(warnings, answers, strict=True))
         assert (bodies("in"), bodies("held")) == ([], [])
 
@@ -511,9 +521,11 @@ class TestRun:
         follower = connector(Orders(), client_id="hub")  # the client id is free again
         assert follower.poll_for_events() is ReturnCode.SUCCEED
 
-    def test_an_unreachable_broker_is_a_time_out(self, connector):
+    def test_an_unreachable_broker_is_a_time_out(self, connector, caplog):
         pytest.importorskip("proton")
         polling = connector(Orders(), connection_url="amqp://127.0.0.1:1", restart_retry_count=1, poll_frequency=0)
         assert polling.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+        assert str(record.exc_info[1]) in record.getMessage()  # the text of the error is that of the broker
         with pytest.raises(ConnectorTerminatedError, match="2 times in a row"):
             polling.run()

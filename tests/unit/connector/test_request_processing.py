@@ -1,5 +1,6 @@
 """Requests on real queues: headers, responses, result codes, and what fails."""
 
+import logging
 import threading
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from jmsjca import BytesMessage, ConnectionFactory, DeliveryMode, Int, Queue, Topic
 from jmsjca.connector import BusinessObject, ReturnCode, ReturnStatus
 from jmsjca.errors import ArgumentTypeError, IllegalStateError
+from jmsjca.testing.time_travel import TimeTravel
 
 PATIENCE = 60
 DEFINITIONS = {
@@ -111,6 +113,11 @@ def answer(body="", result="SUCCESS", **headers):
         return [message]
 
     return respond
+
+
+def logged(caplog):
+    """Return the errors of the connector's log."""
+    return [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
 
 
 class TestAsynchronous:
@@ -225,19 +232,21 @@ class TestFailures:
             (customer("Update", ReplyToDestination="topic:news"), "topic:news"),
         ],
     )
-    def test_wrong_metadata_and_data_fail_the_request(self, requesting, messages, request_, reason):
+    def test_wrong_metadata_and_data_fail_the_request(self, requesting, messages, caplog, request_, reason):
         status = ReturnStatus()
         fields = {} if request_.type == "Customer" else {"configuration_meta_object": None}
         assert requesting(**fields).do_verb_for(request_, status) is ReturnCode.FAIL
         assert reason in status.text
+        assert logged(caplog) == [f"Request {request_.type}.{request_.verb}: FAIL: {status.text}"]
         assert [messages(queue) for queue in ("customers", "requests")] == [[], []]
 
-    def test_a_broker_that_cannot_be_reached(self, requesting):
+    def test_a_broker_that_cannot_be_reached(self, requesting, caplog):
         pytest.importorskip("proton")
         polling = requesting(connection_url="amqp://127.0.0.1:1")
         status = ReturnStatus()
         assert polling.do_verb_for(customer("Create"), status) is ReturnCode.APPRESPONSETIMEOUT
         assert "127.0.0.1" in status.text
+        assert logged(caplog) == [f"Request Customer.Create: APPRESPONSETIMEOUT: {status.text}"]
 
     def test_a_stopped_connector(self, requesting):
         polling = requesting()
@@ -262,6 +271,23 @@ class TestFailures:
         assert f"within {timeout} milliseconds" in status.text
         (sent,) = messages("requests")
         assert sent.reply_to == Queue("replies")
+
+    def test_a_response_is_awaited_for_the_whole_timeout(self, requesting, application, monkeypatch):
+        clock, codes, sent = TimeTravel(monkeypatch), [], threading.Event()
+
+        def late(session, request):
+            """Answer so that the response is delivered after 500 s of the request's 600 s."""
+            session.create_producer(Queue("replies")).send(*answer()(session, request), delivery_delay=500)
+            sent.set()
+            return []
+
+        application(late)
+        polling, request = requesting(), customer("Update", ResponseTimeout=600_000)
+        thread = threading.Thread(target=lambda: codes.append(polling.do_verb_for(request)), daemon=True)
+        thread.start()
+        assert sent.wait(PATIENCE)
+        clock.advance_until(lambda: codes, 5, PATIENCE)
+        assert codes == [ReturnCode.SUCCEED]
 
     def test_a_reply_destination_is_needed(self, requesting):
         status = ReturnStatus()
@@ -298,11 +324,12 @@ class TestResponses:
         assert (request.get("Name"), len(request.get("Address"))) == ("Ada", 2)
         assert request.get("MO.CorrelationID") != "mine"
 
-    def test_a_response_that_cannot_be_converted_fails_and_changes_nothing(self, requesting, application):
+    def test_a_response_that_cannot_be_converted_fails_and_changes_nothing(self, requesting, application, caplog):
         application(answer('{"Name": 7}', "VALCHANGE"))
-        request = customer()
-        assert requesting().do_verb_for(request) is ReturnCode.FAIL
+        request, status = customer(), ReturnStatus()
+        assert requesting().do_verb_for(request, status) is ReturnCode.FAIL
         assert request == customer()
+        assert logged(caplog) == [f"Request Customer.Update: FAIL: {status.text}"]
 
     @pytest.mark.parametrize(
         "result",

@@ -5,7 +5,18 @@ import queue
 
 import pytest
 
-from jmsjca import ActivationSpec, BytesMessage, Hooks, Limits, Message, Outcome, Queue, ResourceAdapter, TextMessage
+from jmsjca import (
+    ActivationSpec,
+    BytesMessage,
+    Hooks,
+    Int,
+    Limits,
+    Message,
+    Outcome,
+    Queue,
+    ResourceAdapter,
+    TextMessage,
+)
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidDestinationError,
@@ -326,9 +337,24 @@ def moving(jms_broker_url):
         adapter.stop()
 
 
+SENT = {
+    "correlation_id": "c-1",
+    "type": "order",
+    "reply_to": Queue("replies"),
+    "properties": {"region": "EU", "n": Int(3)},
+}
+
+
 def told(message):
     """What a copy tells beside what was sent; properties of JMS are told by every one."""
     return [name for name in message.properties if "JMSX" not in name]
+
+
+def sent_with(message):
+    """What the sender of a message has set; a copy that tells of a failure has more properties."""
+    properties = {name: message.properties[name] for name in told(message)}
+    headers = {name: getattr(message, name) for name in SENT if name != "properties"}
+    return {**headers, "properties": properties}
 
 
 @pytest.mark.parametrize(
@@ -336,9 +362,10 @@ def told(message):
 )
 def test_because_an_option_says_so(moving, adapter, place):
     moved = moving(Inbox(KeyError()), **place)
-    send(adapter, "a")
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        session.create_producer(Queue("q")).send(TextMessage("a", **SENT))
     message = moved.get(timeout=PATIENCE)
-    assert (message.body, told(message)) == ("a", [])
+    assert (message.body, sent_with(message)) == ("a", SENT)
 
 
 class Failing:
@@ -375,20 +402,23 @@ class Terse(Breaks):
     """A unit that takes no message which tells of a failure."""
 
     def send(self, message, to):
-        if told(message):
+        if set(told(message)) - SENT["properties"].keys():
             raise MessageFormatError("There are more properties than this broker takes.")
         self._real.send(message, to)
 
 
 def test_because_the_copy_cannot_be_sent(connected, caplog):
     link = connected()
-    put(link, "a")
+    unit, message = link.unit(), TextMessage("a", **SENT)
+    message.message_id = "ID:a"
+    unit.send(message, Queue("q"))
+    unit.commit()
     open_unit = link.unit
     link.unit = lambda **kwargs: Terse(open_unit(**kwargs))
     policy = RedeliveryPolicy.parse("1:move(queue:dlq)", "q", "queue")
     performance = Performance(endpoint_of(Inbox(KeyError()), terms("serial", redelivery=policy)), link)
     (delivery,) = connected().consumer(Queue("dlq")).receive(1, PATIENCE)
-    assert (delivery.message.body, told(delivery.message)) == ("a", [])
+    assert (delivery.message.body, sent_with(delivery.message)) == ("a", SENT)
     assert "could not copy" in caplog.text
     performance.stop()
 
