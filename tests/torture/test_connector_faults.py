@@ -1,4 +1,4 @@
-"""Planted faults in the connector: each sentence of ``docs/connector-documents.md`` has its own, which its test catches.
+"""Planted faults in the connector: one for each sentence of ``docs/connector-documents.md``, caught by its test.
 
 ``JMSJCA_ALL_STEPS=1`` plants all of them; otherwise a sample of those that need no Spark session.
 """
@@ -15,7 +15,8 @@ from tests.torture.documentation_faults import Fault, plant_all
 from tests.torture.planting import ROOT
 
 SAMPLE, SEED = 4, 20
-TABLES = [tomllib.loads(file.read_text()) for file in sorted((Path(__file__).parent / "connector_faults").glob("*.toml"))]
+FILES = sorted((Path(__file__).parent / "connector_faults").glob("*.toml"))
+TABLES = [tomllib.loads(file.read_text()) for file in FILES]
 FAULTS = [Fault(**entry) for table in TABLES for entry in table["fault"]]
 REASONS = {entry["sentence"]: entry["reason"] for table in TABLES for entry in table.get("without", ())}
 QUICK = [fault for fault in FAULTS if not fault.test.startswith("spark/test_event_pipeline")]

@@ -98,7 +98,9 @@ def test_handlers_session_looks_up_in_the_adapters_context(adapter):
     @adapter.listener("in2")
     def handle(message, session):
         assert session.create_topic("lookup://heard") == Topic("heard1")
-        session.create_producer(session.create_queue("lookup://out")).send(message)
+        out = session.create_queue("lookup://out")
+        assert out == Queue("out1")
+        session.create_producer(out).send(message)
 
     send(adapter.connection_factory(), "in2", "x")
     with (

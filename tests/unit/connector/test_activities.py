@@ -79,10 +79,12 @@ class TestListen:
         activities.acknowledge(again.delivery_id)
 
     def test_the_next_message_waits_for_the_end_of_the_previous_one(self, activities, seen):
-        start(activities.listen("orders", seen.put))
+        activation = activities.listen("orders", seen.put)
         for text in ("a", "b"):
             activities.send("orders", text)
+        activation.start()
         first = take(seen)
+        assert bodies(activities) == ["b"]
         assert seen.empty()
         activities.acknowledge(first.message_id)
         second = take(seen)

@@ -314,8 +314,8 @@ class TestOutcomes:
         answers = [DeliveryOutcome.FAIL, DeliveryOutcome.NO_SUBSCRIPTION_FOUND]
         connector(Orders(*answers), in_progress_destination=in_progress, poll_quantity=2).poll_for_events()
         warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
-        assert all(f"The collaboration returned {answer}" in text for text, answer in zip(warnings, answers, strict=True))
-        assert all("discarded" in text and answer in text for text, answer in zip(warnings, answers, strict=True))
+        reasons = [f"{answer}: The collaboration returned {answer}" for answer in answers]
+        assert all("discarded" in text and reason in text for text, reason in zip(warnings, reasons, strict=True))
         assert (bodies("in"), bodies("held")) == ([], [])
 
     def test_success_without_an_archive_is_silent(self, connector, put, bodies, caplog, in_progress):
