@@ -112,7 +112,7 @@ class STOMPConnection:
             self._consumers.open, source, selector=selector, no_local=no_local, order=order, window=window
         )
         try:
-            return self._durables.open(source, open_consumer)
+            return self._durables.open(source, selector or None, open_consumer)
         except JMSError:
             raise
         except BaseException:  # of a signal handler: a subscription would hold messages of no consumer
@@ -390,28 +390,31 @@ class DurableSubscriptions:
         self._session = session
         self._dialect = dialect
         self._open_side_session = open_side_session
-        self._topics: dict[str, Topic] = {}
+        self._known: dict[str, tuple[Topic, str | None]] = {}  # topic and selector by name
         self._consumers: dict[str, _Consumer] = {}
         self._changing: dict[str, object] = {}  # by name: a token of the call that opens a consumer, or removes
 
-    def open(self, source: Destination | Subscription, open_consumer: Callable[[], C]) -> C:
+    def open(self, source: Destination | Subscription, selector: str | None, open_consumer: Callable[[], C]) -> C:
         """Open a consumer; of a durable subscription only if it has none.
 
         Args:
             source: The queue, topic or subscription.
+            selector: The selector of the consumer.
             open_consumer: Opens it.
 
         Raises:
             IllegalStateError: It has a consumer on this connection, or units that hold messages of an earlier one; or
                 another thread opens one, or removes the subscription.
-            InvalidDestinationError: The name belongs to another topic on this connection. The broker would move it.
+            InvalidDestinationError: The name belongs to another topic or selector on this connection, and the broker
+                does not recreate the subscription.
         """
         if not isinstance(source, Subscription) or source.name is None:
             return open_consumer()
         with self._reserved(source.name):
-            self._assign_topic(source, source.name)
+            self._check_unchanged(source, source.name, selector)
             consumer = open_consumer()
             self._consumers[source.name] = consumer
+            self._known[source.name] = source.topic, selector
         return consumer
 
     def remove(self, source: Subscription) -> None:
@@ -425,22 +428,22 @@ class DurableSubscriptions:
             self._remove(source)
 
     def _remove(self, source: Subscription) -> None:
-        if self._dialect.confirms_unknown_unsubscribe and source.name not in self._topics:
+        if self._dialect.confirms_unknown_unsubscribe and source.name not in self._known:
             raise InvalidDestinationError(
                 f"This connection has had no consumer of the durable subscription {source.name!r}, and over STOMP"
                 f" {self._dialect.broker.name} does not report whether it exists. Open a consumer of it first."
             )
         self._dialect.remove_subscription(self._session, source, self._open_side_session)
-        self._topics.pop(source.name or "", None)
+        self._known.pop(source.name or "", None)
 
-    def _assign_topic(self, source: Subscription, name: str) -> None:
-        if self._dialect.recreates_moved_subscriptions:
-            self._topics[name] = source.topic
-        topic = self._topics.setdefault(name, source.topic)
-        if topic != source.topic:
+    def _check_unchanged(self, source: Subscription, name: str, selector: str | None) -> None:
+        wanted = source.topic, selector
+        known = self._known.get(name, wanted)
+        if not self._dialect.recreates_changed(source, selector, self._open_side_session) and known != wanted:
             raise InvalidDestinationError(
-                f"The durable subscription {name!r} of {source.client_id!r} belongs to {topic}, not to"
-                f" {source.topic}. Remove it first, or use another name."
+                f"The durable subscription {name!r} of {source.client_id!r} exists with {known[0]} and the selector"
+                f" {known[1]!r:.200}, not with {source.topic} and {selector!r:.200}. Remove it first, or use another"
+                " name."
             )
 
     @contextmanager

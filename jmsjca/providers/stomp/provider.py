@@ -27,7 +27,7 @@ from jmsjca.providers.common.network import (
 )
 from jmsjca.providers.stomp.brokers.activemq import ACTIVEMQ, ActiveMQ, RecentActiveMQ
 from jmsjca.providers.stomp.brokers.artemis import ARTEMIS, Artemis
-from jmsjca.providers.stomp.brokers.dialect import Dialect
+from jmsjca.providers.stomp.brokers.dialect import Dialect, quote_client_id
 from jmsjca.providers.stomp.brokers.openmq import OPENMQ, OpenMQ
 from jmsjca.providers.stomp.brokers.rabbitmq import RABBITMQ, RABBITMQ4, RabbitMQ
 from jmsjca.providers.stomp.connection import STOMPConnection
@@ -141,7 +141,7 @@ class _Opener:
             if self.credentials.password is not None:
                 headers["passcode"] = self.credentials.password
         if client_id is not None:
-            headers["client-id"] = _quote_client_id(client_id)
+            headers["client-id"] = quote_client_id(client_id)
         return headers
 
     def _log_in(self, session: STOMPSession, headers: dict[str, str]) -> Dialect:
@@ -179,12 +179,6 @@ def _administered(
         return replace(dialect, broker=broker), lambda connection: ActiveMQAdmin(management, connection)
     admin = RabbitMQHTTPAdmin(management, dialect.queue_name, virtual_host=virtual_host)
     return replace(dialect, broker=broker), lambda _: admin
-
-
-def _quote_client_id(client_id: str) -> str:
-    """Quote a client id that has outer blanks, which ActiveMQ strips, or looks quoted: ids must stay distinct."""
-    quoted = client_id.startswith("'") and client_id.endswith("'")
-    return f"'{client_id}'" if quoted or client_id != client_id.strip() else client_id
 
 
 UNKNOWN = BrokerProfile(

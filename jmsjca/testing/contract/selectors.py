@@ -379,7 +379,7 @@ class TestSelectiveSubscriptions(Contract):
 
     def test_another_selector_makes_a_durable_one_anew(self, harness: Harness) -> None:
         """As good as unsubscribing: what waited goes (JMS 3.1, section 8.3.3)."""
-        harness.require("durable", "subscription_lock")
+        harness.require("durable")
         subscription = harness.subscription()
         connection = harness.connect(subscription.client_id)
         connection.consumer(subscription, selector="n = 1").close()
@@ -387,6 +387,49 @@ class TestSelectiveSubscriptions(Contract):
         consumer = connection.consumer(subscription, selector="n > 0")
         _publish(harness, subscription.topic, 2)
         assert bodies(harness.gather(consumer, 1)) == ["2"]
+
+    @pytest.mark.parametrize("selectors", [("n = 1", "n > 0"), ("n = 1", None), (None, "n > 1")])
+    def test_another_connection_with_another_selector_makes_it_anew(
+        self, harness: Harness, selectors: tuple[str | None, str | None]
+    ) -> None:
+        """Also a client that starts again with another selector, or without one (JMS 3.1, section 8.3.3)."""
+        harness.require("durable")
+        first, then = selectors
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
+        connection.consumer(subscription, selector=first).close()
+        connection.close()
+        _publish(harness, subscription.topic, 1)
+        consumer = harness.connect(subscription.client_id).consumer(subscription, selector=then)
+        _publish(harness, subscription.topic, 2)
+        assert bodies(harness.gather(consumer, 1)) == ["2"]
+
+    def test_another_connection_with_the_same_selector_goes_on(self, harness: Harness) -> None:
+        """Nothing changed, so what waits is kept (JMS 3.1, section 8.3.3)."""
+        harness.require("durable")
+        subscription = harness.subscription()
+        selector = " n >= 2 AND (word = 'it''s: \\ \u00e9' OR n < 9) "
+        connection = harness.connect(subscription.client_id)
+        connection.consumer(subscription, selector=selector).close()
+        connection.close()
+        _publish(harness, subscription.topic, 1, 2, 3)
+        consumer = harness.connect(subscription.client_id).consumer(subscription, selector=selector)
+        assert bodies(harness.gather(consumer, 2)) == ["2", "3"]
+
+    def test_wrong_selector_leaves_a_durable_one_as_it_is(self, harness: Harness) -> None:
+        """A consumer that is refused changes nothing (JMS 3.1, section 8.3.3)."""
+        harness.require("durable")
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
+        connection.consumer(subscription, selector="n = 1").close()
+        connection.close()
+        _publish(harness, subscription.topic, 1)
+        connection = harness.connect(subscription.client_id)
+        with pytest.raises(InvalidSelectorError):
+            connection.consumer(subscription, selector="n = = 1")
+        connection.close()
+        consumer = harness.connect(subscription.client_id).consumer(subscription, selector="n = 1")
+        assert bodies(harness.gather(consumer, 1)) == ["1"]
 
     def test_not_selected_message_is_not_counted(self, harness: Harness) -> None:
         """It is not added to the subscription, so it takes no room (JMS 3.1, section 4.2.2)."""

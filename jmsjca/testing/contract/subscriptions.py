@@ -152,6 +152,20 @@ class TestDurableSubscriptions(Contract):
         harness.send(topic, "a")
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["a"], ["a"]]
 
+    def test_another_topic_is_never_the_old_one(self, harness: Harness) -> None:
+        """The next connection gets messages of the new topic alone (JMS 3.1, section 8.3.3)."""
+        subscription = harness.subscription()
+        connection = harness.connect(subscription.client_id)
+        connection.consumer(subscription).close()
+        connection.close()
+        harness.send(subscription.topic, "old")
+        moved = replace(subscription, topic=harness.topic())
+        consumer = harness.connect(subscription.client_id).consumer(moved)
+        harness.send(subscription.topic, "old topic")
+        harness.send(moved.topic, "new topic")
+        assert bodies(harness.gather(consumer, 1)) == ["new topic"]
+        assert harness.receives_nothing(consumer, moved)
+
 
 class TestDurableRules(Contract):
     """Unshared durable subscriptions (JMS 3.1, section 8.3.3; capability subscription_lock)."""

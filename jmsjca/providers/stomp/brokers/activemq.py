@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from jmsjca.destinations import Destination, Subscription, destination
@@ -14,6 +14,7 @@ from jmsjca.providers.common.codec import encode_body
 from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Outgoing
 from jmsjca.providers.stomp.protocol.frames import ESCAPES, Frame
+from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.spi import Capabilities
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ class ActiveMQ(Dialect):
     confirms_in_order = True
     refuses_commit_after_failed_send = True
     no_local: ClassVar[Mapping[str, str]] = {"activemq.noLocal": "true"}
-    recreates_moved_subscriptions = True
 
     def forbidden_in_names(self) -> re.Pattern[str]:
         """Return the pattern of lists, wildcards, options, and blanks that the broker strips."""
@@ -101,6 +101,22 @@ class ActiveMQ(Dialect):
         if isinstance(source, Subscription) and source.name is not None:
             headers["activemq.subscriptionName"] = source.name
         return headers
+
+    def recreates_changed(
+        self, source: Subscription, selector: str | None, open_side_session: Callable[[], STOMPSession]
+    ) -> bool:
+        """Check the selector in a side session: the broker removes the old subscription before it parses the new one.
+
+        Raises:
+            InvalidSelectorError: The broker refuses the selector. The subscription stays as it is.
+        """
+        if selector:
+            side = open_side_session()
+            try:
+                self.check_subscribable(side, source.topic, self.selector(selector))
+            finally:
+                side.close(side.reply_timeout)
+        return True
 
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
         """Return the header with the name of the subscription."""

@@ -1,21 +1,34 @@
 """Apache Artemis over STOMP: its dialect and capabilities."""
 
+import json
 import re
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from jmsjca.destinations import Destination, Subscription, destination
-from jmsjca.errors import NotSupportedError
+from jmsjca.errors import IllegalStateError, NotSupportedError
+from jmsjca.log_records import get_logger
 from jmsjca.messages import Message
 from jmsjca.providers.common.broker_profile import BrokerProfile, identifiers_in, to_artemis_filter
-from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
+from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of, quote_client_id
 from jmsjca.providers.stomp.codec import Content
+from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import Frame
+from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.spi import Capabilities
 
 __all__ = ["ARTEMIS", "Artemis"]
 
+logger = get_logger("jmsjca.stomp")
+
 _SPECIAL = re.compile(r"[*#]|::")
 _ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
 _KINDS: dict[str | None, Content] = {"0": Content.NONE, "3": Content.BYTES, "5": Content.TEXT}
+_CONVERTED = "convert_string_expressions:"
 _BYTES = 1024  # of the window for each message that may be unsettled
 
 
@@ -77,12 +90,44 @@ class Artemis(Dialect):
         """
         if "JMSMessageID" in identifiers_in(text):
             raise NotSupportedError("Over STOMP Artemis knows no JMSMessageID: select by a property, or use amqp://.")
-        return {"selector": f"convert_string_expressions:{to_artemis_filter(text)}"}
+        return {"selector": f"{_CONVERTED}{to_artemis_filter(text)}"}
 
     def is_window_full(self, held: int, size: int, window: int) -> bool:
         """Compare bytes. The broker counts them differently, so half of the window is taken for all of it."""
         del held
         return 2 * size >= window * _BYTES
+
+    def recreates_changed(
+        self, source: Subscription, selector: str | None, open_side_session: Callable[[], STOMPSession]
+    ) -> bool:
+        """Remove the subscription if it exists with another topic or selector: the broker does not compare them.
+
+        Returns:
+            False if the management of the broker does not say with which topic and selector it exists.
+
+        Raises:
+            IllegalStateError: It is in use with another topic or selector, or the broker does not remove it.
+            JMSError: The broker refuses the new topic or selector. The subscription stays as it is.
+        """
+        queue, chosen = _queue_name(source), self.selector(selector) if selector else {}
+        side = open_side_session()
+        try:
+            found = _find_queue(side, queue)
+            if found is None:
+                _warn_of_unknown_subscription(source)
+                return False
+            if not found or _serves(found[0], source.topic, chosen):
+                return True
+            self.check_subscribable(side, source.topic, chosen)
+            removed = _manage(side, "destroyQueue", queue)
+        finally:
+            side.close(side.reply_timeout)
+        if not removed.succeeded:
+            raise IllegalStateError(
+                f"The durable subscription {source.name!r} exists with another topic or selector, and is not replaced:"
+                f" close its consumers, or remove it first. The broker says: {removed.result!s:.500}"
+            )
+        return True
 
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
         """Return the header with the name of the subscription."""
@@ -92,6 +137,78 @@ class Artemis(Dialect):
 def _name(source: Subscription) -> str:
     """Return the name with escaped dots: Artemis joins it to the client id with a dot."""
     return (source.name or "").replace("\\", "\\\\").replace(".", "\\.")
+
+
+def _queue_name(source: Subscription) -> str:
+    """Return the name of the broker's queue of a durable subscription."""
+    return f"{quote_client_id(source.client_id or '')}.{_name(source)}"
+
+
+_MANAGEMENT = {"destination": "activemq.management", "destination-type": "MULTICAST"}  # no queue of this name is made
+_ANSWERS = "jmsjca.management"
+_ANSWER_SECONDS = 5.0  # after the receipt of the request, which the broker carries out before it confirms it
+
+
+class _Answer(NamedTuple):
+    succeeded: bool
+    result: Any
+
+
+def _find_queue(session: STOMPSession, name: str) -> list[dict[str, str]] | None:
+    """Return the row of a queue in a list, which is empty if there is none; None if the management does not say."""
+    wanted = json.dumps({"field": "name", "operation": "EQUALS", "value": name})
+    try:
+        subscription = {"id": "answers", "ack": "auto", "destination": _ANSWERS, "subscription-type": "MULTICAST"}
+        session.request("SUBSCRIBE", subscription)
+        answer = _manage(session, "listQueues", wanted, 1, 10)
+        return [row for row in json.loads(answer.result)["data"] if row["name"] == name] if answer.succeeded else None
+    except (BrokerRefusedError, LookupError, TypeError, ValueError):  # no permission, or no such operation
+        return None
+
+
+def _manage(session: STOMPSession, operation: str, *arguments: object) -> _Answer:
+    """Request an operation of the management, in a session that is subscribed to the answers.
+
+    Raises:
+        BrokerRefusedError: The user has no permission.
+        ValueError: The answer is not JSON.
+    """
+    mark, answer = uuid.uuid4().hex, Future[Frame]()
+
+    def on_frames(frames: Sequence[Frame]) -> None:
+        """Find the answer to this request among the answers to other connections."""
+        for frame in frames:
+            if frame.headers.get("correlation-id") == mark and not answer.done():
+                answer.set_result(frame)
+
+    session.dispatcher.add_listener("answers", on_frames)
+    requested = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": operation}
+    headers = {**_MANAGEMENT, **requested, "correlation-id": mark, "reply-to": _ANSWERS}
+    session.request("SEND", headers, text=json.dumps(arguments))
+    try:
+        frame = answer.result(_ANSWER_SECONDS)
+    except FutureTimeoutError:  # the management has another address
+        return _Answer(succeeded=False, result=f"nothing within {_ANSWER_SECONDS:g} seconds")
+    result = next(iter(json.loads(frame.body or b"[]")), None)
+    return _Answer(frame.headers.get("_AMQ_OperationSucceeded") == "true", result)
+
+
+def _serves(row: dict[str, str], topic: Destination, chosen: dict[str, str]) -> bool:
+    """Return True if a queue belongs to a topic and a selector; one of AMQP clients has its filter without a prefix."""
+    found, wanted = (text.removeprefix(_CONVERTED).strip() for text in (row["filter"], chosen.get("selector", "")))
+    return row["address"] == topic.name and found == wanted
+
+
+@lru_cache(maxsize=1000)  # once for each subscription
+def _warn_of_unknown_subscription(source: Subscription) -> None:
+    logger.warning(
+        "The management of the broker does not tell this user about the durable subscription %r: if it exists with"
+        " another topic or selector, it stays as it is. Grant the permission 'manage' on the address %s and all"
+        " permissions of a subscriber on %s, or remove the subscription before you change it.",
+        source.name,
+        _MANAGEMENT["destination"],
+        _ANSWERS,
+    )
 
 
 ARTEMIS = BrokerProfile(

@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import ClassVar
 
 from jmsjca.config.connection_url import check_text
-from jmsjca.destinations import Destination, Queue, Subscription, destination
+from jmsjca.destinations import Destination, Queue, Subscription, Topic, destination
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import Message
 from jmsjca.messages.message import time_of_send
 from jmsjca.providers.common.broker_profile import BrokerProfile
 from jmsjca.providers.stomp.codec import Content, HeaderRules, Outgoing, decode, encode, is_header_value, is_property
+from jmsjca.providers.stomp.errors import translating_errors
 from jmsjca.providers.stomp.protocol.frames import Frame, encode_frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 
@@ -22,6 +23,7 @@ __all__ = [
     "TRANSACTION",
     "Dialect",
     "destination_of",
+    "quote_client_id",
     "time_to_live",
 ]
 
@@ -65,8 +67,8 @@ class Dialect(ABC):
     acks_cumulatively = False
     #: The headers of a SUBSCRIBE that excludes messages sent by its own connection.
     no_local: ClassVar[Mapping[str, str]] = {}
-    #: True if a subscription that changes its topic is recreated, as JMS requires.
-    recreates_moved_subscriptions = False
+    #: True if the broker recreates a durable subscription that changes its topic or selector, as JMS requires.
+    recreates_changed_subscriptions = False
     #: True if a transaction fails for a message whose duplicate id is known. Messages with such ids are sent before the
     #: transaction, where the broker drops duplicates.
     duplicate_ids_before_transaction = False
@@ -187,6 +189,33 @@ class Dialect(ABC):
         """Return the headers of an UNSUBSCRIBE that removes a durable subscription."""
         raise NotImplementedError
 
+    def recreates_changed(
+        self, source: Subscription, selector: str | None, open_side_session: Callable[[], STOMPSession]
+    ) -> bool:
+        """Return True if a durable subscription is recreated where it has another topic or selector (JMS 3.1, 8.3.3).
+
+        Args:
+            source: The subscription, of which a consumer is to be opened.
+            selector: Its selector.
+            open_side_session: Opens another session, for requests that the broker may refuse.
+
+        Raises:
+            JMSError: It exists with another topic or selector, and cannot be replaced.
+        """
+        del source, selector, open_side_session
+        return self.recreates_changed_subscriptions
+
+    def check_subscribable(self, side: STOMPSession, topic: Topic, chosen: Mapping[str, str]) -> None:
+        """Raise an error if the broker refuses a topic or the headers of a selector.
+
+        A side session subscribes to the topic: a durable subscription may be removed only if its successor is accepted.
+
+        Raises:
+            JMSError: The broker refuses.
+        """
+        with translating_errors(f"consume from {topic}"):
+            side.request("SUBSCRIBE", {"id": "probe", "ack": "client", **chosen, **self.subscribe(topic, 1)})
+
     def remove_subscription(
         self, session: STOMPSession, source: Subscription, open_side_session: Callable[[], STOMPSession]
     ) -> None:
@@ -203,6 +232,12 @@ class Dialect(ABC):
         """
         del open_side_session
         session.request("UNSUBSCRIBE", {"id": "none", **self.unsubscribe(source)})
+
+
+def quote_client_id(client_id: str) -> str:
+    """Quote a client id that has outer blanks, which ActiveMQ strips, or looks quoted: ids must stay distinct."""
+    quoted = client_id.startswith("'") and client_id.endswith("'")
+    return f"'{client_id}'" if quoted or client_id != client_id.strip() else client_id
 
 
 def destination_of(source: Destination | Subscription) -> Destination:

@@ -37,7 +37,7 @@ class OpenMQ(Dialect):
     confirms_in_order = True
     names_refused = False
     acks_cumulatively = True
-    recreates_moved_subscriptions = True
+    recreates_changed_subscriptions = True
     may_withhold_first_message = True
     no_local: ClassVar[Mapping[str, str]] = {"no-local": "true"}
 

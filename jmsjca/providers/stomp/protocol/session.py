@@ -123,7 +123,13 @@ class STOMPSession:
         return encode_frame(command, headers, body, version=self.version)
 
     def request(
-        self, command: str, headers: Mapping[str, str], timeout: float | None = None, *, head: bytes = b""
+        self,
+        command: str,
+        headers: Mapping[str, str],
+        timeout: float | None = None,
+        *,
+        head: bytes = b"",
+        text: str = "",
     ) -> None:
         """Send a frame and wait for its receipt.
 
@@ -132,6 +138,7 @@ class STOMPSession:
             headers: Its headers.
             timeout: Seconds to wait; None for the usual time.
             head: Encoded frames that are written in front of it, in the same write.
+            text: The body. It is sent without a length, which makes it a text, and must not contain NUL.
 
         Raises:
             MessageFormatError: A header holds a character that this version of STOMP cannot carry.
@@ -145,8 +152,8 @@ class STOMPSession:
         check_headers(confirmed, self.version)
         wait = self.receipts.expect(receipt)
         try:
-            if head:
-                self._write(command, head + self.encode(command, confirmed))
+            if head or text:
+                self._write(command, head + self.encode(command, confirmed)[:-1] + text.encode() + b"\0")
             else:
                 self.send(command, confirmed)
             wait.result(self.reply_timeout if timeout is None else timeout)
