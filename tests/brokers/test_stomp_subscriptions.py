@@ -1,4 +1,4 @@
-"""Artemis over STOMP: a durable subscription whose topic or selector changes is replaced, and others keep all."""
+"""Durable subscriptions over STOMP whose topic or selector changes, above all on Artemis, which does not notice it."""
 
 import uuid
 from dataclasses import replace
@@ -112,6 +112,21 @@ def test_consumer_that_is_refused_leaves_it_as_it_is(harness, topic, selector):
     with pytest.raises((InvalidDestinationError, InvalidSelectorError, NotSupportedError)):
         connection.consumer(changed, selector=selector)
     assert bodies(harness.gather(connection.consumer(subscription), 1)) == ["kept"]
+
+
+def test_wrong_selector_leaves_it_as_it_is_on_activemq(broker_url):
+    """The broker itself removes the subscription before it reads the selector."""
+    harness = Harness(broker_url("activemq-stomp"))
+    subscription = harness.subscription()
+    left(harness, subscription, "n = 1")
+    harness.send_messages(subscription.topic, one("kept"))
+    connection = harness.connect(subscription.client_id)
+    with pytest.raises(InvalidSelectorError):
+        connection.consumer(subscription, selector="n = = 1")
+    connection.close()
+    connection = harness.connect(subscription.client_id)
+    assert bodies(harness.gather(connection.consumer(subscription, selector="n = 1"), 1)) == ["kept"]
+    harness.close()
 
 
 def test_one_that_was_made_over_amqp_keeps_its_messages(harness, broker_url):
