@@ -33,6 +33,7 @@ torture: $(VENV)/.dev    ## every crash point, every cut of a connection, every 
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points --errors
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.group_points
+	$(BIN)/python -m tests.torture.failed_releases
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.power_loss
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.planted_faults
 	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.documentation_faults

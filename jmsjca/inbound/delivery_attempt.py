@@ -609,7 +609,7 @@ class DeliveryAttempt:
         fields = self._fields("unit_rolled_back", Outcome.ROLLED_BACK, began, suppressed=suppressed)
         before = f" ({suppressed} rollbacks before were not logged)" if suppressed else ""
         told = (self.endpoint.name, before, error)
-        logger.warning("A unit of %s was rolled back; its messages are redelivered%s: %s", *told, extra=fields)
+        logger.warning("A unit of %s was rolled back; its messages will be redelivered%s: %s", *told, extra=fields)
 
     def _fields(self, event: Event, outcome: Outcome, began: float, **fields: object) -> dict[str, object]:
         """Return the fields of a log record about the settlement of the unit, which began at a time."""
@@ -731,11 +731,12 @@ def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[s
     if suppressed:
         text = f"{text} ({suppressed} failures before were not logged)"
     if isinstance(error, Retry):
-        logger.info("%s, which is redelivered: %s", text, error, extra=fields)
+        logger.info("%s, which will be redelivered: %s", text, error, extra=fields)
     elif isinstance(error, JMSError):
-        logger.error("%s, which is rolled back and redelivered: %s", text, error, extra=fields)
+        logger.error("%s, which will be rolled back and redelivered: %s", text, error, extra=fields)
     else:
-        logger.error("%s, which is rolled back and redelivered.", text, exc_info=exc_info_of(error), extra=fields)
+        told = "%s, which will be rolled back and redelivered."
+        logger.error(told, text, exc_info=exc_info_of(error), extra=fields)
 
 
 def log_dropped_reply(endpoint: Endpoint, request: Message, error: InvalidDestinationError) -> None:

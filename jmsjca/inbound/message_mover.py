@@ -178,7 +178,9 @@ class MessageMover:
                 outcome=Outcome.ROLLED_BACK.value,
                 duration=self._endpoint.activity.now() - began,
             )
-            logger.warning("%s: %s was rolled back; the message is redelivered: %s", name, action, error, extra=fields)
+            logger.warning(
+                "%s: %s was rolled back; the message will be redelivered: %s", name, action, error, extra=fields
+            )
             return Outcome.ROLLED_BACK
         except JMSError:
             encounter.move_in_doubt(move)

@@ -40,6 +40,8 @@ CHECKS = {
     "waiting": Check(f"{UNIT}wakeup.py tests/torture/test_found_faults.py", "FAILED (.*)"),
     "processes": Check(f"{UNIT}processes.py", "FAILED (.*)"),
     "hand-overs": Check(f"{UNIT}hand_overs.py tests/contract/test_embedded_memory.py::TestClosing", "FAILED (.*)"),
+    "failed releases": Check("tests.torture.failed_releases --sample 300 --seed 1", VIOLATED),
+    "late releases": Check(f"{UNIT}failed_releases.py", "FAILED (.*)"),
     "group commit": Check(f"{UNIT}group_commit.py", "FAILED (.*)"),
 }
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import random
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.torture import relay_kills, replay_kills, stop_moments
+from tests.torture import failed_releases, relay_kills, replay_kills, stop_moments
 from tests.torture.kill_loop import KILLS, run
 from tests.torture.planted_faults import CHECKS, PLACE, find, read_faults
 from tests.torture.strace import whole_calls
@@ -46,6 +47,14 @@ def test_the_account_of_a_stop_is_that_of_the_broker(capsys: pytest.CaptureFixtu
         print(f"\nstops at random moments (sample of 200): {report}")
     assert not report.wrong, f"{report}: {report.wrong}"
     assert report.total("finished") > 0
+
+
+def test_no_message_stays_held_whichever_statement_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    points = failed_releases.all_points()
+    report = failed_releases.run(random.Random(20).sample(points, 200), len(points), seed=20)
+    with capsys.disabled():
+        print(f"\nfailed releases: {report}")
+    assert not report.wrong, "\n".join(report.wrong[:10])
 
 
 PLANTED_SAMPLE = {

@@ -197,11 +197,11 @@ class EmbeddedConnection:
         has_begun = False
         try:
             for consumer in self._consumers:
+                self._store.release_postponed(consumer.queue_id)  # first, as it knows what counts
                 consumer.close()
             has_begun = True
             with self._store.write() as cursor:
-                self._release_in_transaction(cursor, with_client_id=True)
-                wakeup_paths = self._store.other_wakeup_paths(cursor)
+                wakeup_paths = self._release_in_transaction(cursor, with_client_id=True)
             self._is_released = True
         except ConnectionLostError:  # the file was removed with all messages
             return
@@ -209,18 +209,23 @@ class EmbeddedConnection:
             self._is_released = isinstance(error, JMSError)  # otherwise a signal handler's: a further call repeats this
             # If this commit is in doubt, the client id may have another connection already.
             is_ours = self._is_released and not (has_begun and isinstance(error, TransactionInDoubtError))
-            self._store.postpone(lambda cursor: self._release_in_transaction(cursor, with_client_id=is_ours))
+            job = partial(self._release_in_transaction, with_client_id=is_ours)
+            self._store.postpone(job, self._released, [c.queue_id for c in self._consumers], error)
             raise
+        self._released(wakeup_paths)
+
+    def _released(self, wakeup_paths: list[str]) -> None:
         for consumer in self._consumers:
             consumer.forget(list(consumer.unsettled))
         self._store.wake_consumers(wakeup_paths)
 
-    def _release_in_transaction(self, cursor: sqlite3.Cursor, *, with_client_id: bool) -> None:
+    def _release_in_transaction(self, cursor: sqlite3.Cursor, *, with_client_id: bool) -> list[str]:
         for consumer in self._consumers:
             consumer.release_all(cursor)
         drop_of_connection(cursor, self._id)
         if self._client_id is not None and with_client_id:
             release_client_id(cursor, self._client_id, self._store.owner)
+        return self._store.other_wakeup_paths(cursor)
 
     def _register(
         self, open_source: Callable[[sqlite3.Cursor], int], selector: str | None, order: Order
@@ -280,5 +285,5 @@ def _abandon(created: list[EmbeddedConsumer]) -> None:
     """Close consumers that no caller gets: their registration may be committed. Idempotent."""
     with suppress(JMSError):
         while created:
-            created[-1].close()
+            created[-1].discard()
             created.pop()

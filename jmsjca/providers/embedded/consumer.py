@@ -2,9 +2,9 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 from itertools import dropwhile
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Queue
@@ -36,6 +36,7 @@ __all__ = ["ConsumerHandle", "EmbeddedConsumer", "browse"]
 _SAFETY_POLL = 0.5
 
 _DEFAULTS = DestinationSettings()
+_Released: TypeAlias = tuple[Sequence[EmbeddedDelivery], list[str]]  # and the wakeup sockets of other processes
 _Candidates = Callable[[sqlite3.Cursor, int | None], Iterable[Row]]  # takes the maximum number of deliveries
 
 
@@ -90,7 +91,12 @@ class _Claimer:
 
         Args:
             limit: Maximum number of messages.
+
+        Raises:
+            JMSError: Messages of this queue cannot be released; others must not overtake them.
         """
+        if self._store.postponed and not self._store.release_postponed(self._queue_id):
+            return []
         claimed = None
         while claimed is None:
             claimed = self._claim_next(limit)
@@ -168,12 +174,24 @@ class _Claimer:
         return claimed or (None if moved else [])
 
     def _give_back(self, rows: Sequence[Row], lease: Lease) -> None:
-        """Release messages that were claimed, if they were, and that nobody gets."""
-        with suppress(JMSError):
-            with self._store.write() as cursor:
-                release(cursor, [_Claimed(row[0], lease) for row in rows], uncount=1)
-                wakeup_paths = self._store.other_wakeup_paths(cursor)
-            self._store.wake_consumers(wakeup_paths)
+        """Release the messages of a claim whose caller was interrupted. The claim may or may not be committed."""
+        store = self._store
+
+        def job(cursor: sqlite3.Cursor) -> list[str]:
+            release(cursor, [_Claimed(row[0], lease) for row in rows], uncount=1)
+            return store.other_wakeup_paths(cursor)
+
+        if not rows:
+            return
+        try:
+            with store.write() as cursor:
+                wakeup_paths = job(cursor)
+        except ConnectionLostError:
+            return
+        except JMSError as error:
+            store.postpone(job, store.wake_consumers, [self._queue_id], error)
+        else:
+            store.wake_consumers(wakeup_paths)
 
     def _claim_in_transaction(
         self, cursor: sqlite3.Cursor, lease: Lease, candidates: _Candidates
@@ -218,6 +236,7 @@ class EmbeddedConsumer:
     ) -> None:
         self._store = store
         self._handle = handle
+        self.queue_id = handle.queue_id
         self._claimer = _Claimer(store, handle, selector, max_bytes, self._register)
         self._woken = False
         self.order = order
@@ -265,16 +284,18 @@ class EmbeddedConsumer:
     def release(self, deliveries: Sequence[Delivery]) -> None:
         """Release deliveries that belong to no unit, uncounted: as if they had never been received.
 
+        If the file cannot be written, the release is repeated as `EmbeddedUnit.rollback` does.
+
         Raises:
             IllegalStateError: A delivery is settled or released already, or another consumer received it.
+            ConnectionLostError: The connection is closed, or the file was removed.
         """
         ours = cast("Sequence[EmbeddedDelivery]", deliveries)
         for delivery in ours:
             self.check_held(delivery)
         unused = [d for d in ours if d.unit is None]
-        wakeup_paths = self._store.submit(lambda cursor: self._release(cursor, unused))
-        self.forget(unused)
-        self._store.wake_consumers(wakeup_paths)
+        job = partial(self._release, unused=unused)
+        self._store.release_or_postpone(job, self._forget_released, [self.queue_id])
 
     def hand_over(self, deliveries: Sequence[Delivery]) -> None:
         """Record that the application gets deliveries now, so that they are counted however this process ends.
@@ -296,16 +317,32 @@ class EmbeddedConsumer:
         self._store.wakeups.notify()
 
     def close(self) -> None:
-        """Release the deliveries that belong to no unit, uncounted; those of a unit stay with the unit."""
+        """Release the deliveries that belong to no unit, uncounted; those of a unit stay with the unit.
+
+        Raises:
+            JMSError: The file cannot be written. The release is repeated.
+        """
         if self._released:  # a signal handler may have interrupted an earlier call
             return
+        try:
+            self.discard()
+        except ConnectionLostError:
+            raise
+        except JMSError as error:
+            self._claimer.closed = True
+            self._store.postpone(self._release_unused, self._forget_released, [self.queue_id], error)
+            raise
+
+    def discard(self) -> None:
+        """Close this consumer as `close` does, but without repeating what fails.
+
+        A registration that was rolled back leaves its id to the next consumer, which must not be removed later.
+        """
         self.closed = True
         self.wake()
         with self._store.write() as cursor:
-            unused = self._release_unused(cursor)
-            wakeup_paths = self._store.other_wakeup_paths(cursor)
-        self.forget(unused)
-        self._store.wake_consumers(wakeup_paths)
+            released = self._release_unused(cursor)
+        self._forget_released(released)
         self._released = True
 
     def release_all(self, cursor: sqlite3.Cursor) -> None:
@@ -346,21 +383,25 @@ class EmbeddedConsumer:
         self.unsettled.update(dict.fromkeys(deliveries))
         return deliveries
 
-    def _release(self, cursor: sqlite3.Cursor, unused: Sequence[EmbeddedDelivery]) -> list[str]:
+    def _release(self, cursor: sqlite3.Cursor, unused: Sequence[EmbeddedDelivery]) -> _Released:
         release(cursor, unused, uncount=1)
-        return self._store.other_wakeup_paths(cursor)
+        return unused, self._store.other_wakeup_paths(cursor)
 
-    def _release_unused(self, cursor: sqlite3.Cursor) -> list[EmbeddedDelivery]:
-        """Release the deliveries that belong to no unit, and unregister; return them."""
+    def _release_unused(self, cursor: sqlite3.Cursor) -> _Released:
+        """Release the deliveries that belong to no unit, and unregister."""
         self._claimer.closed = True
-        unused = [d for d in list(self.unsettled) if d.unit is None]
-        release(cursor, unused, uncount=1)
+        released = self._release(cursor, [d for d in list(self.unsettled) if d.unit is None])
         unregister_consumer(cursor, self._handle.consumer_id)
-        return unused
+        return released
+
+    def _forget_released(self, released: _Released) -> None:
+        deliveries, wakeup_paths = released
+        self.forget(deliveries)
+        self._store.wake_consumers(wakeup_paths)
 
     def _wait_seconds(self, remaining: float) -> float:
         with self._store.read() as cursor:
-            due = next_due(cursor, self._handle.queue_id)
+            due = next_due(cursor, self.queue_id)
         until_due = _SAFETY_POLL if due is None else (due - self._store.now()) / 1000
         return max(min(remaining, _SAFETY_POLL, until_due), 0.001)
 

@@ -2,9 +2,9 @@
 
 import sqlite3
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
-from typing import cast
+from typing import TypeAlias, cast
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
@@ -24,6 +24,9 @@ from jmsjca.providers.embedded.store.store import Store
 from jmsjca.spi import Delivery
 
 __all__ = ["ConnectionState", "EmbeddedUnit"]
+
+
+_ByConsumer: TypeAlias = dict[EmbeddedDeliveryOwner, list[EmbeddedDelivery]]
 
 
 class ConnectionState:
@@ -93,7 +96,7 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
         """Settle and send in one transaction. The commit is always confirmed here.
 
         Raises:
-            TransactionRolledBackError: Nothing was committed; the deliveries are released.
+            TransactionRolledBackError: Nothing was committed; the deliveries are released, perhaps later.
             TransactionInDoubtError: The commit may or may not have happened; if not, the deliveries are released.
         """
         self._finish()
@@ -103,10 +106,11 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
             self._forget_deliveries()
             raise
         except JMSError as error:
-            self._try_release()
+            released = self._try_release()
             if isinstance(error, TransactionInDoubtError):  # if the commit did happen, there was nothing to release
                 raise
-            raise TransactionRolledBackError(f"The unit was rolled back: {error}") from error
+            held = "" if released else " Its messages stay held until their release succeeds, which is repeated."
+            raise TransactionRolledBackError(f"The unit was rolled back: {error}{held}") from error
         except BaseException:  # of a signal handler
             self._try_release()
             raise
@@ -133,18 +137,24 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Discard the sends and release the deliveries; all but the unused ones count as delivered.
 
+        If the file cannot be written the release is repeated until it succeeds. In the meantime the deliveries stay
+        held, and this process claims no other message of their queues.
+
         Args:
             delay: Seconds until they may be delivered again.
             unused: Deliveries of this unit that were not processed; their delivery count is not incremented.
+
+        Raises:
+            ConnectionLostError: The connection is closed, or the file was removed.
         """
         self._finish()
+        due = self._store.now() + round(delay * 1000) if delay else None
         try:
-            due = self._store.now() + round(delay * 1000) if delay else None
-            self._release_deliveries(due=due, unused=unused)
+            self._release(due=due, unused=unused)
         except JMSError:
             raise
         except BaseException:  # of a signal handler
-            self._try_release()
+            self._try_release(due=due, unused=unused)
             raise
 
     def _write(self) -> list[str]:
@@ -165,23 +175,35 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
         self._store.count_added(cursor, enqueue(cursor, self._outgoing, self._sender))
         return self._store.other_wakeup_paths(cursor)
 
-    def _release_deliveries(self, *, due: int | None, unused: Sequence[Delivery]) -> None:
+    def _release(self, *, due: int | None = None, unused: Sequence[Delivery] = ()) -> bool:
+        """Release the deliveries; return False if that failed, and is repeated."""
         if not self._taken:
-            return
-        later, wakeup_paths = self._store.submit(lambda cursor: self._release_in_transaction(cursor, due, unused))
+            return True
+        job = partial(self._release_in_transaction, due=due, unused=unused)
+        queue_ids = {d.lease.queue_id for d in self._taken}
+        try:
+            return self._store.release_or_postpone(job, self._released, queue_ids)
+        except ConnectionLostError:
+            self._forget_deliveries()
+            raise
+
+    def _released(self, result: tuple[_ByConsumer, list[str]]) -> None:
+        later, wakeup_paths = result
         for consumer, deliveries in later.items():
             consumer.forget(deliveries)
         self._forget_deliveries()
         self._store.wake_consumers(wakeup_paths)
 
-    def _try_release(self) -> None:
-        """Release what a failed or interrupted end has left; otherwise it is released when the connection closes."""
-        with suppress(JMSError):
-            self._release_deliveries(due=None, unused=())
+    def _try_release(self, *, due: int | None = None, unused: Sequence[Delivery] = ()) -> bool:
+        """Release what a failed or interrupted end has left. On a lost connection there is nothing to release."""
+        try:
+            return self._release(due=due, unused=unused)
+        except ConnectionLostError:
+            return True
 
     def _release_in_transaction(
         self, cursor: sqlite3.Cursor, due: int | None, unused: Sequence[Delivery]
-    ) -> tuple[dict[EmbeddedDeliveryOwner, list[EmbeddedDelivery]], list[str]]:
+    ) -> tuple[_ByConsumer, list[str]]:
         """Release all deliveries, after later ones of their consumers that belong to no unit; return the later ones.
 
         Otherwise the later ones would overtake the released ones.

@@ -119,7 +119,7 @@ def test_a_move_whose_commit_fails_with_every_copy_lets_the_message_be_delivered
     until(lambda: depth(link).total == 0)
     performance.stop()
     assert (len(tried), dead_letters(link)) == (4, 0)
-    assert "the message is redelivered" in caplog.text
+    assert "the message will be redelivered" in caplog.text
 
 
 def commits_by(link, commit):

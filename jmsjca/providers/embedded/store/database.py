@@ -76,9 +76,7 @@ class Database:
                 self.cursor.execute("BEGIN IMMEDIATE")
             else:
                 self._begin_in_file(durable=durable, lock_timeout=self._lock_timeout if wait else 0.0)
-        except (sqlite3.Error, ConnectionLostError):  # nothing was begun
-            raise
-        except BaseException:  # of a signal handler
+        except BaseException:  # of a signal handler, or of a statement after BEGIN
             self.roll_back()
             raise
 

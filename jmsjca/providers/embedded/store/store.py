@@ -11,15 +11,16 @@ import itertools
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from jmsjca.config import Clock, Limits
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.forking import ForkGuard
+from jmsjca.log_records import get_logger
 from jmsjca.providers.embedded.errors import TRANSLATED, translate
 from jmsjca.providers.embedded.store.database import Database, check_format
 from jmsjca.providers.embedded.store.queues import count_added
@@ -35,7 +36,10 @@ __all__ = ["GroupCommit", "Job", "Store", "close_store", "drop_memory_store", "o
 
 _MEMORY_OWNER = 1
 _RELEASE_INTERVAL = 0.25
+_RELEASE_PATIENCE = 5.0  # seconds for which consumers claim nothing because of a failed release, before they fail too
 _ADDED_IN_MEMORY = 1000  # queues
+
+logger = get_logger("jmsjca.embedded")
 
 _T = TypeVar("_T")
 Job = Callable[[sqlite3.Cursor], _T]  #: a part of a write transaction; it may be called again after a rollback
@@ -352,6 +356,15 @@ def _release(lock: "threading.RLock") -> None:
         lock.release()
 
 
+class _Postponed(NamedTuple):
+    """A release that failed, and is repeated."""
+
+    release: Job[Any]
+    released: Callable[[Any], object]
+    queue_ids: frozenset[int]
+    deadline: float
+
+
 class Store:
     """A broker's database, opened once per process, and the membership of this process in a shared file.
 
@@ -364,6 +377,7 @@ class Store:
         lock: Held during each read and write; hold it to combine several steps.
         database: The SQLite connection.
         wakeups: Counts the wakeups of consumers of this process.
+        postponed: The releases that failed and are repeated.
         hand_overs: The record of the deliveries that were handed over; None for memory, which no process outlives.
         added: The messages that came to the queues of a memory broker, by their ids. A file has them in its tables,
             which other processes see; in memory that would take a tenth of the time of a send.
@@ -382,7 +396,9 @@ class Store:
         self.added: dict[int, int] = {}
         self._tokens = itertools.count(1)
         self._next_release = 0.0
-        self._postponed: list[Callable[[sqlite3.Cursor], object]] = []
+        self.postponed: list[_Postponed] = []
+        self._repeating = False  # whether there is a thread that repeats them
+        self._closing = threading.Event()
         self._membership: ProcessMembership | None = None
         self.hand_overs: HandOverRecord | None = None
         if path is not None:
@@ -422,10 +438,82 @@ class Store:
         """
         return _WriteTransaction(self, durable=durable, wait=wait)
 
-    def postpone(self, release: Callable[[sqlite3.Cursor], object]) -> None:
-        """Have a waiting consumer of this process release what a closed connection could not release."""
+    def release_or_postpone(self, job: Job[_T], released: Callable[[_T], object], queue_ids: Iterable[int]) -> bool:
+        """Run a release like `submit`; if it fails, `postpone` it. Return False if it is postponed.
+
+        Raises:
+            ConnectionLostError: The store is closed, or its file was removed.
+        """
+        try:
+            result = self.submit(job)
+        except ConnectionLostError:
+            raise
+        except JMSError as error:
+            self.postpone(job, released, queue_ids, error)
+            return False
+        released(result)
+        return True
+
+    def postpone(
+        self, job: Job[_T], released: Callable[[_T], object], queue_ids: Iterable[int], error: BaseException
+    ) -> None:
+        """Repeat a release until it succeeds. Until then this process claims no message of its queues.
+
+        Args:
+            job: The release. It has no effect on a message whose lease has ended, so that it can be repeated.
+            released: Called with its result once it is committed, under the lock.
+            queue_ids: The queues of the messages.
+            error: Why it failed.
+        """
         with self.lock:
-            self._postponed.append(release)
+            if not self.postponed:
+                text = "Messages of %s could not be released: %s They stay held; their release is repeated."
+                logger.warning(text, self.path or "the embedded broker in memory", error)
+            deadline = self.clock.monotonic() + _RELEASE_PATIENCE
+            self.postponed.append(_Postponed(job, released, frozenset(queue_ids), deadline))
+            if not self._repeating:
+                thread = threading.Thread(target=self._repeat_postponed, name="jmsjca-release", daemon=True)
+                with suppress(RuntimeError):  # no more threads: a claim repeats it
+                    thread.start()
+                    self._repeating = True
+
+    def release_postponed(self, queue_id: int | None = None) -> bool:
+        """Repeat the postponed releases, of one queue or of all (None); return True if none of them failed.
+
+        Args:
+            queue_id: The queue that messages are to be claimed from, after the lock of another process.
+
+        Raises:
+            ConnectionLostError: The store is closed, or its file was removed.
+            JMSError: A release of the queue has failed for five seconds.
+        """
+        complete = True
+        with self.lock:
+            for postponed in [p for p in self.postponed if queue_id is None or queue_id in p.queue_ids]:
+                try:
+                    with self.write(wait=queue_id is not None) as cursor:
+                        result = postponed.release(cursor)
+                except JMSError as error:
+                    overdue = queue_id is not None and self.clock.monotonic() >= postponed.deadline
+                    if overdue or isinstance(error, ConnectionLostError):
+                        raise
+                    complete = False
+                else:
+                    self.postponed.remove(postponed)
+                    postponed.released(result)
+                    if not self.postponed:
+                        logger.info("The messages of %s whose release had failed are released.", self.path or "memory")
+        return complete
+
+    def _repeat_postponed(self) -> None:
+        """Repeat the postponed releases until none is left, or the store is closed."""
+        while not self._closing.wait(_RELEASE_INTERVAL):
+            with suppress(ConnectionLostError):
+                self.release_postponed()
+            with self.lock:
+                if self.lost or not self.postponed:
+                    self._repeating = False
+                    return
 
     def submit(self, job: Job[_T]) -> _T:
         """Run a job in a durable write transaction, shared with the jobs that other threads submit at the same time.
@@ -542,7 +630,7 @@ class Store:
             self._membership.wakeup_socket.listen()
 
     def release_dead_owners(self, *, now: bool = False) -> bool:
-        """Release the messages of dead processes, and what `postpone` got; return True if there were dead processes.
+        """Release the messages of dead processes; return True if there were any.
 
         Args:
             now: True to check now; otherwise it checks at most four times a second.
@@ -551,7 +639,6 @@ class Store:
         if moment < self._next_release and not now:
             return False
         self._next_release = moment + _RELEASE_INTERVAL
-        self._release_postponed()
         if self._membership is None:
             return False
         with self.read() as cursor:
@@ -564,16 +651,6 @@ class Store:
             self._membership.remove_lock_files(dead)
             self.wake_consumers(wakeup_paths)
         return bool(dead)
-
-    def _release_postponed(self) -> None:
-        with suppress(JMSError), self.lock:  # an attempt that fails is repeated
-            if self._postponed:
-                with self.write(wait=False) as cursor:
-                    for release in self._postponed:
-                        release(cursor)
-                    wakeup_paths = self.other_wakeup_paths(cursor)
-                self._postponed.clear()
-                self.wake_consumers(wakeup_paths)
 
     def close(self) -> None:
         """Release the messages of this process and close the file. A call that was interrupted can be repeated."""
@@ -610,6 +687,7 @@ class Store:
 
     def _close_files(self) -> None:
         self._closed = True
+        self._closing.set()
         try:
             self.database.close()
         finally:  # the lock file would keep this process alive for others

@@ -1,13 +1,15 @@
-"""Helpers for the tests of several processes over one file."""
+"""Helpers for the tests of several processes over one file, and of files that fail."""
 
+import logging
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from jmsjca import Queue, TextMessage
 
 PATIENCE = 60
+REPEATED = "their release is repeated"  #: in the record of a release that failed
 
 _BEGIN = """
 import os, signal, sys, threading
@@ -55,3 +57,24 @@ def received(connection, name: str = "q") -> list[tuple[str, int]]:
     """What comes from a queue, waiting for the first one."""
     deliveries = connection.consumer(Queue(name)).receive(10, PATIENCE)
     return [(d.message.body, d.count) for d in deliveries]
+
+
+class _Trouble(logging.Handler):
+    def __init__(self, text: str, end: Callable[[], object]) -> None:
+        super().__init__()
+        self._text, self._end = text, end
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._text in record.getMessage():
+            self._end()
+
+
+@contextmanager
+def trouble(text: str, end: Callable[[], object]) -> Iterator[None]:
+    """End some trouble when a record with a text is logged, as an operator does who reads the log."""
+    handler, logger = _Trouble(text, end), logging.getLogger("jmsjca")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

@@ -3,18 +3,20 @@
 import itertools
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from jmsjca import BytesMessage, Queue
+from jmsjca import ActivationSpec, BytesMessage, Queue, ResourceAdapter
 from jmsjca.errors import ResourceAllocationError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.providers.embedded.maintenance import backup
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.testing.contract.harness import prepare
-from tests.unit.providers.embedded.processes import PATIENCE, heard, process, put
+from tests.unit.inbound.listeners import send
+from tests.unit.providers.embedded.processes import PATIENCE, REPEATED, heard, process, put, trouble
 
 QUEUE = Queue("q")
 
@@ -111,6 +113,37 @@ def test_disk_that_others_filled(small_disk):
     ballast.unlink()
     put(connection, "after")
     assert [d.message.body for d in consumer.receive(10, 0)] == ["before", "after"]
+    connection.close()
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["commit", "rollback"])
+@pytest.mark.parametrize("mode", ["serial", "cc", "sync"])
+def test_listener_on_a_disk_that_is_full_for_a_while(small_disk, mode, fails):
+    """Neither the receipt nor the release can be written: both are, once there is room. Nothing is overtaken."""
+    adapter = ResourceAdapter(f"embedded://{small_disk}/broker.db")
+    ballast, seen, done = small_disk / "ballast", [], threading.Event()
+    send(adapter, "a", "b", "c")
+
+    def handle(message):
+        seen.append((message.body, message.delivery_count))
+        if len(seen) == 1:
+            with suppress(OSError), ballast.open("wb", buffering=0) as file:
+                while file.write(bytes(65536)):
+                    pass
+            if fails:
+                raise ValueError("failed")
+        if {body for body, _ in seen[1:]} == {"a", "b", "c"}:
+            done.set()
+
+    spec = ActivationSpec(destination=QUEUE, concurrency_mode=mode, endpoint_pool_max_size=1)
+    adapter.activate(spec, handle)
+    with trouble(REPEATED, ballast.unlink), adapter:
+        assert done.wait(PATIENCE)
+    assert (seen[0][0], 2) in seen
+    if mode == "serial":
+        assert seen == [("a", 1), ("a", 2), ("b", 1), ("c", 1)]
+    connection = connect(ConnectionSettings(f"embedded://{small_disk}/broker.db"))
+    assert connection.admin().depth(QUEUE).total == 0
     connection.close()
 
 
