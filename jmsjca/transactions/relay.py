@@ -1,6 +1,7 @@
 """The relay of an outbox: sends the committed messages in order, each part under a lease."""
 
 import json
+import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -34,6 +35,8 @@ __all__ = ["Leases", "Relay", "RelayFactory"]
 logger = get_logger("jmsjca.transactions")
 
 _LONGEST_PAUSE = 300.0  # seconds until a refused message is sent again
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.1, 10.0  # seconds between two attempts while the broker or the database is away
+_LOG_INTERVAL = 60.0  # seconds between two records of an outage that lasts
 _LONGEST_ERROR = 1000
 _LARGEST_BATCH = 1000  # databases limit the number of parameters of a statement
 
@@ -44,6 +47,42 @@ class RelayFactory(Protocol):
     def create_connection(self) -> Any:
         """Return a new connection."""
         ...
+
+
+class _Outage:
+    """Failures of a relay in a row: how long it waits after each, and which of them are logged.
+
+    Args:
+        table: The outbox's table.
+        poll_interval: Seconds to wait after the first failure; the wait is doubled each time.
+    """
+
+    def __init__(self, table: sa.Table, poll_interval: float) -> None:
+        self._table = table
+        self._poll_interval = poll_interval
+        self._failures = self._suppressed = 0
+        self._silent = 0.0
+
+    def failed(self, error: Exception) -> float:
+        """Log a failure, unless too many were logged; return the seconds to wait."""
+        doubled = max(self._poll_interval, _SHORTEST_WAIT) * 2.0 ** min(self._failures, 20)
+        wait = max(self._poll_interval, min(doubled, _LONGEST_WAIT))
+        self._failures += 1
+        self._silent += wait
+        if wait < _LONGEST_WAIT or self._silent > _LOG_INTERVAL:
+            before = f" ({self._suppressed} failures before were not logged)" if self._suppressed else ""
+            logger.warning("The relay of %s tries again in %g s%s: %s", self._table, wait, before, error)
+            self._suppressed, self._silent = 0, 0.0
+        else:
+            self._suppressed += 1
+        return wait * random.uniform(0.8, 1.2)  # noqa: S311  # so that not all relays come at once
+
+    def ended(self) -> None:
+        """Log that the relay works again, if it had failed."""
+        if self._failures:
+            logger.info("The relay of %s works again, after %d failures.", self._table, self._failures)
+        self._failures = self._suppressed = 0
+        self._silent = 0.0
 
 
 class Relay:
@@ -112,16 +151,19 @@ class Relay:
     def run(self) -> None:
         """Send messages until `stop` is called, from another thread or a signal handler.
 
-        Errors of the broker and of the database are logged, and the relay tries again after ``poll_interval``.
+        Errors of the broker and of the database are logged, and the relay tries again after ``poll_interval``, then
+        after twice as long each time, up to 10 seconds. From there on one record a minute is logged.
         """
+        outage = _Outage(self._table, self._poll_interval)
         try:
             while not self._stopping.is_set():
                 self._notifications.listen()
                 try:
                     busy = self.run_once() > 0
                 except (JMSError, SQLAlchemyError) as error:
-                    logger.warning("The relay of %s tries again in %g s: %s", self._table, self._poll_interval, error)
-                    busy = False
+                    self._stopping.wait(outage.failed(error))
+                    continue
+                outage.ended()
                 if not busy:
                     self._notifications.wait(self._poll_interval, self._stopping)
         finally:

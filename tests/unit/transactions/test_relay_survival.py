@@ -11,11 +11,27 @@ from sqlalchemy.exc import OperationalError
 from jmsjca import ConnectionFactory, DeliveryMode
 from jmsjca.errors import InvalidArgumentError
 from jmsjca.transactions import Outbox, Relay
+from jmsjca.transactions.outbox import StopRequest
 from tests.unit.transactions.test_outbox import LEASE, Clock, add, received, texts
 
 _numbers = itertools.count()
 DAY = 86400.0
 PATIENCE = 20
+
+
+class Waits(StopRequest):
+    """Waits that end at once, and are noted: the last one stops the relay, or something happens before it."""
+
+    def __init__(self, last, **before):
+        super().__init__()
+        self.seconds, self.last, self.before = [], last, before
+
+    def wait(self, timeout):
+        self.seconds.append(timeout)
+        if (act := self.before.get(f"wait_{len(self.seconds)}")) is not None:
+            act()
+        if len(self.seconds) >= self.last:
+            self.set()
 
 
 @pytest.fixture
@@ -243,3 +259,44 @@ def test_a_signal_handler_may_stop_a_relay_at_each_moment(outbox, factory):
         running.start()
         running.join(PATIENCE)
         assert not running.is_alive(), f"stopped at moment {moment}, it does not end"
+
+
+def failures_logged(caplog):
+    return [r.getMessage() for r in caplog.records if r.name == "jmsjca.transactions" and r.levelname == "WARNING"]
+
+
+def test_relay_waits_longer_and_logs_less_while_the_broker_is_away(outbox, engine, caplog):
+    """Ten minutes: as the listeners, it does not ask twice a second, nor fill the log."""
+    add(engine, outbox, "a")
+    relay = Relay(outbox, ConnectionFactory("amqp://127.0.0.1:1"))
+    relay._stopping = waits = Waits(last=66)
+    relay.run()
+    assert all(
+        0.8 * each <= wait <= 1.2 * each for each, wait in zip([0.5, 1, 2, 4, 8, 10, 10], waits.seconds, strict=False)
+    )
+    assert min(waits.seconds[5:]) >= 8
+    logged = failures_logged(caplog)
+    assert len(logged) <= 5 + 61 * 10 / 60
+    assert logged[0].startswith(f"The relay of {outbox.table} tries again in 0.5 s: ")
+    assert "(6 failures before were not logged)" in logged[-1]
+
+
+def test_relay_that_works_again_says_so_and_begins_anew(outbox, engine, caplog, tmp_path):
+    caplog.set_level("INFO")
+    add(engine, outbox, "a")
+    folder = tmp_path / "later"
+    relay = Relay(outbox, ConnectionFactory(f"embedded://{folder}/broker.db"))
+    relay._stopping = waits = Waits(last=9, wait_3=folder.mkdir, wait_5=lambda: None)
+    relay.run()
+    assert f"The relay of {outbox.table} works again, after 3 failures." in caplog.text
+    assert len(failures_logged(caplog)) == 3
+    assert waits.seconds[3:] == [0.5] * 6  # the table is empty
+
+
+@pytest.mark.parametrize(("poll_interval", "expected"), [(0, [0.1, 0.2, 0.4]), (60, [60, 60, 60])])
+def test_relay_with_another_interval(outbox, engine, poll_interval, expected):
+    add(engine, outbox, "a")
+    relay = Relay(outbox, ConnectionFactory("amqp://127.0.0.1:1"), poll_interval=poll_interval)
+    relay._stopping = waits = Waits(last=3)
+    relay.run()
+    assert all(0.8 * each <= wait <= 1.2 * each for each, wait in zip(expected, waits.seconds, strict=True))
