@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
@@ -166,7 +167,9 @@ class HealthServer:
     """Serves ``/ready`` and ``/live`` over HTTP, for programs without an ASGI server. Use it as a context manager.
 
     It has no login: the health names destinations and errors. It answers 64 connections at a time, each for 30 seconds
-    at most, and closes further ones. A check that does not end within 20 seconds counts as neither ready nor alive.
+    at most. A further one replaces the oldest connection that has not sent a whole request, of the address that has
+    most of them, so that slow clients keep no probe out. A check that does not end within 20 seconds counts as neither
+    ready nor alive.
 
     Args:
         check: Returns the health; called on a thread of its own, by one request at a time.
@@ -203,23 +206,46 @@ class _BoundedServer(ThreadingHTTPServer):
     """A server with a bound of its connections, and of the time of each."""
 
     daemon_threads = True
+    request_queue_size = _MAX_CONNECTIONS  # with the default of 5, many connections at once delay a probe by seconds
 
     def __init__(self, address: tuple[str, int], handler: Callable[..., BaseHTTPRequestHandler]) -> None:
         self._opened: dict[socket.socket, float] = {}
+        self._sending: dict[socket.socket, str] = {}  # those without a whole request yet, and their addresses
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection on a thread of its own, unless there are too many."""
-        if len(self._opened) >= _MAX_CONNECTIONS:
+        """Answer a connection on a thread of its own, unless too many are being answered."""
+        if len(self._opened) >= _MAX_CONNECTIONS and not self._end_slowest():
             self.shutdown_request(request)
             return
         self._opened[request] = time.monotonic()
+        self._sending[request] = client_address[0]
         super().process_request(request, client_address)
+
+    def _end_slowest(self) -> bool:
+        """End the oldest connection that still sends, of the address with most of them; return False without any."""
+        sending = list(self._sending.items())
+        if not sending:
+            return False
+        [(address, _)] = Counter(address for _, address in sending).most_common(1)
+        slowest = next(request for request, its_address in sending if its_address == address)
+        self._forget(slowest)
+        with suppress(OSError):  # it has just been closed
+            slowest.shutdown(socket.SHUT_RDWR)
+        return True
+
+    def request_read(self, request: socket.socket) -> None:
+        """Record that a whole request was read: its connection is not replaced any more."""
+        self._sending.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection."""
-        self._opened.pop(request, None)
+        self._forget(request)
         super().shutdown_request(request)
+
+    def _forget(self, request: socket.socket) -> None:
+        self._opened.pop(request, None)
+        self._sending.pop(request, None)
 
     def service_actions(self) -> None:
         """End the connections that have lasted too long: their threads read the end, and close them."""
@@ -253,6 +279,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         """Write no access log: probes come every few seconds."""
 
     def _answer(self) -> None:
+        cast("_BoundedServer", self.server).request_read(self.connection)
         path = self.path.partition("?")[0]
         status, body = _refusal(self.command, path) or _response(path, self._check())
         self.send_response(status)

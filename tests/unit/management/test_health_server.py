@@ -3,8 +3,9 @@
 import http.client
 import math
 import socket
+import threading
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 
@@ -48,13 +49,61 @@ def test_slow_clients_are_ended_and_hold_no_place(monkeypatch, capsys, server):
     monkeypatch.setattr(health, "_MAX_CONNECTIONS", 2)
     monkeypatch.setattr(health, "_MAX_SECONDS", math.inf)
     with opened(server) as silent, opened(server, b"GET /ready HTTP/1.1\r\nX: ") as slow:
-        with opened(server) as third:
-            assert read(third) == b""  # there is no place for it
+        assert is_answered(server)
+        assert read(silent) == b""  # the oldest has made room
         monkeypatch.setattr(health, "_MAX_SECONDS", 0.0)
-        assert [read(silent), read(slow)] == [b"", b""]
+        assert read(slow) == b""
         monkeypatch.setattr(health, "_MAX_SECONDS", math.inf)
         assert is_answered(server)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("number", [64, 200])
+def test_probes_are_answered_beside_slow_connections(server, number):
+    """Each at its first attempt."""
+    with ExitStack() as stack:
+        for sent in [b"", b"GET /ready HTTP/1.1\r\nX: "] * (number // 2):
+            stack.enter_context(opened(server, sent))
+        for _ in range(10):
+            with opened(server, b"GET /live HTTP/1.1\r\n\r\n") as probe:
+                assert read(probe).startswith(b"HTTP/1.0 200 ")
+
+
+def test_slow_connections_of_one_address_do_not_end_those_of_another(monkeypatch):
+    monkeypatch.setattr(health, "_MAX_CONNECTIONS", 3)
+    with HealthServer(lambda: GREEN, host="0.0.0.0") as server:  # noqa: S104  # for a second address
+        with (
+            socket.create_connection(("127.0.0.1", server.port), PATIENCE, ("127.0.0.2", 0)) as probe,
+            ExitStack() as stack,
+        ):
+            slow = [stack.enter_context(opened(server)) for _ in range(6)]
+            assert [read(each) for each in slow[:4]] == [b""] * 4
+            probe.sendall(b"GET /live HTTP/1.1\r\n\r\n")
+            assert read(probe).startswith(b"HTTP/1.0 200 ")
+
+
+def test_probes_that_wait_for_a_check_are_not_ended(monkeypatch):
+    """There are as many threads as connections."""
+    monkeypatch.setattr(health, "_MAX_CONNECTIONS", 2)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def check():
+        begun.set()
+        go_on.wait(PATIENCE)
+        return GREEN
+
+    request = b"GET /ready HTTP/1.1\r\n\r\n"
+    with HealthServer(check) as server, opened(server, request) as first:
+        assert begun.wait(PATIENCE)
+        with opened(server) as slow, opened(server, request) as second:
+            assert read(slow) == b""
+            while server._server._sending:  # until the second request is read
+                time.sleep(0)
+            with opened(server, request) as third, suppress(ConnectionError):
+                assert third.recv(1) == b""  # there is no place for it
+            go_on.set()
+            assert read(first).startswith(b"HTTP/1.0 200 ")
+            assert read(second).startswith(b"HTTP/1.0 200 ")
 
 
 @pytest.mark.parametrize(
