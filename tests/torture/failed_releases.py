@@ -4,6 +4,7 @@
 """
 
 import argparse
+import logging
 import random
 import sqlite3
 import sys
@@ -11,7 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,11 +53,10 @@ class Point(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """How the unit ended at a point, how many statements were seen, and what was wrong afterwards, if anything."""
+    """How the unit ended at a point, and what was wrong afterwards, if anything."""
 
     point: Point
     end: str
-    statements: int
     wrong: str | None
 
 
@@ -140,7 +140,13 @@ class Scene:
             unit.send(prepare(TextMessage(body), QUEUE), QUEUE)
         unit.commit()
 
-    def begin(self, end: str) -> None:
+    def fail(self, point: Point) -> str:
+        """End the unit while statements fail; return the outcome that the caller is told."""
+        self._begin(point.end)
+        self.cursor.fail(point.first, point.gap, CODES[point.code])
+        return self._end(point.end)
+
+    def _begin(self, end: str) -> None:
         if end in ("release", "close"):
             return
         self.unit.take(self.held[:2])
@@ -148,8 +154,7 @@ class Scene:
         if end == "commit with a send":
             self.unit.send(prepare(TextMessage("out"), OUT), OUT)
 
-    def end(self, end: str) -> str:
-        """End the unit; return the outcome that the caller is told."""
+    def _end(self, end: str) -> str:
         try:
             if end.startswith("commit"):
                 self.unit.commit()
@@ -175,26 +180,32 @@ class Scene:
 
 def visit(point: Point) -> Visit:
     """Let statements fail at a point; then look what is held, and what is redelivered."""
+    with _scene(point) as scene:
+        told = scene.fail(point)
+        early = [] if point.gap or told == "committed" else _received_while_failing(scene)
+        scene.cursor.heal()
+        return Visit(point, told, f"{early} overtook" if early else _judge(point, scene, told))
+
+
+def _statements(point: Point) -> int:
+    """Return how many statements the end of a unit executes that fails at a point."""
+    with _scene(point) as scene:
+        scene.fail(point)
+        return scene.cursor.seen
+
+
+@contextmanager
+def _scene(point: Point) -> Iterator[Scene]:
     with tempfile.TemporaryDirectory(prefix="jmsjca-point-", dir=FAST) as folder:
         scene = Scene(point.place, folder)
         try:
-            return _visit(point, scene)
+            yield scene
         finally:
             scene.cursor.heal()
             with suppress(JMSError):  # it would hide what was wrong
                 scene.connection.close()
             if point.place == "memory":
                 drop_memory_store(Path(folder).name)
-
-
-def _visit(point: Point, scene: Scene) -> Visit:
-    scene.begin(point.end)
-    scene.cursor.fail(point.first, point.gap, CODES[point.code])
-    told = scene.end(point.end)
-    statements = scene.cursor.seen
-    early = [] if point.gap or told == "committed" else _received_while_failing(scene)
-    scene.cursor.heal()
-    return Visit(point, told, statements, f"{early} overtook" if early else _judge(point, scene, told))
 
 
 def _received_while_failing(scene: Scene) -> list[str]:
@@ -249,9 +260,9 @@ def _points() -> Iterator[Point]:
     for place in PLACES:
         for end in ENDS:
             for code in CODES:
-                for first in range(1, visit(Point(place, end, code, NEVER, 1)).statements + 1):
+                for first in range(1, _statements(Point(place, end, code, NEVER, 1)) + 1):
                     yield Point(place, end, code, first, 0)
-                    once = visit(Point(place, end, code, first, NEVER)).statements
+                    once = _statements(Point(place, end, code, first, NEVER))
                     yield from (Point(place, end, code, first, gap) for gap in range(1, once - first + 1))
 
 
@@ -273,6 +284,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="visit so many points only")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16), help="which ones")
     options = parser.parse_args()
+    logging.disable()
     points = all_points()
     some = random.Random(options.seed).sample(points, options.sample) if options.sample else points
     report = run(some, len(points), options.seed)

@@ -69,17 +69,16 @@ def test_probes_are_answered_beside_slow_connections(server, number):
                 assert read(probe).startswith(b"HTTP/1.0 200 ")
 
 
-def test_slow_connections_of_one_address_do_not_end_those_of_another(monkeypatch):
+def test_slow_connections_of_one_address_do_not_end_those_of_another(monkeypatch, server):
     monkeypatch.setattr(health, "_MAX_CONNECTIONS", 3)
-    with HealthServer(lambda: GREEN, host="0.0.0.0") as server:  # noqa: S104  # for a second address
-        with (
-            socket.create_connection(("127.0.0.1", server.port), PATIENCE, ("127.0.0.2", 0)) as probe,
-            ExitStack() as stack,
-        ):
-            slow = [stack.enter_context(opened(server)) for _ in range(6)]
-            assert [read(each) for each in slow[:4]] == [b""] * 4
-            probe.sendall(b"GET /live HTTP/1.1\r\n\r\n")
-            assert read(probe).startswith(b"HTTP/1.0 200 ")
+    with ExitStack() as stack:
+        probe = socket.create_connection(("127.0.0.1", server.port), PATIENCE, ("127.0.0.2", 0))
+        slow = [opened(server) for _ in range(6)]
+        for each in (probe, *slow):
+            stack.enter_context(each)
+        assert [read(each) for each in slow[:4]] == [b""] * 4
+        probe.sendall(b"GET /live HTTP/1.1\r\n\r\n")
+        assert read(probe).startswith(b"HTTP/1.0 200 ")
 
 
 def test_probes_that_wait_for_a_check_are_not_ended(monkeypatch):
