@@ -662,7 +662,7 @@ class DeliveryAttempt:
         try:
             return self._record_failure(error, deliveries, began, sent=sent)
         except BaseException as failed:  # noqa: BLE001  # the class of the error is the application's
-            told = "%s: a failure of the handler cannot be recorded (%s); its messages are rolled back and redelivered."
+            told = "%s: a failure of the handler cannot be recorded (%s); its messages will be redelivered."
             fields = log_fields("handler_failed", self.endpoint.log_source, outcome=Outcome.ROLLED_BACK.value)
             logger.error(told, self.endpoint.name, type(failed).__name__, extra=fields)  # noqa: TRY400  # see above
             return False

@@ -114,6 +114,13 @@ class PooledConnection(Closeable):
         """True after the connection was lost, or an attempt to clean it up failed."""
         return self._clean_up_failed or self.connection.failure is not None
 
+    def mark_failed(self) -> None:
+        """Have the pool replace the connection: a call on it has raised a `ConnectionLostError`.
+
+        The provider may not report that: there is no network to lose between here and an embedded broker.
+        """
+        self._clean_up_failed = True
+
     @property
     def client_id(self) -> None:
         """None: a connection with a client id is not pooled."""

@@ -495,10 +495,14 @@ class _Sending:
         with self._shared.connection() if one else self._pool.connection() as connection:
             if self._has_ids:
                 self._removes_duplicates = connection.capabilities.duplicate_detection
-            if one:
-                connection.send(self._messages[-1], self._to, self._given)
-            else:
-                self._send_many(connection.create_session(connection.capabilities.atomic))
+            try:
+                if one:
+                    connection.send(self._messages[-1], self._to, self._given)
+                else:
+                    self._send_many(connection.create_session(connection.capabilities.atomic))
+            except ConnectionLostError:
+                connection.mark_failed()
+                raise
         self._sent = len(self._messages)
 
     def _send_many(self, session: Session) -> None:

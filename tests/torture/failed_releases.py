@@ -184,7 +184,10 @@ def visit(point: Point) -> Visit:
         told = scene.fail(point)
         early = [] if point.gap or told == "committed" else _received_while_failing(scene)
         scene.cursor.heal()
-        return Visit(point, told, f"{early} overtook" if early else _judge(point, scene, told))
+        try:
+            return Visit(point, told, f"{early} overtook" if early else _judge(point, scene, told))
+        except JMSError as error:
+            return Visit(point, told, str(error))
 
 
 def _statements(point: Point) -> int:

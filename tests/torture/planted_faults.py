@@ -42,6 +42,7 @@ CHECKS = {
     "hand-overs": Check(f"{UNIT}hand_overs.py tests/contract/test_embedded_memory.py::TestClosing", "FAILED (.*)"),
     "failed releases": Check("tests.torture.failed_releases --sample 300 --seed 1", VIOLATED),
     "late releases": Check(f"{UNIT}failed_releases.py", "FAILED (.*)"),
+    "removed files": Check(f"{UNIT}file_location.py -k removed", "FAILED (.*)"),
     "group commit": Check(f"{UNIT}group_commit.py", "FAILED (.*)"),
 }
 

@@ -181,7 +181,7 @@ class EmbeddedConnection:
         """
         del timeout
         if not self._state.closed:
-            self._store.check_usable()  # a forked child must not close the connection of its parent
+            self._store.check_process()  # a forked child must not close the connection of its parent
         with self._close_lock:
             if self._is_closing:  # a signal handler has interrupted this thread, and calls it
                 return

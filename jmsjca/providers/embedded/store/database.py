@@ -45,7 +45,7 @@ class Database:
     Attributes:
         connection: The SQLite connection.
         cursor: The cursor of all transactions.
-        lost: True if the file was removed or replaced.
+        lost: True if the file, or its journal (``-wal``) or index (``-shm``), was removed or replaced.
     """
 
     def __init__(self, path: Path | None, lock_timeout: float) -> None:
@@ -56,7 +56,9 @@ class Database:
         self.connection = open_database(path, lock_timeout)
         self.cursor = self.connection.cursor()
         self.lost = False
-        self._identity = _file_identity(path)
+        self._places = [] if path is None else [str(path), f"{path}-wal", f"{path}-shm"]
+        self.cursor.execute("SELECT count(*) FROM sqlite_master")  # a read opens the journal and its index
+        self._identities = [_identity(place) for place in self._places]
 
     def begin(self, *, durable: bool, wait: bool = True) -> None:
         """Begin a write transaction, after those of other processes.
@@ -113,16 +115,19 @@ class Database:
         self.connection.close()
 
     def check_file_identity(self) -> None:
-        """Check that the file is there.
+        """Check that the file is there, and the journal and its index that SQLite keeps beside it.
+
+        Processes whose journal or index differ do not see the commits of each other, and overwrite them.
 
         Raises:
-            ConnectionLostError: It was removed or replaced.
+            ConnectionLostError: One of them was removed or replaced.
         """
-        if _file_identity(self._path) != self._identity:
-            self.lost = True
-            raise ConnectionLostError(
-                f"{self._path} was removed or replaced while it was in use; connect again to use what is there now."
-            )
+        for place, identity in zip(self._places, self._identities, strict=True):
+            if _identity(place) != identity:
+                self.lost = True
+                raise ConnectionLostError(
+                    f"{place} was removed or replaced while it was in use; connect again to use what is there now."
+                )
 
     def _begin_in_file(self, *, durable: bool, lock_timeout: float) -> None:
         self.check_file_identity()
@@ -152,12 +157,10 @@ class Database:
             time.sleep(_RETRY_INTERVAL)
 
 
-def _file_identity(path: Path | None) -> tuple[int, int] | None:
+def _identity(place: str) -> tuple[int, int] | None:
     """Return device and inode, which differ between two files of one name; None if there is no file."""
-    if path is None:
-        return None
     try:
-        status = os.stat(path)  # noqa: PTH116  # at every commit: Path.stat() takes twice as long
+        status = os.stat(place)  # noqa: PTH116  # at every commit: Path.stat() takes twice as long
     except OSError:
         return None
     return status.st_dev, status.st_ino

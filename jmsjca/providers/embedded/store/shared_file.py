@@ -20,7 +20,6 @@ import struct
 import tempfile
 import threading
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,9 +108,19 @@ def open_lock_file(path: Path, *, create: bool = False) -> int:
 
 
 def _create_if_missing(path: Path) -> None:
-    if not os.path.lexists(path):
-        with suppress(FileExistsError):  # another process was faster
+    """Create a file, without the journal and the index of a removed one, which processes may still use."""
+    if os.path.lexists(path):
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # otherwise another process may already use those that are removed here
+        if not os.path.lexists(path):
+            _check_companions(path)
+            for ending in _COMPANIONS:
+                Path(f"{path}{ending}").unlink(missing_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    finally:
+        os.close(folder)
 
 
 def _check_file(path: Path, status: os.stat_result) -> None:
@@ -495,20 +504,31 @@ class ProcessMembership:
 
         Raises:
             InvalidURLError: The folder of the lock files belongs to another user.
-            StoreError: The folder cannot be written, or a process that uses a removed file of this name has this id.
+            StoreError: The folder cannot be written.
         """
-        cursor.execute("INSERT INTO owner (pid, bell) VALUES (?, ?)", (os.getpid(), self.wakeup_socket.path))
-        owner = cursor.lastrowid or 0
         try:
             prepare_folder(self._folder)
             self._remove_left_files(cursor)
-            # Locked before the transaction commits: no process ever sees an owner that looks dead.
-            self._lock_fd = _lock(_lock_file(self._folder, owner))
+            owner = self._insert_owner(cursor)
             self.hand_overs = _create_record(self._lock_fd)
             _sync_folder(self._folder)  # for the same reason: it could be missing
         except OSError as error:
             raise StoreError(f"The folder {self._folder} cannot be written: {error.strerror}.") from error
         self.id = owner
+
+    def _insert_owner(self, cursor: sqlite3.Cursor) -> int:
+        """Insert an owner with the next id whose lock file is free; return the id.
+
+        Another one belongs to a removed file of this name, which this process or another one still has open.
+        """
+        while self._lock_fd is None:
+            cursor.execute("INSERT INTO owner (pid, bell) VALUES (?, ?)", (os.getpid(), self.wakeup_socket.path))
+            owner = cursor.lastrowid or 0
+            # Locked before the transaction commits: no process ever sees an owner that looks dead.
+            self._lock_fd = _lock(_lock_file(self._folder, owner))
+            if self._lock_fd is None:
+                cursor.execute("DELETE FROM owner WHERE id = ?", (owner,))
+        return owner
 
     def release(self, cursor: sqlite3.Cursor, owner: int) -> None:
         """Release the messages of this process, or of a dead one, and remove it from the owners.
@@ -619,16 +639,14 @@ def _lock_file(folder: Path, owner: int) -> Path:
     return folder / f"{owner}.lock"
 
 
-def _lock(path: Path) -> int:
-    """Create and lock a lock file; return its descriptor."""
+def _lock(path: Path) -> int | None:
+    """Create and lock a lock file; return its descriptor, or None if it is locked."""
     fd = open_lock_file(path, create=True)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+    except BlockingIOError:
         os.close(fd)
-        raise StoreError(
-            f"{path} is locked: a process still uses a broker's file of this name that was removed. End it."
-        ) from error
+        return None
     except BaseException:  # of a signal handler: the next attempt of this process may get the same id
         os.close(fd)
         raise

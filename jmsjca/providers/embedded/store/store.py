@@ -416,6 +416,14 @@ class Store:
         """
         if self._closed:
             raise ConnectionLostError("This broker was closed; connect again.")
+        self.check_process()
+
+    def check_process(self) -> None:
+        """Raise an error in a forked child.
+
+        Raises:
+            ConnectionLostError: The parent opened the database.
+        """
         self._fork_guard.check()
 
     def read(self) -> "_ReadTransaction":
@@ -613,6 +621,12 @@ class Store:
         """
         self.database.check_file_identity()
 
+    def is_file_lost(self) -> bool:
+        """Return True if the file was removed or replaced."""
+        with suppress(ConnectionLostError):
+            self.check_file()
+        return self.database.lost
+
     def check_connected(self) -> None:
         """Check that messages still arrive here: the file is there, and this process is registered.
 
@@ -712,6 +726,8 @@ def open_store(place: Path | str, limits: Limits, clock: Clock, user: str) -> St
     """
     with _lock:
         store = _stores.get(place)
+        if store is not None and store.is_file_lost():
+            store.close()  # SQLite shares the index of a file between the connections of a process, also a removed one
         if store is None or store.lost:
             store = _stores[place] = Store(place if isinstance(place, Path) else None, limits, clock)
         _used[user] = store

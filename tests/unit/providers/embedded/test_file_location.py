@@ -1,16 +1,20 @@
 """File systems that may hold a broker file, and removal of the file."""
 
+import queue
 import sys
 from pathlib import Path
 
 import pytest
 
+from jmsjca import ResourceAdapter
 from jmsjca.destinations import Queue
 from jmsjca.errors import InvalidURLError, StoreError
 from jmsjca.providers.embedded.store import shared_file
 from jmsjca.reconnection import ConnectionSettings, connect
+from tests.unit.inbound.listeners import Recorder
 from tests.unit.providers.embedded.processes import PATIENCE, heard, process, put, received
 from tests.unit.providers.embedded.test_file import refused
+from tests.unit.providers.embedded.test_processes import go_on
 
 LOCAL = "24 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw"
 
@@ -150,16 +154,142 @@ def test_file_that_is_replaced_in_use(connected_file, broker_file, tmp_path):
     assert received(connected_file()) == [("from the other", 1)]
 
 
+_HOLD = """
+consumer = connection.consumer(Queue("q"))
+held = consumer.receive(1, 0)
+consumer.hand_over(held)
+tell("in")
+sys.stdin.read()
+"""
+
+
 def test_process_that_goes_on_with_a_removed_file(broker_file):
-    """Its lock would be taken for that of the new file's first user."""
-    with process(broker_file, "tell('in')\nsys.stdin.read()") as child:
+    """Its lock is not taken for that of the new file's first user, whose messages it would keep or release."""
+    with process(broker_file, "send('q', 'old')" + _HOLD) as child:
         assert heard(child) == "in"
         for path in broker_file.parent.glob("broker.db*"):
             if path.is_file():
                 path.unlink()
-        refused(broker_file, StoreError, "1.lock is locked")
+        connection = connect(ConnectionSettings(f"embedded://{broker_file}"))
+        put(connection, "new")
+        with process(broker_file, _HOLD) as user:
+            assert heard(user) == "in"
+            connection._store.release_dead_owners(now=True)
+            assert connection.consumer(Queue("q")).receive(1, 0) == []
+            user.kill()
+            user.wait(PATIENCE)
+            assert received(connection) == [("new", 2)]
         child.kill()
-    connect(ConnectionSettings(f"embedded://{broker_file}")).close()
+    connection.close()
+
+
+@pytest.mark.parametrize("endings", [[""], ["", "-wal", "-shm"]], ids=["the file", "the journal as well"])
+def test_process_whose_own_file_was_removed_makes_a_new_one(connected_file, broker_file, endings):
+    """Its open connections say so; another one need not end them before, nor the process."""
+    connection = connected_file()
+    put(connection, "old")
+    consumer = connection.consumer(Queue("q"))
+    for ending in endings:
+        Path(f"{broker_file}{ending}").unlink()
+    new = connected_file()
+    put(new, "new")
+    for attempt in (lambda: put(connection, "lost"), lambda: consumer.receive(1, 0)):
+        with pytest.raises(ConnectionError, match=r"was (removed or replaced|closed; connect again)"):
+            attempt()
+    connection.close()
+    with process(broker_file, "tell(connection.consumer(Queue('q')).receive(9, 60)[0].message.body)") as child:
+        assert heard(child) == "new"
+        assert child.wait(PATIENCE) == 0
+    assert not new.consumer(Queue("q")).receive(9, 0)[1:]
+
+
+def test_listener_whose_file_was_removed_goes_on_with_a_new_one(broker_file):
+    got, recorder = queue.Queue(), Recorder()
+    adapter = ResourceAdapter(f"embedded://{broker_file}", hooks=[recorder])
+    adapter.listener("q")(lambda message: got.put(message.body))
+    with adapter:
+        adapter.send("q", "a")
+        assert got.get(timeout=PATIENCE) == "a"
+        recorder.await_status("Connecting", "Up")
+        broker_file.unlink()
+        recorder.await_status("Connecting", "Up")
+        adapter.send("q", "b")
+        assert got.get(timeout=PATIENCE) == "b"
+
+
+REMOVED = [["-shm"], ["-wal"], ["-wal", "-shm"]]
+
+
+@pytest.mark.parametrize("endings", REMOVED, ids=" ".join)
+def test_journal_that_is_removed_in_use(connected_file, broker_file, endings):
+    """What is committed from now on could not be read: it is not confirmed. What was confirmed before is there."""
+    connection = connected_file()
+    put(connection, "a")
+    consumer, unit = connection.consumer(Queue("q")), connection.unit()
+    unit.take(consumer.receive(1, 0))
+    for ending in endings:
+        Path(f"{broker_file}{ending}").unlink()
+    for attempt in (
+        lambda: put(connection, "b"),
+        unit.commit,
+        lambda: consumer.receive(1, 0),
+        lambda: list(connection.browse(Queue("q"))),
+    ):
+        with pytest.raises(ConnectionError, match=f"{endings[0]} was removed or replaced"):
+            attempt()
+    again = connected_file()
+    put(again, "c")
+    script = "tell(*(d.message.body for d in connection.consumer(Queue('q')).receive(9, 60)))"
+    with process(broker_file, script) as child:
+        assert heard(child) == "a c"
+        assert child.wait(PATIENCE) == 0
+
+
+_REFUSED_ONCE = """
+send("q", "its first")
+tell("sent")
+sys.stdin.readline()
+try:
+    send("q", "unconfirmed")
+    tell("confirmed")
+except ConnectionLostError:
+    tell("refused")
+connection.close()
+sys.stdin.readline()
+connection = connect(ConnectionSettings(url))
+send("q", "its second")
+tell("sent")
+sys.stdin.readline()
+connection.close()
+"""
+
+
+def test_index_that_is_removed_under_two_processes(connected_file, broker_file):
+    """Each would write to the journal as if the other one were not there."""
+    connection = connected_file()
+    put(connection, "first")
+    with process(broker_file, _REFUSED_ONCE) as child:
+        assert heard(child) == "sent"
+        Path(f"{broker_file}-shm").unlink()
+        with pytest.raises(ConnectionError, match="-shm was removed or replaced"):
+            put(connection, "unconfirmed")
+        go_on(child)
+        assert heard(child) == "refused"
+        connection = connected_file()
+        go_on(child)
+        assert heard(child) == "sent"
+        put(connection, "second")
+        go_on(child)
+        assert child.wait(PATIENCE) == 0
+    assert sorted(body for body, _ in received(connection)) == ["first", "its first", "its second", "second"]
+
+
+def test_new_file_has_no_journal_of_a_removed_one(connected_file, broker_file):
+    Path(f"{broker_file}-shm").write_bytes(b"x" * 32768)
+    Path(f"{broker_file}-wal").write_bytes(b"x" * 4096)
+    connection = connected_file()
+    put(connection, "a")
+    assert received(connection) == [("a", 1)]
 
 
 def test_folder_of_wakeup_sockets_that_cannot_be_used(broker_file, tmp_path, monkeypatch):
