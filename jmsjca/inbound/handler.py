@@ -398,7 +398,7 @@ class _RunningCoroutine:
 
         self._on_task_started(asyncio.current_task())  # here, as a loop may run a task before `create_task` returns it
         try:
-            with _ChildEnd(self._coroutine.__qualname__):
+            with _ChildEnd(getattr(self._coroutine, "__qualname__", "")):
                 return await self._coroutine
         except SystemExit as error:
             return _Exit(error)

@@ -509,26 +509,26 @@ class ProcessMembership:
         try:
             prepare_folder(self._folder)
             self._remove_left_files(cursor)
-            owner = self._insert_owner(cursor)
+            owner, self._lock_fd = self._insert_owner(cursor)
             self.hand_overs = _create_record(self._lock_fd)
             _sync_folder(self._folder)  # for the same reason: it could be missing
         except OSError as error:
             raise StoreError(f"The folder {self._folder} cannot be written: {error.strerror}.") from error
         self.id = owner
 
-    def _insert_owner(self, cursor: sqlite3.Cursor) -> int:
-        """Insert an owner with the next id whose lock file is free; return the id.
+    def _insert_owner(self, cursor: sqlite3.Cursor) -> tuple[int, int]:
+        """Insert an owner with the next id whose lock file is free; return the id and the descriptor of the lock.
 
         Another one belongs to a removed file of this name, which this process or another one still has open.
         """
-        while self._lock_fd is None:
+        while True:
             cursor.execute("INSERT INTO owner (pid, bell) VALUES (?, ?)", (os.getpid(), self.wakeup_socket.path))
             owner = cursor.lastrowid or 0
             # Locked before the transaction commits: no process ever sees an owner that looks dead.
-            self._lock_fd = _lock(_lock_file(self._folder, owner))
-            if self._lock_fd is None:
-                cursor.execute("DELETE FROM owner WHERE id = ?", (owner,))
-        return owner
+            fd = _lock(_lock_file(self._folder, owner))
+            if fd is not None:
+                return owner, fd
+            cursor.execute("DELETE FROM owner WHERE id = ?", (owner,))
 
     def release(self, cursor: sqlite3.Cursor, owner: int) -> None:
         """Release the messages of this process, or of a dead one, and remove it from the owners.
