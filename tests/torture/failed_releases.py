@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +66,7 @@ class Report:
 
     total: int
     seed: int
-    visits: list[Visit] = field(default_factory=list)
+    visits: list[Visit] = field(default_factory=list[Visit])
     seconds: float = 0.0
 
     @property
@@ -132,7 +132,7 @@ class Scene:
 
     @property
     def store(self) -> Any:
-        return self.connection._store
+        return self.connection._store  # pyright: ignore[reportPrivateUsage]
 
     def put(self, *bodies: str) -> None:
         unit = self.connection.unit()
@@ -198,7 +198,7 @@ def _statements(point: Point) -> int:
 
 
 @contextmanager
-def _scene(point: Point) -> Iterator[Scene]:
+def _scene(point: Point) -> Generator[Scene]:
     with tempfile.TemporaryDirectory(prefix="jmsjca-point-", dir=FAST) as folder:
         scene = Scene(point.place, folder)
         try:
