@@ -1,17 +1,25 @@
 """Releases that fail: they are repeated until they succeed, and no later message overtakes."""
 
+import itertools
 import re
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from jmsjca import ActivationSpec, Limits, Queue, ResourceAdapter, Topic
-from jmsjca.errors import ConnectionLostError, IllegalStateError, ResourceAllocationError, TransactionRolledBackError
+from jmsjca.errors import (
+    ConnectionLostError,
+    IllegalStateError,
+    JMSError,
+    ResourceAllocationError,
+    TransactionRolledBackError,
+)
 from jmsjca.providers.embedded.store import store as store_module
 from jmsjca.reconnection import ConnectionSettings, connect
+from tests.torture.failed_releases import FailingCursor
 from tests.unit.inbound.listeners import Recorder, send
 from tests.unit.providers.embedded.processes import PATIENCE, REPEATED, heard, process, put, trouble
 
@@ -146,16 +154,21 @@ def test_delay_of_a_rollback_is_kept_by_a_closing_connection(broker_file):
     other.close()
 
 
-def test_consumer_whose_registration_was_rolled_back_removes_no_other(broker_file):
-    """The next one gets its id."""
-    connection = connect(ConnectionSettings(f"embedded://{broker_file}", limits=SHORT))
-    with locked(broker_file), pytest.raises(ResourceAllocationError):
-        connection.consumer(QUEUE)
-    assert connection._store.postponed == []
-    connection.consumer(QUEUE)
+def test_consumer_whose_registration_was_rolled_back_removes_no_other(connected_file):
+    """The next one gets its id. Each statement of the registration fails, and all later ones."""
+    connection = connected_file()
+    store = connection._store
+    store.database.cursor = cursor = FailingCursor(store.database.cursor)
+    for first in itertools.count(1):
+        cursor.fail(first, 0, sqlite3.SQLITE_FULL)
+        with suppress(JMSError):
+            connection.consumer(QUEUE)
+            break
+        cursor.heal()
+        assert store.postponed == []
+    cursor.heal()
     with pytest.raises(IllegalStateError, match="has consumers"):
         connection.remove(QUEUE)
-    connection.close()
 
 
 def test_subscription_of_a_consumer_that_could_not_close_is_free_later(broker_file):
