@@ -1,7 +1,5 @@
 """Calls the user's handler, runs the coroutines of async handlers on an event loop, and sends what they reply."""
 
-import os
-import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence, Sized
 from concurrent.futures import CancelledError, Future, InvalidStateError
@@ -11,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidDestinationError, MessageFormatError
-from jmsjca.forking import ForkGuard, reset_in_child
+from jmsjca.forking import ChildEnd, reset_in_child
 from jmsjca.inbound.handler_arguments import (
     ArgumentResolver,
     DependencyResolver,
@@ -20,7 +18,6 @@ from jmsjca.inbound.handler_arguments import (
     is_async,
     run_without_waiting,
 )
-from jmsjca.log_records import exc_info_of, get_logger
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.delivery import Settlement, original_message_id
 from jmsjca.messages.message import Message
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
     import asyncio
 
 __all__ = ["Handler", "HandlerLoop", "handler_traceback", "is_current", "send_replies"]
-
-logger = get_logger("jmsjca.inbound")
 
 _CLOSE_TIMEOUT = 1.0  # seconds for coroutines that do not react to cancellation
 
@@ -193,7 +188,7 @@ class Handler:
             CancelledError: The coroutine was cancelled.
             BaseException: The function's error.
         """
-        with _ChildEnd(self.name):
+        with ChildEnd(self.name):
             return self._call(invocation)
 
     def _call(self, invocation: Invocation) -> object:
@@ -260,38 +255,6 @@ class Handler:
             running = _RunningCoroutine(coroutine, self._loop.get(), invocation.on_task_started)
             self._running.add(running)
         return running
-
-
-class _ChildEnd:
-    """Ends a forked child in which a handler has returned, or raised an exception. A context manager for the call.
-
-    The parent settles the message, and calls the handler with the next one. The child has no thread for that.
-
-    Args:
-        name: The name of the handler, or of its coroutine.
-    """
-
-    __slots__ = ("_guard", "_name")
-
-    def __init__(self, name: str) -> None:
-        self._guard, self._name = ForkGuard(), name
-
-    def __enter__(self) -> None:
-        """Begin the call."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if not self._guard.in_child:
-            return
-        status = 1
-        if isinstance(error, SystemExit):  # the child ends as the handler wants it
-            status = error.code if isinstance(error.code, int) else int(error.code is not None)
-        else:
-            text = "The handler %s forked, and the child (process %d) came back from it: the child ends."
-            logger.error(text, self._name, os.getpid(), exc_info=None if error is None else exc_info_of(error))
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):  # there may be none
-                stream.flush()
-        os._exit(status)
 
 
 _POLL_INTERVAL = 0.5  # seconds between checks of a waiting thread that the loop still runs
@@ -398,7 +361,7 @@ class _RunningCoroutine:
 
         self._on_task_started(asyncio.current_task())  # here, as a loop may run a task before `create_task` returns it
         try:
-            with _ChildEnd(getattr(self._coroutine, "__qualname__", "")):
+            with ChildEnd(getattr(self._coroutine, "__qualname__", "")):
                 return await self._coroutine
         except SystemExit as error:
             return _Exit(error)
