@@ -318,6 +318,39 @@ def test_stopping_a_listener_again_and_again_loses_none(url, limited, mode):
     assert got == set(bodies)
 
 
+@pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+def test_a_listener_that_delivers_suspects_alone_prefetches_nothing_after_them_either(url, limited, mode):
+    queue, got = limited(), set()
+    bodies = [str(number) for number in range(40)]
+    with ConnectionFactory(url).create_connection() as connection:
+        send(connection, queue, *bodies)
+    for _ in range(3 * LOW):
+        second, may_end = threading.Event(), threading.Event()
+        adapter, called = ResourceAdapter(url, limits=Limits(prefetch_messages=20)), []
+
+        def handle(message, called=called, second=second, may_end=may_end):
+            got.add(message.body)
+            called.append(message)
+            if len(called) > 1:
+                second.set()
+                assert may_end.wait(PATIENCE)
+
+        adapter.listener(
+            queue.name,
+            concurrency_mode=mode,
+            endpoint_pool_max_size=2,
+            redelivery_handling="50:move(queue:limited.dead)",
+        )(handle)
+        with adapter:
+            assert second.wait(PATIENCE)
+            may_end.set()
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        consumer = session.create_consumer(queue)
+        while (message := consumer.receive(timeout=2)) is not None:
+            got.add(message.body)
+    assert got == set(bodies)
+
+
 def test_the_queue_and_the_remedy_are_logged_once(url, limited, caplog):
     low, high = limited(), limited(RARELY_REACHED)
     with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:

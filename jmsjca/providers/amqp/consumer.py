@@ -83,8 +83,9 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             supports_drain=supports_drain,
             answers_drain=answers_drain,
         )
-        self._prefetch = PrefetchWindow(0 if drops_returned else window, limits.prefetch_bytes)
+        self._prefetch = PrefetchWindow(0, limits.prefetch_bytes)
         self.drops_returned = drops_returned
+        self.resize(window)
         self._waiting = 0  # number of threads that wait for a message
         self._draining = 0  # number of threads that wait for the end of a drain
         self._accepted: deque[AMQPDelivery] = deque()  # acknowledged, but not written yet
@@ -166,9 +167,12 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             return self._buffer.take(len(self._buffer.ready))
 
     def resize(self, window: int) -> None:
-        """Change the number of messages to prefetch, from the next `receive` on; 0 disables prefetching."""
+        """Change the number of messages to prefetch, from the next `receive` on; 0 disables prefetching.
+
+        Nothing is prefetched in any case if the broker drops returned messages.
+        """
         with self._lock:
-            self._prefetch.window, self._prefetch.limit = window, 0
+            self._prefetch.window, self._prefetch.limit = 0 if self.drops_returned else window, 0
 
     def revoke_credit(self) -> None:
         """Revoke the credit, so that released messages do not return to this consumer."""
