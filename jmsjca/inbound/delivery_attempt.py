@@ -503,6 +503,7 @@ class DeliveryAttempt:
         except Exception:
             raise
         except BaseException as error:  # noqa: BLE001  # of a hook, and fails its unit only
+            self.unit.rollback_only = True
             self._recorded(error, deliveries, began, sent=True)
         else:
             self._may_commit = may_commit

@@ -201,6 +201,22 @@ def test_an_exit_of_a_hook_before_the_commit_rolls_its_unit_back(
     assert type(error).__name__ in caplog.text
 
 
+@pytest.mark.parametrize("mode", ["sync", "cc"])
+def test_the_end_of_a_batch_learns_of_an_exit_of_a_hook(jms_broker_url: str, mode: str) -> None:
+    recorder, ends = Recorder(), []
+    adapter = ResourceAdapter(jms_broker_url, hooks=[_Failing("handled", SystemExit(1)), recorder])
+
+    def handler(message: Message) -> None:
+        if message.end_of_batch:
+            ends.append(message.rollback_only)
+
+    send(adapter, "a")
+    adapter.listener("q", concurrency_mode=mode, batch_size=2)(handler)
+    with adapter:
+        assert outcomes(recorder, 2) == {Outcome.ROLLED_BACK, Outcome.COMMITTED}
+    assert ends == [True, False]
+
+
 @CASES
 @pytest.mark.parametrize("method", ["around_settlement", "around_commit", "settled", "status_changed"])
 def test_an_exit_of_a_hook_after_the_commit_is_logged_and_the_listener_goes_on(
