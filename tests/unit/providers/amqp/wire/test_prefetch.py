@@ -249,4 +249,5 @@ def test_a_consumer_prefetches_as_its_window_of_the_moment_says(stage, order):
     assert waiting() + len(prefetched) == 4
     consumer.release(prefetched)
     assert [each.message.body for each in receive_all(consumer, 1)] == ["c"]
+    assert consumer.drain() == []  # waits for what is in flight
     assert waiting() == 3
