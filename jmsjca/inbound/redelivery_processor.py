@@ -126,14 +126,14 @@ class RedeliveryProcessor:
         if is_suspect:  # until its hand-over is recorded, a higher count is of a connection that was lost before it
             self._endpoint.mark_returned([delivery])
         match decision.action:
-            case Delay() if is_suspect:  # a suspect must not wait here while other messages are delivered
-                return 0.0
             case Delay(milliseconds):
-                return milliseconds / 1000
+                result: float | Outcome = milliseconds / 1000
             case Delete() | Move() as action:
-                return self._move_or_delete(action, delivery, decision.count)
+                result = self._move_or_delete(action, delivery, decision.count)
             case _:
-                return 0.0
+                result = 0.0
+        # A suspect must not wait here while other messages are delivered.
+        return result if isinstance(result, Outcome) or not is_suspect else 0.0
 
     def _is_untried(self, delivery: spi.Delivery) -> bool:
         """Return True if the message was returned before its handler saw it, and may look new."""
