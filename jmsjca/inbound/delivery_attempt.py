@@ -272,6 +272,11 @@ class DeliveryAttempt:
         return self.unit.rollback_only or not self._may_commit
 
     @property
+    def unused(self) -> Sequence[spi.Delivery]:
+        """Messages of the unit that the handler did not get, or not yet."""
+        return self.unit.unused
+
+    @property
     def settlement(self) -> Settlement:
         """The settlement of the unit, the same object for all of its messages."""
         if self._settlement is None:
@@ -355,7 +360,7 @@ class DeliveryAttempt:
         began = self.endpoint.activity.begin(self, "settlement")
         try:
             if self.rollback_only:  # recorded before another thread may receive the messages
-                self.endpoint.record_hand_overs(self, self.unit.unused)
+                self.endpoint.record_hand_overs(self)
             if self._session is not None:
                 self._session.close()
             self.endpoint.hooks.settle(self.endpoint.name, self.deliveries, self._commit_or_roll_back)
@@ -389,7 +394,7 @@ class DeliveryAttempt:
         self.endpoint.activity.end(self)
         outcome = self.unit.outcome or Outcome.LOST
         if outcome is not Outcome.COMMITTED:
-            self.endpoint.record_hand_overs(self, self.unit.unused)
+            self.endpoint.record_hand_overs(self)
         if not self.ended:
             self.endpoint.record_settlement(self, outcome)
         in_flight, self._in_flight = self._in_flight, None
@@ -546,8 +551,15 @@ class DeliveryAttempt:
 
     def _hand_over(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
         """Take messages into the unit; return those that the handler gets now, and record that it does."""
-        messages = self._admit(deliveries, self._take(deliveries))
+        taken = self._take(deliveries)
+        self.unit.unused = deliveries  # the connection may be lost while the inbox is asked
+        try:
+            messages = self._admit(deliveries, taken)
+        except BaseException:
+            self.unit.unused = ()
+            raise
         if messages:
+            self.unit.unused = ()
             self._consumer.hand_over(deliveries)
         return messages
 
@@ -598,7 +610,6 @@ class DeliveryAttempt:
         for message in messages:
             message.acknowledge()
         self.unit.set_rollback_only()
-        self.unit.unused = deliveries
         self.endpoint.mark_untried(deliveries, uncounted=self.connection.capabilities.give_back == "uncounted")
         self._request_delay(_UNREAD_INBOX_DELAY, deliveries)
 

@@ -201,6 +201,11 @@ class InFlightUnit(Protocol):
     ended: bool
     hand_overs_recorded: bool
 
+    @property
+    def unused(self) -> Sequence[spi.Delivery]:
+        """Messages of the unit that the handler did not get, or not yet."""
+        ...
+
 
 class Endpoint:
     """A handler, its settings, and the state of its messages that outlives a connection.
@@ -353,12 +358,12 @@ class Endpoint:
             return False
         return not self.redelivery.was_handed_over(message_identity(delivery))
 
-    def record_hand_overs(self, unit: InFlightUnit, unused: Sequence[spi.Delivery] = ()) -> None:
+    def record_hand_overs(self, unit: InFlightUnit) -> None:
         """Record once that a handler had the messages of a unit, except the unused ones, and does not commit."""
         if not unit.hand_overs_recorded:
             unit.hand_overs_recorded = True
             for delivery in unit.deliveries:
-                if delivery not in unused:
+                if delivery not in unit.unused:
                     self.redelivery.encounter(message_identity(delivery)).record_hand_over()
 
     def abandon(self, units: Iterable[InFlightUnit]) -> None:
@@ -367,7 +372,8 @@ class Endpoint:
             for unit in units:
                 if unit.ended or unit.abandoned:
                     continue
-                self.record_hand_overs(unit)
+                if not unit.unused:  # otherwise its end knows whether the handler had them
+                    self.record_hand_overs(unit)
                 unit.abandoned = True
                 self._abandoned_count += 1
                 for message_id in map(message_identity, unit.deliveries):

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from jmsjca import Message, Outcome, Queue, ResourceAdapter, Session, TextMessage
 from jmsjca.transactions import SqlInbox
+from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE, send, waiting
 from tests.unit.inbound.test_inbox import Broken, outcomes
 
@@ -97,7 +98,8 @@ class TestDatabaseIsAway:
 
         def connect():
             if errors:
-                raise errors.pop(0)
+                error = errors.pop(0)
+                raise error() if callable(error) else error
             return sqlite3.connect(tmp_path / "rows.db", timeout=PATIENCE, check_same_thread=False)
 
         return errors, sa.create_engine("sqlite://", creator=connect, poolclass=sa.NullPool)
@@ -144,6 +146,25 @@ class TestDatabaseIsAway:
         assert "does not reach its handler" in caplog.text
         adapter.stop()
         assert waiting(adapter, "dlq") == waiting(adapter) == []
+
+    @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+    def test_before_the_handler_while_the_connection_is_lost(self, adapter, recorder, database, jms_faults, mode):
+        """The broker may be away, too. No handler has seen the message either."""
+        errors, engine = database
+        calls = []
+
+        def lose():
+            jms_faults.restart_broker()
+            endpoint = adapter.activations[0]._endpoint
+            until(lambda: endpoint.abandoned_handlers)
+            return ConnectionRefusedError("The database is away.")
+
+        self.listen(adapter, engine, lambda message: calls.append(message.body), mode)
+        errors.append(lose)
+        send(adapter, "a")
+        assert outcomes(recorder, 1) == [Outcome.LOST, Outcome.COMMITTED]
+        adapter.stop()
+        assert (calls, waiting(adapter, "dlq"), waiting(adapter)) == (["a"], [], [])
 
     def test_before_the_handler_of_a_whole_batch(self, adapter, recorder, database):
         errors, engine = database
