@@ -112,7 +112,7 @@ def run(url, cell, folder, *, cut=None, listeners=MAX_LISTENERS, pool=1):
         cell: The cell.
         folder: An empty folder for the journal.
         cut: For the end "cut": called by the handler to break the connection of the listener.
-        listeners: The most listeners to start. If the killer is still there, one more survives it.
+        listeners: The most listeners to start. If the killer or an innocent is still there, one more survives it.
         pool: The handlers of the modes cc and sync that run at a time.
     """
     name = f"killer.{uuid.uuid4().hex[:12]}"
@@ -125,7 +125,7 @@ def run(url, cell, folder, *, cut=None, listeners=MAX_LISTENERS, pool=1):
         started += 1
         _listen_once(place, cell, cut)
     calls, gone = place.read("had")[KILLER], bool(place.read("gone")[KILLER])
-    if not gone:
+    if not place.is_done(bodies):  # the killer is still there, or its last listener was stopped before the innocents
         _Listener(place, cell._replace(end=SURVIVED)).run()
     had = place.read("had")
     early = place.gone_early(LADDERS[cell.ladder])
