@@ -37,6 +37,8 @@ _ADDRESS = "activemq.management"
 
 _PAGE_ROWS = 500
 _MAX_PAGES = 2000
+_ATTEMPTS = 20
+_REMOVED_MEANWHILE = "Cannot invoke"  # the failure of a list (2.56) from which a queue is removed while it is made
 _DEFAULT_MAX_DELIVERIES = 10  # by the broker's default
 _ADDRESS_FIELDS = ("deadLetterAddress", "expiryAddress")
 _NO_FILTER = {"field": "", "operation": "", "value": ""}
@@ -139,14 +141,24 @@ class ArtemisAdmin:
 
     def _rows(self, operation: str, options: dict[str, str]) -> Iterator[ResponseFields]:
         for page in range(1, _MAX_PAGES + 1):
-            answer = ResponseFields(
-                _parse_json(self._request("broker", operation, json.dumps(options), page, _PAGE_ROWS))
-            )
+            answer = self._page(operation, options, page)
             rows = answer.list("data")
             yield from map(ResponseFields, rows)
             if not rows or answer.number("count") <= page * _PAGE_ROWS:
                 return
         raise JMSError(f"The broker's management returns more than {_MAX_PAGES * _PAGE_ROWS} rows of {operation}.")
+
+    def _page(self, operation: str, options: dict[str, str], page: int) -> ResponseFields:
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._ask_for_page(operation, options, page)
+            except JMSError as error:
+                if _REMOVED_MEANWHILE not in str(error):
+                    raise
+        return self._ask_for_page(operation, options, page)
+
+    def _ask_for_page(self, operation: str, options: dict[str, str], page: int) -> ResponseFields:
+        return ResponseFields(_parse_json(self._request("broker", operation, json.dumps(options), page, _PAGE_ROWS)))
 
     def _request(self, resource: str, operation: str, *arguments: Any) -> Any:
         properties = {"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}

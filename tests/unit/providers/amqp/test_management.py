@@ -66,10 +66,13 @@ class Artemis:
             },
             "removed": {"q": 2, "c.s": 3},
         }
+        self.failures = []  # what it says to the next requests instead of an answer
         self.admin = ArtemisAdmin(self)
 
     def request(self, request):
         operation = request.properties["_AMQ_OperationName"]
+        if self.failures:
+            return ManagementResponse({"_AMQ_OperationSucceeded": False}, json.dumps([self.failures.pop()]))
         name = request.properties["_AMQ_ResourceName"].removeprefix("queue.")
         found = {
             "listQueues": lambda: json.dumps(self.tree["queues"]),
@@ -140,6 +143,24 @@ def test_only_queues_with_a_name_of_the_callers_are_created(management):
     for what in (Topic("t"), TemporaryQueue("made")):
         with pytest.raises(errors.InvalidDestinationError, match="cannot be created here"):
             admin.create(what)
+
+
+REMOVED = 'Cannot invoke "org.apache.activemq.artemis.core.server.Queue.isAutoCreated()" because "q" is null'
+
+
+@pytest.mark.parametrize("call", ["destinations", "depth", "activity"])
+def test_a_queue_that_is_removed_while_artemis_lists_its_queues_disturbs_nothing(call):
+    """Such as the temporary queue of another request."""
+    management = Artemis()
+    management.failures = [REMOVED] * 3
+    assert CALLS[call](management.admin) == TOLD[call]
+    management.failures = endless = [REMOVED] * 1000
+    with pytest.raises(JMSError, match="is null"):
+        CALLS[call](management.admin)
+    assert endless
+    management.failures = ["AMQ229107: something else", "not asked for"]
+    with pytest.raises(JMSError, match="not asked for"):
+        CALLS[call](management.admin)
 
 
 NAMELESS = {
