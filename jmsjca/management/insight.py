@@ -70,7 +70,6 @@ logger = get_logger("jmsjca.management")
 
 _OF_ARTEMIS = "::"  # in the names of queues of an address, which brokers do not list by this name
 _MAX_COMPARED = 100  # characters of a name
-_PAGE_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +317,7 @@ class Insight:
         return found[0]
 
     def messages(
-        self, queue: str, selector: str | None = None, *, page: int | None = None, page_size: int | None = None
+        self, queue: str, selector: str | None = None, *, page: int | None = None, page_size: int = 50
     ) -> Sequence[Message]:
         """Return the messages that wait in a queue, all or one page of them, without consuming them.
 
@@ -328,8 +327,8 @@ class Insight:
         Args:
             queue: The name of the queue.
             selector: Only matching messages; None for all.
-            page: The number of the page, from 1; None for all messages, or for the first page if there is a page size.
-            page_size: The number of messages of a page; None for 50.
+            page: The number of the page, from 1; None for all messages.
+            page_size: The number of messages of a page, 50 by default; ignored without a page.
 
         Raises:
             InvalidArgumentError: The page or its size is below 1.
@@ -337,9 +336,8 @@ class Insight:
             InvalidDestinationError: The queue does not exist (with ``must_exist``).
             NotSupportedError: The broker cannot browse.
         """
-        if page is None and page_size is None:
+        if page is None:
             return list(self.all_messages(queue, selector))
-        page, page_size = 1 if page is None else page, _PAGE_SIZE if page_size is None else page_size
         _check_page(page, page_size)
         with self._connected() as (connection, session):
             found = self._browse(connection, session, queue, selector)

@@ -106,7 +106,7 @@ def browse(  # noqa: PLR0917  # typer calls it by name
     url: UrlOption,
     selector: SelectorOption = None,
     page: Annotated[int | None, typer.Option(help="The page, from 1; all messages without it.")] = None,
-    page_size: Annotated[int | None, typer.Option(help="Messages of a page; 50 without it.")] = None,
+    page_size: Annotated[int, typer.Option(help="Messages of a page.")] = 50,
     json: JsonOption = False,
 ) -> None:
     """Show the messages that wait in a queue, without consuming them."""

@@ -206,7 +206,7 @@ def test_all_messages_are_returned_without_a_page(url):
     insight, every = Insight(url), [str(number) for number in range(120)]
     assert [each.body for each in insight.messages("orders")] == every
     assert [each.body for each in insight.messages("orders", page=2)] == every[50:100]
-    assert [each.body for each in insight.messages("orders", page_size=70)] == every[:70]
+    assert [each.body for each in insight.messages("orders", page=1, page_size=70)] == every[:70]
 
 
 def test_a_queue_that_does_not_exist_has_no_messages_unless_it_must_exist(url):

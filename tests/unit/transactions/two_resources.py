@@ -329,9 +329,9 @@ def _watch(engine, step):
         commit(unit, **options)
         step("after the broker's commit")
 
-    def stepping_send(unit, message, to):
+    def stepping_send(unit, message, to, **options):
         step("before a send")
-        send(unit, message, to)
+        send(unit, message, to, **options)
 
     UnitOfWork.commit, UnitOfWork.send = stepping_commit, stepping_send
 

@@ -282,7 +282,13 @@ POLICY = RedeliveryPolicy.parse("1:move(queue:dlq)", "q", "queue")
 @pytest.mark.parametrize("ours", POISON)
 def test_it_is_moved_as_its_bytes_and_the_next_is_handled(line, mode, ours):
     line, handled = line(), []
-    endpoint = endpoint_of(lambda message: handled.append(message.body), terms(mode, pool_size=1, redelivery=POLICY))
+
+    def handle(message):
+        if message.body == "1":
+            raise ValueError("poison")
+        handled.append(message.body)
+
+    endpoint = endpoint_of(handle, terms(mode, pool_size=1, redelivery=POLICY))
     performance = Performance(endpoint, line.connection)
     until(lambda: "SUBSCRIBE" in line.channel.frames())
     subscription = dict(read(bytes(line.channel.written))[0][1])["id"]
