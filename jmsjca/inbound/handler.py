@@ -399,6 +399,7 @@ def is_current(task: object) -> bool:
 # Of this module, so that its private names may be used.
 _CALLERS = {
     Handler.__call__.__code__,
+    Handler._call.__code__,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     DependencyResolver.call.__code__,
     _RunningCoroutine._run_contained.__code__,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 }

@@ -1,7 +1,7 @@
 """The relay of an outbox: sends the committed messages in order, each part under a lease."""
 
 import json
-import random
+import secrets
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
@@ -75,7 +75,7 @@ class _Outage:
             self._suppressed, self._silent = 0, 0.0
         else:
             self._suppressed += 1
-        return wait * random.uniform(0.8, 1.2)  # noqa: S311  # so that not all relays come at once
+        return wait * secrets.SystemRandom().uniform(0.8, 1.2)  # so that not all relays come at once
 
     def ended(self) -> None:
         """Log that the relay works again, if it had failed."""
