@@ -106,11 +106,14 @@ def browse(  # noqa: PLR0917  # typer calls it by name
     url: UrlOption,
     selector: SelectorOption = None,
     page: Annotated[int | None, typer.Option(help="The page, from 1; all messages without it.")] = None,
-    page_size: Annotated[int, typer.Option(help="Messages of a page.")] = 50,
+    page_size: Annotated[int | None, typer.Option(help="Messages of a page; 50 without it.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Show the messages that wait in a queue, without consuming them."""
-    found = Insight(broker_url(url), must_exist=True).messages(queue, selector, page=page, page_size=page_size)
+    insight = Insight(broker_url(url), must_exist=True)
+    if page is None and page_size is not None:
+        page = 1
+    found = insight.messages(queue, selector, page=page, page_size=50 if page_size is None else page_size)
     print_rows(map(message_row, found), as_json=json)
 
 

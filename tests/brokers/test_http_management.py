@@ -28,7 +28,7 @@ class TestRemoving(administration.TestRemoving):
 
     def test_purge_of_a_subscription_leaves_the_others(self, harness, admin):
         with pytest.raises(NotSupportedError, match="does not purge"):
-            administration.purge(harness.subscription())
+            admin.purge(harness.subscription())
 
 
 def capabilities(url, *credentials):

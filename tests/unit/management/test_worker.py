@@ -179,7 +179,11 @@ GRACE = "import sys\nfrom jmsjca.management import cli, worker\nworker._GRACE = 
 def freeze(pid):
     """Stop a process; until it has stopped, the SIGTERM of its supervisor could still end it."""
     os.kill(pid, signal.SIGSTOP)
-    until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    until(lambda: state_of(pid) == "T")
+
+
+def state_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_processes_that_are_frozen_share_one_deadline(worker):
@@ -191,6 +195,7 @@ def test_processes_that_are_frozen_share_one_deadline(worker):
     ends = [os.pidfd_open(pid) for pid in pids]
     supervisor.process.send_signal(signal.SIGTERM)
     select.select(ends, [], [], 120)
+    until(lambda: state_of(supervisor.process.pid) in "SZ")  # it waits again, and has killed all that are due
     for end in ends:  # one that has been killed does not go on; one with a deadline of its own would
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(end, signal.SIGCONT)

@@ -73,13 +73,15 @@ class Database:
         """
         if self._unfinished:
             self.roll_back()
+        is_nested = self.connection.in_transaction  # in one of this thread, which goes on
         try:
             if self._path is None:
                 self.cursor.execute("BEGIN IMMEDIATE")
             else:
                 self._begin_in_file(durable=durable, lock_timeout=self._lock_timeout if wait else 0.0)
         except BaseException:  # of a signal handler, or of a statement after BEGIN
-            self.roll_back()
+            if not is_nested:
+                self.roll_back()
             raise
 
     def commit(self) -> None:
