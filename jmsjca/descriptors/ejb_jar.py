@@ -192,15 +192,18 @@ class _Sources:
         self.file = self._elements[0][0].name
 
     def text(self, path: str) -> str:
+        """Return the text at a path; that of the last file which has one."""
         found = [jar.text(each, path) for jar, each in self._elements]
         return next((text for text in reversed(found) if text), "")
 
     def children(self, path: str) -> Iterator[tuple[Descriptor, Element]]:
+        """Yield the elements at a path, each with its file."""
         for jar, element in self._elements:
             for each in children(element, path):
                 yield jar, each
 
     def properties(self) -> Iterator[tuple[str, str]]:
+        """Yield the activation properties of all files, by name and value."""
         for jar, element in self._elements:
             yield from _activation_properties(jar, element).items()
 

@@ -241,6 +241,7 @@ class PrefetchGroup:
         held = False
 
         def isolate() -> bool:
+            """Release all prefetched messages, unless another receiver delivers a suspect."""
             nonlocal held
             held = held or self._isolating.acquire(blocking=False)
             if held:

@@ -178,6 +178,7 @@ class _Claimer:
         store = self._store
 
         def job(cursor: sqlite3.Cursor) -> list[str]:
+            """Release the messages, uncounted; return the paths to wake."""
             release(cursor, [_Claimed(row[0], lease) for row in rows], uncount=1)
             return store.other_wakeup_paths(cursor)
 
