@@ -9,6 +9,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import architecture_files
 import pytest
 
 import jmsjca
@@ -113,6 +114,11 @@ def test_the_architecture_page_has_each_layer_and_names_only_files_that_exist():
     files = re.findall(r"(?<![\w*./])(\w+/[\w/]+\.py)", _ARCHITECTURE)
     gone = [file for file in files if not any(path.is_file() for path in (package / file, package.parent / file))]
     assert [file for file in gone if not list(package.rglob(file))] == []
+
+
+def test_the_architecture_page_lists_each_file_with_its_docstring():
+    """Else run ``python -m tests.support.architecture_files``."""
+    assert architecture_files.section() in _ARCHITECTURE
 
 
 def test_modules_import_only_lower_layers_and_no_cycle():
