@@ -14,9 +14,7 @@ def section():
     package = ROOT / "jmsjca"
     files = [path.relative_to(package) for path in sorted(package.rglob("*.py")) if path.name != "__init__.py"]
     lines = [HEADING, "", "This list is made from the docstrings, which `tests/unit/test_package.py` compares."]
-    for room, found in groupby(
-        sorted(files, key=lambda path: (len(path.parts) > 1, path)), lambda path: path.parts[:-1]
-    ):
+    for room, found in groupby(sorted(files, key=lambda path: path.parts[:-1]), lambda path: path.parts[:-1]):
         lines += ["", f"**{'/'.join(room) or 'jmsjca'}**", ""]
         for path in found:
             first = (ast.get_docstring(ast.parse((package / path).read_text("utf-8"))) or "").partition("\n")[0]
