@@ -7,7 +7,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line. Its dependencies are imported here, not by ``import jmsjca``."""
-    from jmsjca.management.cli import run  # noqa: PLC0415
+    from jmsjca.management.cli import run
 
     sys.exit(run())
 

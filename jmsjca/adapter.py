@@ -78,7 +78,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         ArgumentTypeError: Another argument has a wrong type.
     """
 
-    def __init__(  # noqa: PLR0917  # the design names the order
+    def __init__(  # the design names the order
         self,
         connection_url: str | None = None,
         user_name: str | None = None,
@@ -142,7 +142,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             ConfigurationError: The file cannot be read, or is invalid; or a handler cannot be imported.
             JMSError: As the constructor and `activate`.
         """
-        from jmsjca.config.configuration_file import read_configuration  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config.configuration_file import read_configuration  # loads pydantic
 
         return cls.from_configuration(read_configuration(path), name)
 
@@ -157,7 +157,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         Raises:
             JMSError: As `from_config`.
         """
-        from jmsjca.config.configuration_file import declare_all, secret  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config.configuration_file import declare_all, secret  # loads pydantic
 
         section = configuration.adapters[name := configuration.adapter_name(name)]
         beans = section.mbean_object_name, section.mbean_server_domain
@@ -193,7 +193,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             InvalidActivationSpecError: Fields are invalid; the message lists all of them.
             ConfigurationError: The function has a parameter for which there is no argument.
         """
-        from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config.activation_spec import ActivationSpec  # loads pydantic
 
         activation_spec = ActivationSpec(destination=destination, **spec)
 
@@ -235,7 +235,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
             ArgumentTypeError: The spec is no `ActivationSpec`, or the executor is no `Executor`.
         """
-        from jmsjca.config.activation_spec import ActivationSpec, resolve_spec  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config.activation_spec import ActivationSpec, resolve_spec  # loads pydantic
 
         check_instance("spec", spec, ActivationSpec, "an ActivationSpec(…); the handler comes second")
         check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")

@@ -299,7 +299,7 @@ def _check_attribute(kind: type, name: str) -> None:
 def _annotated(kind: type) -> frozenset[str]:
     """Return the names that the body of a class annotates. Python 3.14 has no dictionary of them in the class."""
     if sys.version_info >= (3, 14):
-        from annotationlib import Format, get_annotations  # noqa: PLC0415  # of Python 3.14
+        from annotationlib import Format, get_annotations  # of Python 3.14
 
         return frozenset(get_annotations(kind, format=Format.FORWARDREF))
     return frozenset(vars(kind).get("__annotations__", ()))

@@ -197,7 +197,7 @@ def retry_with_backoff(
     Raises:
         JMSError: The error is permanent.
     """
-    import tenacity  # noqa: PLC0415  # only listeners need it
+    import tenacity  # only listeners need it
 
     def _report(state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None

@@ -48,11 +48,11 @@ __all__ = [
 def __getattr__(name: str) -> object:
     # pydantic is loaded with the first spec: its import takes longer than that of all other modules of jmsjca.
     if name == "ActivationSpec":
-        from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415
+        from jmsjca.config.activation_spec import ActivationSpec
 
         return ActivationSpec
     if name == "resolve_spec":
-        from jmsjca.config.activation_spec import resolve_spec  # noqa: PLC0415
+        from jmsjca.config.activation_spec import resolve_spec
 
         return resolve_spec
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -237,7 +237,7 @@ def _key(name: str) -> str:
 
 
 def _loaded(name: str, value: object) -> object:
-    from importlib.metadata import EntryPoint  # noqa: PLC0415  # slow to import, and rarely needed
+    from importlib.metadata import EntryPoint  # slow to import, and rarely needed
 
     if not isinstance(value, EntryPoint):
         return value
@@ -251,6 +251,6 @@ def _loaded(name: str, value: object) -> object:
 
 @cache
 def _default() -> NamingContext:
-    from importlib.metadata import entry_points  # noqa: PLC0415  # slow to import, and rarely needed
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     return NamingContext.of({found.name: found for found in entry_points(group=_GROUP)})

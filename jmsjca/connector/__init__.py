@@ -45,7 +45,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Import the pipeline at its first use, because it imports Spark."""
     if name == "EventPipeline":
-        from jmsjca.connector.event_pipeline import EventPipeline  # noqa: PLC0415
+        from jmsjca.connector.event_pipeline import EventPipeline
 
         return EventPipeline
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -442,7 +442,7 @@ class Activities:
                 f"acknowledge_mode={acknowledge_mode!r} is for listeners with transacted=False; leave it out."
             )
         check_message_type(message_type)
-        from jmsjca.config.activation_spec import ActivationSpec  # noqa: PLC0415  # loads pydantic
+        from jmsjca.config.activation_spec import ActivationSpec  # loads pydantic
 
         fields: ListenerFields = {
             "concurrency_mode": "sync",

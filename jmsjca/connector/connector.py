@@ -334,7 +334,7 @@ class Connector(ProcessBound):
             session.close()
 
     def _attempts(self) -> "tenacity.Retrying":
-        import tenacity  # noqa: PLC0415  # slow to import, and only `run` needs it
+        import tenacity  # slow to import, and only `run` needs it
 
         interval = self._config.restart_retry_interval
         return tenacity.Retrying(

@@ -210,7 +210,7 @@ class RequestProcessing:
 
 
 def _pool(factory: ConnectionFactory, size: int) -> "ConnectionPool":
-    from jmsjca.outbound.pool import ConnectionPool  # noqa: PLC0415  # connectors without requests do not need it
+    from jmsjca.outbound.pool import ConnectionPool  # connectors without requests do not need it
 
     return ConnectionPool(factory, max_size=size, timeout=None)
 

@@ -234,7 +234,7 @@ def draw_delays(delays: Path, file: Path) -> None:
         file: The PNG file to write.
     """
     airports = _busiest(delays)
-    from matplotlib.figure import Figure  # noqa: PLC0415  # slow to import, used once
+    from matplotlib.figure import Figure  # slow to import, used once
 
     figure: Any = Figure(figsize=(10, 5), layout="constrained")
     axes = figure.add_subplot()

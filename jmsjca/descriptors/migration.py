@@ -113,7 +113,7 @@ def to_toml(configuration: Configuration) -> str:
         ConfigurationError: tomli-w is not installed.
     """
     try:
-        import tomli_w  # noqa: PLC0415  # an extra
+        import tomli_w  # an extra
     except ImportError as error:
         raise ConfigurationError('Writing TOML needs tomli-w: pip install "jmsjca[descriptors]"') from error
     sections = {

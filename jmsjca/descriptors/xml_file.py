@@ -85,8 +85,8 @@ def _parse(path: Path) -> tuple[Element, str]:
     A document type that only names an external DTD is accepted, and not read.
     """
     try:
-        from defusedxml.common import DefusedXmlException  # noqa: PLC0415  # an extra
-        from defusedxml.ElementTree import DefusedXMLParser  # noqa: PLC0415  # an extra
+        from defusedxml.common import DefusedXmlException  # an extra
+        from defusedxml.ElementTree import DefusedXMLParser  # an extra
     except ImportError as error:
         raise ConfigurationError('Descriptors in XML need defusedxml: pip install "jmsjca[descriptors]"') from error
     parser = DefusedXMLParser(forbid_dtd=False, forbid_entities=True, forbid_external=True)

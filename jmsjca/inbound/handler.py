@@ -60,7 +60,7 @@ class HandlerLoop:
         loop = self.running()
         if loop is None:
             return False
-        import asyncio  # noqa: PLC0415  # an application with a loop has loaded it
+        import asyncio  # an application with a loop has loaded it
 
         try:
             return asyncio.get_running_loop() is loop
@@ -119,13 +119,13 @@ class _BackgroundLoop:
             self._thread.join(_CLOSE_TIMEOUT)
 
     def _run(self) -> None:
-        import asyncio  # noqa: PLC0415  # only async handlers need it
+        import asyncio  # only async handlers need it
 
         with suppress(KeyboardInterrupt):  # raised by a task that a handler started
             asyncio.run(self._serve())
 
     async def _serve(self) -> None:
-        import asyncio  # noqa: PLC0415  # only async handlers need it
+        import asyncio  # only async handlers need it
 
         self._over = asyncio.Event()
         self.loop = asyncio.get_running_loop()
@@ -357,7 +357,7 @@ class _RunningCoroutine:
 
         A `KeyboardInterrupt` on the main thread may be the user's, so it stops the application's loop.
         """
-        import asyncio  # noqa: PLC0415  # only async handlers need it
+        import asyncio  # only async handlers need it
 
         self._on_task_started(asyncio.current_task())  # here, as a loop may run a task before `create_task` returns it
         try:
@@ -388,7 +388,7 @@ class _Exit:
 
 def is_current(task: object) -> bool:
     """Return True if the caller runs in this task."""
-    import asyncio  # noqa: PLC0415  # the caller may be a task
+    import asyncio  # the caller may be a task
 
     try:
         return asyncio.current_task() is task

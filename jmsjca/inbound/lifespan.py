@@ -114,7 +114,7 @@ class Lifespan(Generic[A]):
         Raises:
             Exception: The error of the context manager or of the start.
         """
-        import asyncio  # noqa: PLC0415  # already loaded here; other applications need not load it
+        import asyncio  # already loaded here; other applications need not load it
 
         async with AsyncExitStack() as stack:
             self._loop.use(asyncio.get_running_loop())
@@ -157,7 +157,7 @@ async def _stop_on_thread(stop: Callable[[float | None], object]) -> None:
     Raises:
         CancelledError: The wait was cancelled, so that active handlers were abandoned.
     """
-    import asyncio  # noqa: PLC0415  # see above
+    import asyncio  # see above
 
     ending = {_run_on_thread(partial(stop, None))}
     try:
@@ -174,7 +174,7 @@ async def _stop_on_thread(stop: Callable[[float | None], object]) -> None:
 
 def _run_on_thread(work: Callable[[], object]) -> "asyncio.Future[object]":
     """Run work on a thread of its own, as handlers may occupy all threads of the event loop."""
-    import asyncio  # noqa: PLC0415  # see above
+    import asyncio  # see above
 
     outcome: Future[object] = Future()
 

@@ -178,6 +178,6 @@ def begin_container_transaction(locator: str | None, unit: UnitOfWork, connectio
     Raises:
         NotSupportedError: The broker does not commit units atomically.
     """
-    from jmsjca.transactions.container_transaction import ContainerTransaction  # noqa: PLC0415  # an optional package
+    from jmsjca.transactions.container_transaction import ContainerTransaction  # an optional package
 
     return ContainerTransaction(unit, connection, locator)

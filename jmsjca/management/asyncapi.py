@@ -66,7 +66,7 @@ def as_yaml(described: Document) -> str:
         ConfigurationError: PyYAML is not installed.
     """
     try:
-        import yaml  # noqa: PLC0415  # an extra
+        import yaml  # an extra
     except ImportError as error:
         raise ConfigurationError('YAML needs PyYAML: pip install "jmsjca[cli]"') from error
     written: str = yaml.safe_dump(described, sort_keys=False, allow_unicode=True, width=120)
@@ -155,8 +155,8 @@ class _DocumentWriter:
         """Return the JSON schema of a type; None if it has none."""
         if kind is None:
             return None
-        from pydantic import TypeAdapter  # noqa: PLC0415  # takes long to load
-        from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # noqa: PLC0415  # see above
+        from pydantic import TypeAdapter  # takes long to load
+        from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # see above
 
         try:
             schema = TypeAdapter(kind).json_schema(ref_template=_REFERENCES)

@@ -46,7 +46,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):  # its encoding may lack characters of messages
             stream.reconfigure(errors="backslashreplace")
     try:
-        import typer  # noqa: PLC0415  # an extra
+        import typer  # an extra
     except ImportError as error:
         return _complain(f'the command line needs {error.name}: pip install "jmsjca[cli]"', _USAGE)
     usage_error: Any = typer.BadParameter.__base__
@@ -64,7 +64,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _call(typer: Any, arguments: list[str]) -> int:
-    from jmsjca.management.commands import app  # noqa: PLC0415  # needs typer
+    from jmsjca.management.commands import app  # needs typer
 
     command = typer.main.get_command(app)
     try:

@@ -103,7 +103,7 @@ def repair_staging(
 
     The exit status is 1 if something remains that must be restored from a backup, or given up by --accept-loss.
     """
-    from jmsjca.spark.staging_location import open_location, parse_location, repair  # noqa: PLC0415  # an extra
+    from jmsjca.spark.staging_location import open_location, parse_location, repair  # an extra
 
     store = open_location(parse_location(location), endpoint=endpoint, region=region, credentials=credentials)
     found = repair(store, accept_loss or [])
@@ -230,7 +230,7 @@ def main(
 
 
 @app.command()
-def demo(  # noqa: PLR0917  # typer calls it by name
+def demo(  # typer calls it by name
     input: Annotated[  # noqa: A002  # the option's name
         Path | None, typer.Option(help="Events: a JSON array, JSON lines or CSV. Without it, generated ones.")
     ] = None,
@@ -261,8 +261,8 @@ def demo(  # noqa: PLR0917  # typer calls it by name
     The exit status is 0 only if no event was lost or duplicated.
     """
     try:
-        from jmsjca.demo.events import DemoRequest  # noqa: PLC0415
-        from jmsjca.demo.run import Display, run_demo  # noqa: PLC0415  # rich, psutil, pyspark
+        from jmsjca.demo.events import DemoRequest
+        from jmsjca.demo.run import Display, run_demo  # rich, psutil, pyspark
     except ImportError as error:
         raise ProviderNotInstalledError(f'the demo needs {error.name}: pip install "jmsjca[demo]"') from error
     request = DemoRequest(input, airports, events, poison, crash, url, output, seed, json_file)
@@ -300,7 +300,7 @@ def convert(
 
     Passwords, and whatever may hold one, become references to environment variables.
     """
-    from jmsjca.descriptors import read, to_toml  # noqa: PLC0415  # an extra
+    from jmsjca.descriptors import read, to_toml  # an extra
 
     deployment = read(*files)
     text = to_toml(deployment.configuration)

@@ -91,7 +91,7 @@ def show(
 
 
 @dead_letter_app.command()
-def replay(  # noqa: PLR0917  # typer calls it by name
+def replay(  # typer calls it by name
     queue: _QueueArgument,
     url: UrlOption,
     selector: SelectorOption = None,
@@ -107,7 +107,7 @@ def replay(  # noqa: PLR0917  # typer calls it by name
 
 
 @dead_letter_app.command("edit")
-def edit_letter(  # noqa: PLR0917  # typer calls it by name
+def edit_letter(  # typer calls it by name
     queue: _QueueArgument,
     message_id: _IdArgument,
     url: UrlOption,
@@ -129,7 +129,7 @@ def edit_letter(  # noqa: PLR0917  # typer calls it by name
 
 
 @dead_letter_app.command()
-def drop(  # noqa: PLR0917  # typer calls it by name
+def drop(  # typer calls it by name
     queue: _QueueArgument,
     url: UrlOption,
     selector: SelectorOption = None,

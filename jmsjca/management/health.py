@@ -97,7 +97,7 @@ class _SharedCheck:
 
     async def report_async(self) -> Report:
         """Return the result of a check, without blocking the event loop."""
-        import asyncio  # noqa: PLC0415  # loaded already where this runs
+        import asyncio  # loaded already where this runs
 
         running, seconds = self._join()
         try:

@@ -209,7 +209,7 @@ class _SendFigures:
 
 def _families() -> Any:
     try:
-        from prometheus_client import metrics_core  # noqa: PLC0415  # an extra
+        from prometheus_client import metrics_core  # an extra
     except ImportError as error:
         raise ProviderNotInstalledError(f'Metrics need {error.name}: pip install "jmsjca[metrics]"') from error
     return metrics_core

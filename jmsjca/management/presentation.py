@@ -348,8 +348,8 @@ def busy(what: str) -> Generator[None]:
 
 def _bar(*, known: bool) -> "Progress":
     """Return a bar that disappears at its end."""
-    from rich.console import Console  # noqa: PLC0415  # slow to import
-    from rich.progress import (  # noqa: PLC0415
+    from rich.console import Console  # slow to import
+    from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,

@@ -101,7 +101,7 @@ def remove(queue: _QueueArgument, url: UrlOption, json: JsonOption = False) -> N
 
 
 @queue_app.command()
-def browse(  # noqa: PLR0917  # typer calls it by name
+def browse(  # typer calls it by name
     queue: _QueueArgument,
     url: UrlOption,
     selector: SelectorOption = None,
@@ -141,7 +141,7 @@ def view(
 
 
 @queue_app.command()
-def edit(  # noqa: PLR0917  # typer calls it by name
+def edit(  # typer calls it by name
     queue: _QueueArgument,
     message_id: Annotated[str, typer.Argument(help="The id of the message, as browse shows it.")],
     url: UrlOption,
@@ -157,7 +157,7 @@ def edit(  # noqa: PLR0917  # typer calls it by name
 
 
 @queue_app.command()
-def copy(  # noqa: PLR0917  # typer calls it by name
+def copy(  # typer calls it by name
     queue: _QueueArgument,
     to: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
     url: UrlOption,
@@ -204,7 +204,7 @@ def receive(
 
 
 @queue_app.command()
-def move(  # noqa: PLR0917  # typer calls it by name
+def move(  # typer calls it by name
     queue: _QueueArgument,
     to: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
     url: UrlOption,
@@ -219,7 +219,7 @@ def move(  # noqa: PLR0917  # typer calls it by name
 
 
 @queue_app.command()
-def purge(  # noqa: PLR0917  # typer calls it by name
+def purge(  # typer calls it by name
     queue: _QueueArgument,
     url: UrlOption,
     selector: SelectorOption = None,

@@ -43,7 +43,7 @@ def console(
 
     The address that it prints has the access token. JMSJCA_CONSOLE_TOKEN in the environment sets the token.
     """
-    from jmsjca.management.console.application import Console  # noqa: PLC0415  # an extra
+    from jmsjca.management.console.application import Console  # an extra
 
     application = Console(broker_url(url), token=os.environ.get(_TOKEN_VARIABLE) or None, writable=write)
     with suppress(KeyboardInterrupt), _listening(port) as listener:
@@ -67,9 +67,9 @@ def _listening(port: int) -> socket.socket:
 
 def _server(application: object) -> "uvicorn.Server":
     try:
-        import uvicorn  # noqa: PLC0415  # an extra
+        import uvicorn  # an extra
 
-        from jmsjca.management.console.server import PunctualProtocol  # noqa: PLC0415
+        from jmsjca.management.console.server import PunctualProtocol
     except ImportError as error:
         raise ProviderNotInstalledError('The console needs uvicorn: pip install "jmsjca[console]"') from error
     config = uvicorn.Config(
@@ -103,7 +103,7 @@ def mcp(
 ) -> None:
     """Serve ten read-only tools about a broker over MCP, on the standard input and output, until the input ends."""
     try:
-        from jmsjca.management.mcp_server import mcp_server  # noqa: PLC0415  # an extra
+        from jmsjca.management.mcp_server import mcp_server  # an extra
     except ImportError as error:
         raise ProviderNotInstalledError(f'the MCP server needs {error.name}: pip install "jmsjca[mcp]"') from error
     server = mcp_server(Insight(broker_url(url), must_exist=True), files or [])
@@ -173,7 +173,7 @@ _DatabaseOption = Annotated[
 
 
 @relay_app.command()
-def relay(  # noqa: PLR0917  # typer calls it by name
+def relay(  # typer calls it by name
     url: UrlOption,
     database: _DatabaseOption,
     table: Annotated[str, typer.Option(help="The table of the outbox.")] = "jmsjca_outbox",
@@ -189,7 +189,7 @@ def relay(  # noqa: PLR0917  # typer calls it by name
     """
     outbox = _outbox(broker_url(database, "--database"), table)
     sender = _relay(outbox, broker_url(url), batch_size, poll_interval)
-    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415  # an extra, which is installed by now
+    from sqlalchemy.exc import SQLAlchemyError  # an extra, which is installed by now
 
     try:
         before = sender.get_stats().depth
@@ -236,26 +236,26 @@ def _serve(sender: Any) -> None:
 
 
 def _outbox(database: str, table: str) -> Any:
-    from jmsjca.transactions import Outbox  # noqa: PLC0415  # names the extra if it is missing
+    from jmsjca.transactions import Outbox  # names the extra if it is missing
 
     return Outbox(_metadata(), name=table, engine=_engine(database))
 
 
 def _relay(outbox: Any, url: str, batch_size: int, poll_interval: float) -> Any:
-    from jmsjca.transactions import Relay  # noqa: PLC0415  # an extra
+    from jmsjca.transactions import Relay  # an extra
 
     return Relay(outbox, ConnectionFactory(url), batch_size=batch_size, poll_interval=poll_interval)
 
 
 def _metadata() -> Any:
-    from sqlalchemy import MetaData  # noqa: PLC0415  # an extra
+    from sqlalchemy import MetaData  # an extra
 
     return MetaData()
 
 
 def _engine(database: str) -> Any:
-    from sqlalchemy import create_engine  # noqa: PLC0415  # an extra
-    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+    from sqlalchemy import create_engine  # an extra
+    from sqlalchemy.exc import SQLAlchemyError
 
     try:
         return create_engine(database)

@@ -54,7 +54,7 @@ class Tracing(Hooks):
         max_destinations: int = 100,
     ) -> None:
         try:
-            from opentelemetry import context, metrics, propagate, trace  # noqa: PLC0415  # an extra
+            from opentelemetry import context, metrics, propagate, trace  # an extra
         except ImportError as error:
             raise ProviderNotInstalledError(f'Tracing needs {error.name}: pip install "jmsjca[tracing]"') from error
         self._context, self._propagate, self._trace = context, propagate, trace

@@ -32,7 +32,7 @@ _TargetArgument = Annotated[
 
 
 @worker_app.command()
-def run(  # noqa: PLR0917  # typer calls it by name
+def run(  # typer calls it by name
     target: _TargetArgument,
     processes: Annotated[int, typer.Option(min=1, help="Processes; those that end are restarted.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds that active handlers have after a signal.")] = None,

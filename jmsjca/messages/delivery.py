@@ -98,7 +98,7 @@ class Settlement:
 
     def __await__(self) -> Generator[Any, None, Outcome]:
         self._refuse_deadlock()
-        import asyncio  # noqa: PLC0415  # loaded already where this is awaited
+        import asyncio  # loaded already where this is awaited
 
         return asyncio.wrap_future(self._get_future()).__await__()
 

@@ -75,8 +75,8 @@ def body_reader(kind: Any, target: str, *, plain: type[object] | None = None) ->
     """
     if _has_struct(kind):
         return partial(_read, partial(_parse_struct, kind), target)
-    from pydantic import TypeAdapter  # noqa: PLC0415  # slow to import
-    from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # noqa: PLC0415
+    from pydantic import TypeAdapter  # slow to import
+    from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
     try:
         adapter = TypeAdapter[Any](kind)
@@ -140,7 +140,7 @@ def _jsonable(value: Any) -> object:
         return _adapter_of(kind).dump_python(value, mode="json")  # type: ignore[arg-type]  # a class is hashable
     if (msgspec := _msgspec_of(kind)) is not None:
         return msgspec.to_builtins(value)
-    from pydantic_core import to_jsonable_python  # noqa: PLC0415  # slow to import
+    from pydantic_core import to_jsonable_python  # slow to import
 
     return to_jsonable_python(value)
 
@@ -151,7 +151,7 @@ _ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(","
 
 @lru_cache(256)  # an adapter takes a hundred times as long to create as to use
 def _adapter_of(kind: type) -> "TypeAdapter[Any]":
-    from pydantic import TypeAdapter  # noqa: PLC0415  # slow to import
+    from pydantic import TypeAdapter  # slow to import
 
     return TypeAdapter(kind)
 
@@ -218,7 +218,7 @@ class _MisfitError(Exception):
 
 
 def _parse_with_pydantic(adapter: "TypeAdapter[Any]", plain: type[object] | None, message: Message) -> object:
-    from pydantic import ValidationError  # noqa: PLC0415  # loaded with the adapter
+    from pydantic import ValidationError  # loaded with the adapter
 
     try:
         if plain is not None:
@@ -279,6 +279,6 @@ def _text(problem: Any) -> str:
 @lru_cache(1)
 def _known_problems() -> frozenset[str]:
     """Return the names of pydantic's own problems; those of validators have texts of their own."""
-    from pydantic_core.core_schema import ErrorType  # noqa: PLC0415  # slow to import
+    from pydantic_core.core_schema import ErrorType  # slow to import
 
     return frozenset(get_args(ErrorType))

@@ -103,7 +103,7 @@ class ObjectMessage(Message):
         Raises:
             MessageFormatError: The pickle names something else, is too large or too deep, or is not a pickle.
         """
-        from jmsjca.messages.safe_pickle import load  # noqa: PLC0415  # needed only to unpickle
+        from jmsjca.messages.safe_pickle import load  # needed only to unpickle
 
         if self._body is None or isinstance(self._body, PlainData):
             return self.body
@@ -116,7 +116,7 @@ class ObjectMessage(Message):
         return self.body
 
     def _checked(self, body: Any) -> Any:
-        from jmsjca.messages.safe_pickle import dump  # noqa: PLC0415
+        from jmsjca.messages.safe_pickle import dump
 
         return None if body is None else dump(body)
 

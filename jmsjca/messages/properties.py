@@ -84,7 +84,7 @@ def _reserved(name: str) -> str:
 
 
 def _is_unicode_identifier(text: str) -> bool:
-    from unicodedata import category  # noqa: PLC0415  # most names are ASCII
+    from unicodedata import category  # most names are ASCII
 
     categories = [category(character) for character in text]
     return bool(text) and categories[0] in _START and _PART.issuperset(categories)

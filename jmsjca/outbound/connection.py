@@ -104,7 +104,7 @@ class ConnectionMetaData:
 
 
 def _metadata(protocol: str, connection: spi.Connection) -> ConnectionMetaData:
-    from importlib.metadata import version  # noqa: PLC0415  # slow to import, and rarely needed
+    from importlib.metadata import version  # slow to import, and rarely needed
 
     names = ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount")  # the last one also where this process alone counts
     return ConnectionMetaData(protocol, "jmsjca", version("jmsjca"), "3.1", names, connection.broker)

@@ -598,7 +598,7 @@ class ObservedReceiver(PrefetchingReceiver):
         source: The destination or subscription of the consumer.
     """
 
-    def __init__(  # noqa: PLR0917  # four are those of the base class
+    def __init__(  # four are those of the base class
         self,
         consumer: spi.Consumer,
         mode: SessionMode,

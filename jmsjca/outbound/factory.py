@@ -307,7 +307,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         """Open a connection, under the transaction manager if there is one."""
         if conduct.locator is None:
             return self._open(kind, settings, conduct)
-        from jmsjca.outbound.enlistment import ConnectionEnlistment  # noqa: PLC0415  # an optional package
+        from jmsjca.outbound.enlistment import ConnectionEnlistment  # an optional package
 
         kept = _take_kept(conduct.locator, settings)
         no_xa = conduct.options.no_xa
@@ -444,7 +444,7 @@ def _take_kept(
 ) -> object | None:
     if locator is None:
         return None
-    from jmsjca.outbound.enlistment import kept_in_transaction  # noqa: PLC0415  # an optional package
+    from jmsjca.outbound.enlistment import kept_in_transaction  # an optional package
 
     return kept_in_transaction(locator, key, record)
 
@@ -456,7 +456,7 @@ def _locator(given: Callable[[], Any] | None, options: OutboundOptions) -> Calla
         InvalidOptionError: ``JMSJCA.LocatorClass`` names none.
         ProviderNotInstalledError: The `transaction` package is not installed.
     """
-    from jmsjca.outbound.enlistment import resolve_locator  # noqa: PLC0415  # an optional package
+    from jmsjca.outbound.enlistment import resolve_locator  # an optional package
 
     return resolve_locator(given or options.locator or "thread")
 

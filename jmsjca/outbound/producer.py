@@ -291,7 +291,7 @@ class MessageProducer(BaseProducer, Closeable):
         InvalidDestinationError: The value is no destination.
     """
 
-    def __init__(  # noqa: PLR0917  # the session gives them
+    def __init__(  # the session gives them
         self,
         send: Send,
         lock: SessionLock,

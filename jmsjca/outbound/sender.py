@@ -372,7 +372,7 @@ class Sender:
         Raises:
             JMSError: As `send`.
         """
-        import asyncio  # noqa: PLC0415  # programs without coroutines need not load it
+        import asyncio  # programs without coroutines need not load it
 
         send = partial(self._send_all, self._delivery(), destination, [body], duplicate_id, options)
         (message,) = await asyncio.to_thread(send)
@@ -426,7 +426,7 @@ class Sender:
                 raise
         else:
             return
-        import tenacity  # noqa: PLC0415  # slow to import, and rarely needed
+        import tenacity  # slow to import, and rarely needed
 
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(sending.is_repeatable),

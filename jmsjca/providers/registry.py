@@ -46,7 +46,7 @@ def find_provider(scheme: str) -> Provider:
 
 
 def _entry_points() -> "Iterable[EntryPoint]":
-    from importlib.metadata import entry_points  # noqa: PLC0415  # slow to import, and needed only for the first connection
+    from importlib.metadata import entry_points  # slow to import, and needed only for the first connection
 
     return entry_points(group=_GROUP)
 

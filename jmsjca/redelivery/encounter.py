@@ -347,7 +347,7 @@ def _key(message_id: str) -> str | bytes:
     """Return the id, or the digest of a long id: senders choose the length, and thousands of ids are kept."""
     if len(message_id) <= _MAX_ID_LENGTH:
         return message_id
-    from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, needed for few messages
+    from hashlib import sha256  # loads OpenSSL, needed for few messages
 
     return sha256(message_id.encode("utf-8", "surrogatepass")).digest()
 

@@ -84,7 +84,7 @@ _cached_selector = lru_cache(512)(Selector)
 def _parse(text: str) -> Expression | None:
     if text == "":
         return None
-    from jmsjca.selectors.parser import parse  # noqa: PLC0415  # loads lark, needed only for non-empty selectors
+    from jmsjca.selectors.parser import parse  # loads lark, needed only for non-empty selectors
 
     return parse(text)
 

@@ -327,7 +327,7 @@ def _first_words(error: Exception) -> str:
 
 
 def _obstore() -> Any:
-    import obstore  # noqa: PLC0415  # an extra
+    import obstore  # an extra
 
     return obstore
 
@@ -335,7 +335,7 @@ def _obstore() -> Any:
 @lru_cache(16)
 def _connect(bucket: Bucket) -> Any:
     try:
-        from obstore.store import from_url  # noqa: PLC0415  # an extra
+        from obstore.store import from_url  # an extra
     except ImportError as error:
         raise ProviderNotInstalledError(
             f"Staging in {bucket.url} needs the library obstore on the driver and on every executor: pip install"

@@ -72,8 +72,8 @@ def reports(requests: DataFrame, error: Column | str | None = None, *, text: Col
     Raises:
         InvalidOptionError: A column is missing.
     """
-    from jmsjca.connector import outcomes as codes  # noqa: PLC0415  # workers do without the connector
-    from jmsjca.connector import outcomes as names  # noqa: PLC0415
+    from jmsjca.connector import outcomes as codes  # workers do without the connector
+    from jmsjca.connector import outcomes as names
 
     _check_columns(requests, "Reports", *_NEEDED, "properties")
     failure = f.lit(None).cast("string") if error is None else _column(error).cast("string")

@@ -100,7 +100,7 @@ def jms_broker_url(jms_broker: str, tmp_path_factory: pytest.TempPathFactory) ->
     Yields:
         The connection URL.
     """
-    from jmsjca.providers.embedded.store.store import drop_memory_store  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.providers.embedded.store.store import drop_memory_store  # loaded by the tests that need it
 
     if jms_broker == "file":
         yield f"embedded://{tmp_path_factory.mktemp('broker')}/broker.db"
@@ -119,7 +119,7 @@ def jms_connection_factory(jms_broker_url: str) -> ConnectionFactory:
     Args:
         jms_broker_url: The URL of the broker.
     """
-    from jmsjca import ConnectionFactory  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca import ConnectionFactory  # loaded by the tests that need it
 
     return ConnectionFactory(jms_broker_url)
 
@@ -127,7 +127,7 @@ def jms_connection_factory(jms_broker_url: str) -> ConnectionFactory:
 @pytest.fixture
 def jms_queue() -> Queue:
     """Provide a queue with a unique name, so that tests on one broker do not meet."""
-    from jmsjca.destinations import Queue  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.destinations import Queue  # loaded by the tests that need it
 
     return Queue(f"test.{uuid.uuid4().hex}")
 
@@ -156,7 +156,7 @@ def jms_stopped_adapter(
     Yields:
         The adapter; it is stopped after the test.
     """
-    from jmsjca.adapter import ResourceAdapter  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.adapter import ResourceAdapter  # loaded by the tests that need it
 
     for name in _EARLY:
         if name in request.fixturenames:
@@ -199,7 +199,7 @@ def _stop(adapter: ResourceAdapter) -> None:
 @pytest.fixture
 def jms_calls() -> CallRecorder:
     """Provide the calls of the handlers of ``jms_adapter``: ``jms_calls.wait_for("orders")``."""
-    from jmsjca.testing.call_recorder import CallRecorder  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.testing.call_recorder import CallRecorder  # loaded by the tests that need it
 
     return CallRecorder()
 
@@ -207,7 +207,7 @@ def jms_calls() -> CallRecorder:
 @pytest.fixture
 def jms_recorder() -> MessageRecorder:
     """Provide a handler that records messages: ``jms_adapter.listener("orders")(jms_recorder)``."""
-    from jmsjca.testing.recorder import MessageRecorder  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.testing.recorder import MessageRecorder  # loaded by the tests that need it
 
     return MessageRecorder()
 
@@ -219,9 +219,9 @@ def jms_wait_until_idle(jms_stopped_adapter: ResourceAdapter) -> Callable[..., N
     Args:
         jms_stopped_adapter: The adapter, which may be started.
     """
-    from functools import partial  # noqa: PLC0415  # loaded by the tests that need it
+    from functools import partial  # loaded by the tests that need it
 
-    from jmsjca.testing.idle import wait_until_idle  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.testing.idle import wait_until_idle  # loaded by the tests that need it
 
     return partial(wait_until_idle, jms_stopped_adapter)
 
@@ -233,7 +233,7 @@ def jms_clock(monkeypatch: pytest.MonkeyPatch) -> TimeTravel:
     Args:
         monkeypatch: Undoes the change after the test.
     """
-    from jmsjca.testing.time_travel import TimeTravel  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.testing.time_travel import TimeTravel  # loaded by the tests that need it
 
     return TimeTravel(monkeypatch)
 
@@ -245,7 +245,7 @@ def jms_faults(monkeypatch: pytest.MonkeyPatch) -> FaultInjection:
     Args:
         monkeypatch: Removes the faults after the test.
     """
-    from jmsjca.testing.faults import FaultInjection  # noqa: PLC0415  # loaded by the tests that need it
+    from jmsjca.testing.faults import FaultInjection  # loaded by the tests that need it
 
     return FaultInjection(monkeypatch)
 

@@ -33,7 +33,7 @@ class TimeTravel:
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        from jmsjca.inbound.delay_queue import DelayQueue  # noqa: PLC0415  # loaded by the tests that need it
+        from jmsjca.inbound.delay_queue import DelayQueue  # loaded by the tests that need it
 
         self._offset = 0.0
         patch.setattr(SystemClock, "now", staticmethod(partial(self._read, time.time)))

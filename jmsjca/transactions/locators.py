@@ -93,6 +93,6 @@ def threads_manager(name: str | None) -> Any:
 
 
 def _entry_points() -> "Iterable[EntryPoint]":
-    from importlib.metadata import entry_points  # noqa: PLC0415  # slow to import, and rarely needed
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
 
     return entry_points(group=_GROUP)

@@ -207,7 +207,7 @@ def _new_session(engine: sa.Engine | AsyncEngine) -> Session | AsyncSession:
             f"{engine.dialect.name} does not commit in two phases; only PostgreSQL does. Use joined_session(…)."
         )
     if is_asynchronous_engine(engine):
-        from sqlalchemy.ext.asyncio import AsyncSession  # noqa: PLC0415  # the module needs greenlet
+        from sqlalchemy.ext.asyncio import AsyncSession  # the module needs greenlet
 
         return AsyncSession(engine, sync_session_class=_TwoPhaseSession)
     return _TwoPhaseSession(engine)

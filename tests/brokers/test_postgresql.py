@@ -92,7 +92,7 @@ def source(engine):
 
 
 @pytest.mark.parametrize("is_asynchronous", [False, True])
-def test_a_commit_wakes_a_relay_before_it_polls(  # noqa: PLR0917  # fixtures
+def test_a_commit_wakes_a_relay_before_it_polls(  # fixtures
     engine, outbox, factory, broker, monkeypatch, is_asynchronous
 ):
     waiting, wait = threading.Event(), NotificationListener.wait

@@ -111,8 +111,8 @@ class XMLDataHandler:
 
 def _defused() -> tuple[Callable[[str | bytes], Element], type[Exception]]:
     try:
-        from defusedxml.common import DefusedXmlException  # noqa: PLC0415  # an extra
-        from defusedxml.ElementTree import fromstring  # noqa: PLC0415  # an extra
+        from defusedxml.common import DefusedXmlException  # an extra
+        from defusedxml.ElementTree import fromstring  # an extra
     except ImportError as error:
         raise ConfigurationError(
             'The data handler for XML needs defusedxml: pip install "jmsjca[connector]"'

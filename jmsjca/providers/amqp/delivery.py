@@ -65,7 +65,7 @@ class ReceivedMessage:
     @property
     def digest(self) -> str:
         """A digest of the bare message, which brokers keep unchanged."""
-        from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
+        from hashlib import sha256  # loads OpenSSL, for few messages
 
         return sha256(bare_message(self.encoded)).hexdigest()
 

@@ -46,7 +46,7 @@ class StoredMessage:
     @property
     def digest(self) -> str:
         """A digest of the headers and the body as they are stored."""
-        from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
+        from hashlib import sha256  # loads OpenSSL, for few messages
 
         return sha256(self._row[3] + b"\0" + (self._row[4] or b"")).hexdigest()
 

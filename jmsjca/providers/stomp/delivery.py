@@ -70,7 +70,7 @@ class STOMPDelivery:
     @property
     def digest(self) -> str:
         """A digest of the body and of those headers that are the same for each delivery."""
-        from hashlib import sha256  # noqa: PLC0415  # loads OpenSSL, for few messages
+        from hashlib import sha256  # loads OpenSSL, for few messages
 
         kept = sorted(item for item in self.frame.headers.items() if item[0] not in _OF_ONE_DELIVERY)
         return sha256(repr(kept).encode() + self.frame.body).hexdigest()

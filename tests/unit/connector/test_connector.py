@@ -206,7 +206,7 @@ TARGETS = {
         ("archive_destination", DeliveryOutcome.SUCCEED),
     ],
 )
-def test_a_message_is_kept_while_its_destination_is_not_valid(  # noqa: PLR0917  # fixtures
+def test_a_message_is_kept_while_its_destination_is_not_valid(  # fixtures
     connector, session, put, bodies, in_progress, target, answer
 ):
     """IBM's adapter discards it unless the destination is "defined and valid"."""

@@ -82,7 +82,7 @@ def test_all_that_is_refused_is_listed(link):
         ("delivery_count", {}, "INFO", "counts redeliveries itself"),
     ],
 )
-def test_what_is_done_otherwise_is_told(link, warnings_of, lacks, spec, level, reason):  # noqa: PLR0917
+def test_what_is_done_otherwise_is_told(link, warnings_of, lacks, spec, level, reason):
     check(link, **spec)
     assert warnings_of() == []
     check(Weaker(link, **{lacks: False}), **spec)

@@ -362,7 +362,7 @@ class FailingManager:
 class TestOtherDataManagers:
     @pytest.mark.parametrize("error", [ValueError, ConnectionLostError, TransactionRolledBackError])
     @pytest.mark.parametrize(("step", "key"), [("finish", "a"), ("finish", "~~~z"), ("vote", "~~~z")])
-    def test_one_that_fails_after_the_broker_has_committed_is_logged(  # noqa: PLR0917
+    def test_one_that_fails_after_the_broker_has_committed_is_logged(
         self, adapter, recorder, engine, caplog, step, key, error
     ):
         manager, calls = FailingManager(step, key, error), []
@@ -474,7 +474,7 @@ class TestRedeliveryHandling:
         ids=["delete", "move", "delay and move"],
     )
     @pytest.mark.parametrize("spec", SPECS)
-    def test_its_actions_leave_no_row(self, jms_broker_url, engine, handling, calls, dead, spec):  # noqa: PLR0917
+    def test_its_actions_leave_no_row(self, jms_broker_url, engine, handling, calls, dead, spec):
         given_up, good, seen = threading.Event(), threading.Event(), []
 
         class GivenUp(Hooks):

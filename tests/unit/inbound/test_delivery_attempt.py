@@ -208,7 +208,7 @@ class Noting:
     ("transaction", "acknowledge_mode", "waits"),
     [("none", DUPS_OK, False), ("none", AUTO, True), ("local", DUPS_OK, True), ("local", AUTO, True)],
 )
-def test_only_without_transactions_and_where_messages_may_be_doubled_nobody_waits(  # noqa: PLR0917
+def test_only_without_transactions_and_where_messages_may_be_doubled_nobody_waits(
     connected, recorder, mode, transaction, acknowledge_mode, waits
 ):
     link, confirmed = connected(), []

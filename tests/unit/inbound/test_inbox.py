@@ -98,7 +98,7 @@ def forwarding(engine, calls):
 
 class TestAfterAFailedCommitOfTheBroker:
     @pytest.mark.parametrize("spec", MODES)
-    def test_the_handler_is_not_called_again_and_its_messages_are_sent(  # noqa: PLR0917
+    def test_the_handler_is_not_called_again_and_its_messages_are_sent(
         self, adapter, recorder, engine, inbox, monkeypatch, spec
     ):
         Broken(monkeypatch, 2)

@@ -110,9 +110,7 @@ class TestDatabaseIsAway:
         adapter.start()
 
     @pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
-    def test_before_a_move(  # noqa: PLR0917
-        self, adapter, recorder, database, monkeypatch, caplog, mode
-    ):
+    def test_before_a_move(self, adapter, recorder, database, monkeypatch, caplog, mode):
         """It does not answer whether the message, which is to be moved, is known."""
         errors, engine = database
         calls = []

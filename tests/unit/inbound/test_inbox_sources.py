@@ -47,7 +47,7 @@ class TestAsynchronous:
         return request.param
 
     @pytest.mark.parametrize("spec", MODES)
-    def test_the_handler_is_not_called_again_and_its_messages_are_sent(  # noqa: PLR0917
+    def test_the_handler_is_not_called_again_and_its_messages_are_sent(
         self, adapter, recorder, engine, source, insertion, monkeypatch, spec
     ):
         Broken(monkeypatch, 2)

@@ -65,9 +65,7 @@ def made(jms_broker_url, recorder):
 
 
 @MODES
-def test_at_the_deadline_the_connection_is_closed_over_the_handler(  # noqa: PLR0917
-    made, adapter, recorder, blocked, caplog, mode
-):
+def test_at_the_deadline_the_connection_is_closed_over_the_handler(made, adapter, recorder, blocked, caplog, mode):
     send(adapter, "a")
     activation = made(blocked, concurrency_mode=mode)
     activation.start()
@@ -116,7 +114,7 @@ def test_in_time_is_true(adapter, recorder, mode):
 
 
 @MODES
-def test_who_waits_longer_learns_that_another_ones_deadline_came_first(  # noqa: PLR0917
+def test_who_waits_longer_learns_that_another_ones_deadline_came_first(
     adapter, made, recorder, blocked, monkeypatch, mode
 ):
     provider = Shaky()

@@ -19,7 +19,7 @@ class TestInATransaction:
     """By default the arguments of ``create_session`` are ignored, and the transaction manager commits."""
 
     @pytest.mark.parametrize(("transacted", "mode"), ARGUMENTS)
-    def test_the_commit_settles_and_sends_whatever_the_arguments(  # noqa: PLR0917  # fixtures
+    def test_the_commit_settles_and_sends_whatever_the_arguments(  # fixtures
         self, managed, manager, put, bodies, transacted, mode
     ):
         put("a")
@@ -43,7 +43,7 @@ class TestInATransaction:
         assert ids[0] == ids[1]
 
     @pytest.mark.parametrize(("transacted", "mode"), ARGUMENTS)
-    def test_the_rollback_redelivers_and_sends_nothing(  # noqa: PLR0917  # fixtures
+    def test_the_rollback_redelivers_and_sends_nothing(  # fixtures
         self, managed, manager, put, bodies, transacted, mode
     ):
         put("a", "b")

@@ -222,7 +222,7 @@ class TestUrlAsUserName:
             ("", "", []),
         ],
     )
-    def test_it_may_leave_the_transaction_manager_or_join_it(  # noqa: PLR0917  # fixtures
+    def test_it_may_leave_the_transaction_manager_or_join_it(  # fixtures
         self, managed, manager, jms_broker_url, bodies, options, query, sent
     ):
         with managed(options).create_connection(f"{jms_broker_url}?{query}") as connection:

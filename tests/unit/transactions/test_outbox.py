@@ -167,9 +167,7 @@ class TestAdd:
             (("orders", "a"), {"delivery_delay": "1"}, InvalidArgumentError),
         ],
     )
-    def test_a_mistake_is_an_error_and_adds_nothing(  # noqa: PLR0917
-        self, engine, outbox, relay, arguments, options, error
-    ):
+    def test_a_mistake_is_an_error_and_adds_nothing(self, engine, outbox, relay, arguments, options, error):
         with engine.begin() as connection, pytest.raises(error):
             outbox.add(connection, *arguments, **options)
         assert relay.get_stats().depth == 0
@@ -253,9 +251,7 @@ class TestRelay:
         assert texts(broker) == ["3", "1", "2"]
 
     @pytest.mark.parametrize("reason", ["a\0b", "\ud800"])
-    def test_a_reason_that_no_database_stores_repeats_no_send(  # noqa: PLR0917
-        self, engine, outbox, factory, broker, clock, reason
-    ):
+    def test_a_reason_that_no_database_stores_repeats_no_send(self, engine, outbox, factory, broker, clock, reason):
         class Refusing(Hooks):
             def around_send(self, message, destination, call_next):
                 if message.body == "bad":

@@ -119,9 +119,7 @@ class TestOptions:
 class TestRowsThatCannotBeSent:
     @pytest.mark.parametrize("as_unit", [False, True], ids=["one by one", "as a unit"])
     @pytest.mark.parametrize("options", ['{"delivery_mode": 5}', "{", '{"color": "red", "delivery_mode": 2}', "{}"])
-    def test_one_is_refused_and_the_others_are_sent(  # noqa: PLR0917
-        self, engine, outbox, relay, broker, options, as_unit
-    ):
+    def test_one_is_refused_and_the_others_are_sent(self, engine, outbox, relay, broker, options, as_unit):
         """An earlier release, or another program, may have written the row."""
         if as_unit:
             assert relay.run_once() == 0  # an empty table: from now on units
@@ -156,9 +154,7 @@ class TestRowsThatCannotBeSent:
 
 
 class TestClocks:
-    def test_leases_of_a_clock_that_was_ahead_are_taken_over(  # noqa: PLR0917
-        self, engine, outbox, factory, broker, clock, caplog
-    ):
+    def test_leases_of_a_clock_that_was_ahead_are_taken_over(self, engine, outbox, factory, broker, clock, caplog):
         clock.now += DAY
         Relay(outbox, factory, clock=clock, lease=LEASE).run_once()  # it dies
         clock.now -= DAY
@@ -190,9 +186,7 @@ class TestClocks:
 
 
 class TestDrain:
-    def test_messages_in_the_parts_of_another_relay_are_counted(  # noqa: PLR0917
-        self, engine, outbox, relay, factory, broker, clock
-    ):
+    def test_messages_in_the_parts_of_another_relay_are_counted(self, engine, outbox, relay, factory, broker, clock):
         dead = Relay(outbox, factory, clock=clock, lease=LEASE)
         dead.run_once()
         add(engine, outbox, "a", "b", key="k")

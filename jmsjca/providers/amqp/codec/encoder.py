@@ -301,7 +301,7 @@ _cached_template = lru_cache(256)(MessageTemplate)
 
 
 @lru_cache(256)  # most messages have one of a few
-def _prefix(  # noqa: PLR0917  # keyword arguments cost as much as the lookup
+def _prefix(  # keyword arguments cost as much as the lookup
     persistent: bool, priority: int, message_type: int, destination_type: int, id_size: int, between_size: int
 ) -> bytes:
     """Encode everything before the content of the id, for a properties section that ends with the timestamp."""

@@ -305,7 +305,7 @@ def _accepts(target: Subscriber, message: Outgoing, sender: SenderInfo) -> bool:
         return False
     if target.selector is None:
         return True
-    from jmsjca.selectors import Selector  # noqa: PLC0415  # loads a grammar; most brokers never need it
+    from jmsjca.selectors import Selector  # loads a grammar; most brokers never need it
 
     return Selector.parse(target.selector).evaluate(selector_values(message.headers)) is True
 

@@ -67,7 +67,7 @@ def condition_of(selector: str | None) -> tuple[str, tuple[str | int | float, ..
     """
     if not selector:
         return "", ()
-    from jmsjca.selectors import Layout, Selector, translate  # noqa: PLC0415  # loads a grammar; most never need it
+    from jmsjca.selectors import Layout, Selector, translate  # loads a grammar; most never need it
 
     condition = translate(Selector.parse(selector), Layout(headers=_HEADERS, properties="headers", path="$.p"))
     return f" AND json_valid(headers) AND ({condition.sql})", condition.parameters

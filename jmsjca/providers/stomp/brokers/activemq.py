@@ -175,7 +175,7 @@ def from_xml(body: bytes) -> dict[str, EntryValue]:
     Raises:
         MessageFormatError: The body is no map, or holds XML that XStream does not write, such as a document type.
     """
-    from xml.etree import ElementTree as ET  # noqa: PLC0415  # takes 10 ms to import, and is needed by java_maps alone
+    from xml.etree import ElementTree as ET  # takes 10 ms to import, and is needed by java_maps alone
 
     try:
         text = body.decode()
