@@ -1,5 +1,7 @@
 """Runs the parts of ``make test``, prints the seconds of each and what failed: ``python tests/parts.py [PART …]``."""
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -54,6 +56,7 @@ OTHER_SPARK = [
 ]
 SOME_FAULTS = "tests/torture/test_documentation_faults.py"
 ONE_DEMO = "tests/demo/test_demo.py"
+running = set()  # processes
 LONGEST = 1000  # characters of what is repeated of a failure
 
 # The commands of a part run side by side.
@@ -113,6 +116,7 @@ def run_command(command, *, alone):
     """Print what a command says: at once if it is alone, else in one piece when it has ended."""
     lines = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace") as process:
+        running.add(process)
         for line in process.stdout:
             lines.append(line)
             if alone:
@@ -128,7 +132,16 @@ def failures(lines):
     return [line.rstrip()[:LONGEST] for line in named or lines[-5:]]
 
 
+def end(signum, _):
+    """End what runs, as this run is ended; the tests' reaper then ends their brokers."""
+    for process in running:
+        process.terminate()
+    os._exit(128 + signum)  # threads wait for the processes
+
+
 def main(names):
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
     results, seconds = {}, {}
     for name in names or PARTS:
         begin = time.monotonic()

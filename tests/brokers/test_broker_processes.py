@@ -1,10 +1,13 @@
 """The brokers of the tests: started, killed and restarted with their data."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
+import psutil
 import pytest
 from brokers import BROKERS, PAIRS, BrokerDied, registry
 from brokers.__main__ import developers_broker
@@ -17,6 +20,8 @@ from brokers.state import is_alive
 from proton import ConnectionException, Delivery, Message, Terminus, symbol
 from proton.reactor import LinkOption
 from proton.utils import BlockingConnection
+
+from tests.unit.inbound.deliveries import until
 
 SECONDS = 30
 AMQP = [name for name in BROKERS if f"{name}-amqp" in PAIRS]
@@ -113,6 +118,25 @@ def test_the_developers_brokers_outlive_the_command(broker_url, tmp_path, monkey
     assert broker.url("amqp") in command("restart", "activemq")
     assert receive(broker.url("amqp"), "outlives") == "body"
     assert "stopped" in command("stop", "activemq")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_test_run_that_is_killed_leaves_no_broker_behind(number):
+    program = "from brokers import registry; b = registry.own('qpid').start(); print(b.process.pid, b.folder); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": "tests/support"},
+    ) as run:  # fmt: skip
+        pid, folder = run.stdout.readline().split()
+        broker = psutil.Process(int(pid))
+        tree = [broker, *broker.children(recursive=True)]
+        run.send_signal(number)
+    _, alive = psutil.wait_procs(tree, timeout=SECONDS)
+    left = [process for process in alive if is_alive(process)]
+    for process in left:
+        process.kill()
+    assert not left
+    until(lambda: not Path(folder).exists())
 
 
 def command(*words):

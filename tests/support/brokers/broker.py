@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from brokers import state
+from brokers import reaper, state
 from brokers.configuration import write_configuration
 from brokers.handshake import LOGINS, serves
 from brokers.ports import HOST, free_ports, is_free
@@ -30,6 +30,7 @@ class Broker:
 
     def __init__(self, folder=None):
         """Take the broker of a folder, running or not, or make one in a new temporary folder."""
+        self.temporary = not folder
         self.folder = Path(folder or tempfile.mkdtemp(prefix=f"jmsjca-{self.name}-"))
         self.log = self.folder / "broker.log"
         self.ports, self.process = state.recall(self.folder)
@@ -59,6 +60,8 @@ class Broker:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
         state.remember(self.folder, self.ports, self.process)
+        if self.temporary:
+            reaper.watch(self.process, self.folder)
         self._await_ready()
         return self
 
