@@ -18,65 +18,13 @@ format: $(VENV)/.dev     ## let ruff write the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-torture: $(VENV)/.dev    ## every crash point, every cut of a connection, every failed call after a failed handler, power cuts, planted faults, a million steps beside the model, random walks of listeners, random kills, random bytes, of brokers too; and the tutorial, in a fresh environment
-	$(BIN)/python -m tests.torture.kill_loop --messages 20000 --kills 100
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.relay_kills embedded artemis-amqp activemq-stomp
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.replay_kills embedded artemis-amqp
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.stop_moments embedded artemis-amqp
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.unseen_moves
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.spark_kills --messages 20000 --kills 100 embedded artemis-amqp activemq-stomp
-	$(BIN)/python -m tests.torture.backlog_memory
-	$(BIN)/python -m tests.model.run --steps 1000000
-	$(BIN)/python -m tests.unit.inbound.random_walk --walks 50
-	PYTHONPATH=tests/support $(BIN)/python -m tests.unit.inbound.poison --messages 10000
-	PYTHONPATH=tests/support $(BIN)/python -m tests.unit.providers.amqp.wire.cuts
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.crash_points --errors
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.group_points
-	$(BIN)/python -m tests.torture.failed_releases
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.power_loss
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.planted_faults
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.documentation_faults
-	$(BIN)/python -m tests.torture.fuzz_stomp --runs 10000000
-	PYTHONPATH=tests/support $(BIN)/python -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
-	$(BIN)/python -m pytest -q -m torture tests/brokers tests/release tests/unit/security tests/spark
-	JMSJCA_POOL_CYCLES=100000 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
-	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q --timeout 1200 tests/unit/transactions tests/unit/descriptors tests/brokers/test_two_resources.py tests/brokers/test_interrupted_calls.py
-	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s tests/torture/test_failing_calls.py tests/torture/test_connector_points.py tests/torture/test_connector_faults.py
-	JMSJCA_ALL_STEPS=1 $(BIN)/python -m pytest -q -s --timeout 3000 tests/spark/test_crashes.py tests/spark/test_crashing_sink.py tests/spark/test_prefetch.py
-	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s tests/spark/test_duplicate_resolution.py tests/spark/test_power_cuts.py
-	JMSJCA_ALL_CELLS=1 $(BIN)/python -m pytest -q -s --timeout 3600 tests/unit/inbound/test_killer.py
-	JMSJCA_ALL_ORDERS=1 $(BIN)/python -m pytest -q -s --timeout 3600 tests/unit/inbound/test_held_units_in_every_order.py tests/unit/inbound/test_activation_states_in_every_order.py tests/unit/inbound/test_receiver_prefetch.py
+torture: $(VENV)/.dev    ## every crash point, cut, kill and planted fault, where `make test` takes a sample
+	$(BIN)/python tests/parts.py torture
 	$(MAKE) earlier-spark
 
 bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/pip install --quiet --group bench
-	$(BIN)/python -m tests.benchmarks.embedded
-	$(BIN)/python -m tests.benchmarks.scale
-	$(BIN)/python -m tests.benchmarks.many_queues
-	$(BIN)/python -m tests.benchmarks.inbound
-	$(BIN)/python -m tests.benchmarks.transactions
-	$(BIN)/python -m tests.benchmarks.hooks
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.workers
-	$(BIN)/python -m tests.benchmarks.console
-	$(BIN)/python -m tests.benchmarks.amqp_codec
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.amqp_engine
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.field
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.asynchronous_sends
-	$(BIN)/python -m tests.benchmarks.senders embedded
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.senders --others repid
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker rabbitmq-amqp tests.benchmarks.senders --others faststream --no-bare
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker activemq-stomp tests.benchmarks.stomp
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker rabbitmq-amqp tests.benchmarks.inbound_rabbitmq
-	$(BIN)/python -m tests.benchmarks.connector
-	$(BIN)/python -m tests.benchmarks.spark_partition
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.spark_partition
-	$(BIN)/python -m tests.benchmarks.spark_table
-	PYTHONPATH=tests/support $(BIN)/python -m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.spark_table
-	$(BIN)/python -m tests.benchmarks.spark_to_parquet
-	$(BIN)/python -m tests.benchmarks.spark_latency
-	$(BIN)/python -m tests.benchmarks.import_time  # last: it has a bound, and fails on a machine that is too slow
+	$(BIN)/python tests/parts.py bench
 
 interop: $(VENV)/.dev    ## every installed client against every other; SHIMS=… names the shims of Apache's interop suite
 	PYTHONPATH=tests/support $(BIN)/python -m tests.interop $(if $(SHIMS),--shims $(SHIMS))

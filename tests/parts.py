@@ -1,6 +1,10 @@
-"""Runs the parts of ``make test``, prints the seconds of each and what failed: ``python tests/parts.py [PART …]``."""
+"""Runs the parts of ``make test``, prints the seconds of each and what failed: ``python tests/parts.py [PART …]``.
+
+The parts ``torture`` and ``bench`` are those of ``make torture`` and ``make bench``.
+"""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -96,6 +100,71 @@ PARTS = {
     "demo": [[*PYTEST, "tests/demo", f"--ignore={ONE_DEMO}"], [*PYTEST, ONE_DEMO]],
 }
 
+# One after the other, by this interpreter; words with "=" are the environment. The import times come last: they have a
+# bound, which a machine may be too slow for.
+TORTURE = """
+-m tests.torture.kill_loop --messages 20000 --kills 100
+-m tests.torture.relay_kills embedded artemis-amqp activemq-stomp
+-m tests.torture.replay_kills embedded artemis-amqp
+-m tests.torture.stop_moments embedded artemis-amqp
+-m tests.torture.unseen_moves
+-m tests.torture.spark_kills --messages 20000 --kills 100 embedded artemis-amqp activemq-stomp
+-m tests.torture.backlog_memory
+-m tests.model.run --steps 1000000
+-m tests.unit.inbound.random_walk --walks 50
+-m tests.unit.inbound.poison --messages 10000
+-m tests.unit.providers.amqp.wire.cuts
+-m tests.torture.crash_points
+-m tests.torture.crash_points --errors
+-m tests.torture.group_points
+-m tests.torture.failed_releases
+-m tests.torture.power_loss
+-m tests.torture.planted_faults
+-m tests.torture.documentation_faults
+-m tests.torture.fuzz_stomp --runs 10000000
+-m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
+-m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
+-m pytest -q -m torture tests/brokers tests/release tests/unit/security tests/spark
+JMSJCA_POOL_CYCLES=100000 -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
+JMSJCA_ALL_STEPS=1 -m pytest -q --timeout 1200 tests/unit/transactions tests/unit/descriptors \
+    tests/brokers/test_two_resources.py tests/brokers/test_interrupted_calls.py
+JMSJCA_ALL_STEPS=1 -m pytest -q -s tests/torture/test_failing_calls.py tests/torture/test_connector_points.py \
+    tests/torture/test_connector_faults.py
+JMSJCA_ALL_STEPS=1 -m pytest -q -s --timeout 3000 tests/spark/test_crashes.py tests/spark/test_crashing_sink.py \
+    tests/spark/test_prefetch.py
+JMSJCA_ALL_ORDERS=1 -m pytest -q -s tests/spark/test_duplicate_resolution.py tests/spark/test_power_cuts.py
+JMSJCA_ALL_CELLS=1 -m pytest -q -s --timeout 3600 tests/unit/inbound/test_killer.py
+JMSJCA_ALL_ORDERS=1 -m pytest -q -s --timeout 3600 tests/unit/inbound/test_held_units_in_every_order.py \
+    tests/unit/inbound/test_activation_states_in_every_order.py tests/unit/inbound/test_receiver_prefetch.py
+"""
+BENCH = """
+-m tests.benchmarks.embedded
+-m tests.benchmarks.scale
+-m tests.benchmarks.many_queues
+-m tests.benchmarks.inbound
+-m tests.benchmarks.transactions
+-m tests.benchmarks.hooks
+-m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.workers
+-m tests.benchmarks.console
+-m tests.benchmarks.amqp_codec
+-m tests.benchmarks.amqp_engine
+-m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.field
+-m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.asynchronous_sends
+-m tests.benchmarks.senders embedded
+-m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.senders --others repid
+-m tests.benchmarks.own_broker rabbitmq-amqp tests.benchmarks.senders --others faststream --no-bare
+-m tests.benchmarks.own_broker activemq-stomp tests.benchmarks.stomp
+-m tests.benchmarks.own_broker rabbitmq-amqp tests.benchmarks.inbound_rabbitmq
+-m tests.benchmarks.connector
+-m tests.benchmarks.spark_partition
+-m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.spark_partition
+-m tests.benchmarks.spark_table
+-m tests.benchmarks.own_broker artemis-amqp tests.benchmarks.spark_table
+-m tests.benchmarks.spark_to_parquet
+-m tests.benchmarks.spark_latency
+-m tests.benchmarks.import_time
+"""
+
 
 class Result(NamedTuple):
     """How a part, or a command of it, ended; what failed is repeated at the end, where it is easily found."""
@@ -139,9 +208,25 @@ def end(signum, _):
     os._exit(128 + signum)  # threads wait for the processes
 
 
+def run_series(commands):
+    """Run commands one after the other, up to the first that fails; return its exit status."""
+    for command in commands.strip().splitlines():
+        words = command.split()
+        settings = dict(word.split("=", 1) for word in words if re.match("[A-Z_]+=", word))
+        print(f"── {command}", flush=True)
+        environment = {**os.environ, "PYTHONPATH": "tests/support", **settings}
+        with subprocess.Popen([sys.executable, *words[len(settings) :]], env=environment) as process:
+            running.add(process)
+        if process.returncode:
+            return process.returncode
+    return 0
+
+
 def main(names):
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
+    if names in (["torture"], ["bench"]):
+        return run_series(TORTURE if names == ["torture"] else BENCH)
     results, seconds = {}, {}
     for name in names or PARTS:
         begin = time.monotonic()

@@ -14,6 +14,7 @@ import yaml
 from jmsjca.connector import Connector
 from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.management.commands import app
+from tests.parts import BENCH, TORTURE
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -102,6 +103,12 @@ def test_a_target_of_make_exists(page):
 def test_a_module_of_the_tests_exists(page):
     for module in re.findall(r"python -m (tests[\w.]*)", page.read_text()):
         assert find_spec(module), module
+
+
+def test_what_torture_and_bench_run_exists():
+    words = (TORTURE + BENCH).split()
+    assert all(find_spec(word) for word in words if word.startswith("tests."))
+    assert all((ROOT / word).exists() for word in words if word.startswith("tests/"))
 
 
 def test_the_section_of_a_connector_makes_a_connector(tmp_path):
