@@ -89,7 +89,7 @@ class AsynchronousSends:
         pending = _PendingSend(message, to, on_completion)
         try:
             self._hooks.wrap_send(partial(pending.begin, self._mode), self._mode)(message, to)
-        except BaseException:
+        except JMSError:
             if pending.begun:  # a hook failed after the message was on its way: no listener gets its outcome
                 self._put(pending.without_listener())
             raise
@@ -206,7 +206,7 @@ class _PendingSend:
         try:
             if self._on_completion is not None:
                 _notify(self._on_completion, self._message, error)
-        except BaseException:  # whatever it raises, this thread has further sends to complete
+        except (Exception, SystemExit, KeyboardInterrupt):  # this thread has further sends to complete
             logger.exception("The completion listener of %s failed; nothing else changes.", self._message.message_id)
         if error is None:
             self.future.set_result(self._message)
@@ -221,7 +221,7 @@ class _PendingSend:
             return self._caused(TransactionInDoubtError("is in doubt: it may or may not be sent"), error)
         except JMSError as error:
             return error
-        except BaseException as error:  # noqa: BLE001  # the caller is told on its own thread
+        except Exception as error:  # noqa: BLE001  # the caller is told on its own thread
             return self._caused(JMSError("failed"), error)
         return None
 

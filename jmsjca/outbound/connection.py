@@ -20,7 +20,7 @@ from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
 from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.session import BaseSession, Session, checked_acknowledge_mode
-from jmsjca.outbound.unit_of_work import Enlistment
+from jmsjca.outbound.unit_of_work import ConnectionAbort, Enlistment, aborts_if_interrupted
 from jmsjca.reconnection import ConnectionSettings, connect
 
 __all__ = ["Connection", "ConnectionMetaData", "ExceptionListener", "SharedConnection"]
@@ -62,6 +62,11 @@ class ExceptionNotifier:
         if not is_known:
             self._state.fail(error)
             self.notify(error)
+
+    def mark_aborted(self, error: JMSError) -> None:
+        """Record the loss of the connection without calling the listener: the interrupted call raises the reason."""
+        self.failure = self.failure or error
+        self._state.fail(error)
 
     def report(self, error: JMSError) -> None:
         """Call the listener with an error that no call raises. A loss may be known: most providers report it, too."""
@@ -149,6 +154,7 @@ class Connection(Closeable, GuardedAttributes):
         producer_pooling: bool = False,
     ) -> None:
         self._fork_guard = ForkGuard()
+        self._abort = ConnectionAbort(self._end_at_once)
         self._settings = settings
         self._protocol = ConnectionURL.parse(settings.url).protocol
         self._state = ConnectionState()
@@ -156,19 +162,22 @@ class Connection(Closeable, GuardedAttributes):
         self._sessions: list[BaseSession] = []
         self._for_single_sends: list[tuple[Session, MessageProducer]] = []
         self._closed = False
-        if kept is None:
-            self._notifier = ExceptionNotifier(self._state)
-            self._provider_connection = connect(settings, self._notifier.notify_loss)
-            enlistment: Enlistment | None = None if enlist is None else enlist(self._provider_connection)
-        else:
-            self._notifier, self._provider_connection = kept._notifier, kept._provider_connection  # noqa: SLF001
-            self._notifier.use(self._state)
-            enlistment = kept._context.enlistment  # noqa: SLF001
+        opened: spi.Connection | None = None
         try:
+            if kept is None:
+                self._notifier = ExceptionNotifier(self._state)
+                opened = self._provider_connection = connect(settings, self._notifier.notify_loss)
+                enlistment: Enlistment | None = None if enlist is None else enlist(self._provider_connection)
+            else:
+                self._notifier, opened = kept._notifier, kept._provider_connection  # noqa: SLF001
+                self._provider_connection = opened
+                self._notifier.use(self._state)
+                enlistment = kept._context.enlistment  # noqa: SLF001
             self._context: ConnectionContext = ConnectionContext(
                 self._provider_connection,
                 settings.limits,
                 self._state,
+                self._abort,
                 settings.client_id,
                 hooks,
                 report=self._notifier.report,
@@ -179,9 +188,10 @@ class Connection(Closeable, GuardedAttributes):
                 strict=strict,
                 producer_pooling=producer_pooling,
             )
-        except BaseException:  # of a signal handler: the caller cannot close it
-            self._end()
-            raise
+            opened = None
+        finally:
+            if opened is not None:  # the caller cannot close it
+                opened.close(0)
 
     @property
     def closed(self) -> bool:
@@ -238,6 +248,7 @@ class Connection(Closeable, GuardedAttributes):
         check_runs("exception_listener", listener)
         self._notifier.listener = listener
 
+    @aborts_if_interrupted
     def start(self) -> None:
         """Start the delivery of messages to consumers. Idempotent.
 
@@ -247,6 +258,7 @@ class Connection(Closeable, GuardedAttributes):
         self._check_open()
         self._state.start()
 
+    @aborts_if_interrupted
     def stop(self) -> None:
         """Pause the delivery of messages to consumers (JMS 3.1, section 6.1.5). Idempotent.
 
@@ -259,6 +271,7 @@ class Connection(Closeable, GuardedAttributes):
         self._context.check_allowed("stop()")
         self._pause()
 
+    @aborts_if_interrupted
     def create_session(
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode | str = AcknowledgeMode.AUTO
     ) -> Session:
@@ -276,6 +289,7 @@ class Connection(Closeable, GuardedAttributes):
         mode = checked_acknowledge_mode("acknowledge_mode", acknowledge_mode, transacted)
         return self._open_session(lambda context: Session(context, transacted=transacted, acknowledge_mode=mode))
 
+    @aborts_if_interrupted
     def close(self) -> None:
         """Close all sessions, which roll back, and the connection to the broker (JMS 3.1, section 6.1.8). Idempotent.
 
@@ -288,32 +302,32 @@ class Connection(Closeable, GuardedAttributes):
         """
         if self._fork_guard.in_child:
             return  # a forked child: the parent closes the connection
-        try:
-            self._check_close_allowed()
-            with self._lock:
-                if self._closed:
-                    return
-                self._closed = True
-            with ExitStack() as stack:  # if one fails, the others are closed; the last one releases all deliveries
-                stack.callback(self._keep, self._settings, self, self._end)
-                for session in self._sessions:
-                    stack.callback(session.close)
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler: a second call would not end the connection
-            self._end()
-            raise
+        self._check_close_allowed()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        with ExitStack() as stack:  # if one fails, the others are closed; the last one releases all deliveries
+            stack.callback(self._keep, self._settings, self, self._end)
+            for session in self._sessions:
+                stack.callback(session.close)
 
     def _keep(self, key: object, kept: object, release: Callable[[], None]) -> None:
         """Call ``release`` when the transactions that the connection has joined are over; see `Enlistment.keep`."""
         enlistment = self._context.enlistment
-        if enlistment is None:
+        if enlistment is None or self._abort.cause is not None:
             release()
         else:
             enlistment.keep(key, kept, release)
 
     def _end(self) -> None:
         self._provider_connection.close()
+
+    def _end_at_once(self, _: BaseException) -> None:
+        if not self._fork_guard.in_child:  # else the parent uses it
+            self._notifier.mark_aborted(self._abort.error())
+            self._provider_connection.close(0)
+            self._state.interrupt()
 
     def _pause(self) -> None:
         """Pause the delivery of messages, as `stop`, also where that is forbidden to the application."""
@@ -346,6 +360,7 @@ class Connection(Closeable, GuardedAttributes):
             or context.enlistment is not None
         )
 
+    @aborts_if_interrupted
     def _send(self, message: Message, to: Destination, options: Mapping[str, Any]) -> None:
         """Send one message at once, in a session that is kept for the next single send.
 
@@ -385,6 +400,8 @@ class Connection(Closeable, GuardedAttributes):
         self._fork_guard.check()
         if self._closed:
             raise IllegalStateError("The connection is closed; open another one with create_connection().")
+        if self._abort.cause is not None:
+            raise self._abort.error()
 
     def __enter__(self) -> Self:
         self.start()
@@ -399,10 +416,12 @@ class SharedConnection(Connection):
         hooks: The hooks around sends.
     """
 
+    @aborts_if_interrupted
     def open_session(self, create: Callable[[ConnectionContext], S]) -> S:
         """Create a session of any kind, which is closed with the connection."""
         return self._open_session(create)
 
+    @aborts_if_interrupted
     def close_if_idle(self) -> None:
         """Close the connection if all its sessions are closed."""
         if not self._fork_guard.in_child and not self._open_sessions():

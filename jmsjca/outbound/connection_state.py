@@ -3,6 +3,7 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol, Self, TypeVar, cast
 
@@ -14,7 +15,7 @@ from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.forking import ProcessBound
 from jmsjca.hooks import HookChain
 from jmsjca.log_records import get_logger
-from jmsjca.outbound.unit_of_work import Enlistment
+from jmsjca.outbound.unit_of_work import ConnectionAbort, Enlistment
 
 __all__ = ["Closeable", "ConnectionContext", "ConnectionState", "Pausable"]
 
@@ -28,6 +29,10 @@ class Pausable(Protocol):
 
     def pause(self) -> None:
         """Wait until no receive is about to return a message."""
+        ...
+
+    def interrupt(self) -> None:
+        """Wake the waiting calls, so that they check whether to continue."""
         ...
 
 
@@ -69,6 +74,14 @@ class ConnectionState:
             consumers = list(self._consumers)
         for consumer in consumers:
             consumer.pause()
+
+    def interrupt(self) -> None:
+        """Wake all receives: the connection was aborted."""
+        with self._changed:
+            consumers = list(self._consumers)
+        for consumer in consumers:
+            with suppress(JMSError):  # it is closed
+                consumer.interrupt()
 
     def wait(self, timeout: float | None, ended: Callable[[], bool]) -> bool:
         """Wait until the connection is started.
@@ -125,6 +138,7 @@ class ConnectionContext:
         connection: The provider's connection.
         limits: The bounds of what the consumers prefetch.
         state: Whether the connection is started.
+        abort: Aborts the connection; None where the listener does.
         client_id: The owner of durable subscriptions; None if the connection has no client id.
         hooks: The hooks around sends.
         report: Called with an error that no call can raise: that of a message listener which is removed.
@@ -140,6 +154,7 @@ class ConnectionContext:
     connection: spi.Connection
     limits: Limits
     state: ConnectionState
+    abort: ConnectionAbort | None = None
     client_id: str | None = None
     hooks: HookChain = field(default_factory=HookChain)
     domain: DestinationKind | None = None

@@ -22,7 +22,7 @@ from jmsjca.messages.message import Message
 from jmsjca.messages.object_message import body_of
 from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
-from jmsjca.outbound.unit_of_work import PrefetchOwner, SessionLock
+from jmsjca.outbound.unit_of_work import ConnectionAbort, PrefetchOwner, SessionLock, aborts_if_interrupted
 
 __all__ = [
     "MAX_FAILURES",
@@ -118,6 +118,11 @@ class ListenerDispatcher:
         if not self._fetchers:
             self._join()
 
+    @property
+    def abort(self) -> ConnectionAbort:
+        """Aborts the connection."""
+        return self._lock.abort
+
     def listener(self, receiver: ListenedReceiver) -> MessageListener | None:
         """Return the listener of a consumer; None without one."""
         fetcher = self._fetchers.get(receiver)
@@ -144,6 +149,11 @@ class ListenerDispatcher:
             self._remove(receiver)
             if not self._fetchers:
                 self._join()
+
+    def interrupt(self) -> None:
+        """Wake the thread, so that it checks whether to continue."""
+        with self._changed:
+            self._changed.notify_all()
 
     def pause(self) -> None:
         """Wait until the thread does not use the session any more: the connection is stopped."""
@@ -395,6 +405,11 @@ class PrefetchingReceiver:
         self.closed = self.released = False
         state.add(self)
 
+    @property
+    def _abort(self) -> ConnectionAbort:
+        return self._lock.abort
+
+    @aborts_if_interrupted
     def receive(
         self, timeout: float | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
     ) -> T | None:
@@ -542,9 +557,10 @@ class PrefetchingReceiver:
         with self._handing_over:
             pass
 
+    @aborts_if_interrupted
     def close(self) -> None:
         """Release the prefetched messages and close the provider's consumer. Waits for a receive of another thread."""
-        if not self.released and not self._lock.fork_guard.in_child:  # a signal handler may have interrupted a close
+        if not self.released and not self._lock.fork_guard.in_child:
             self.closed = True
             self._state.remove(self)
             self.interrupt()
@@ -552,7 +568,8 @@ class PrefetchingReceiver:
                 pass  # no thread waits for messages any more
             with self._handing_over:
                 self._prefetched.clear()
-            self._consumer.close()
+            if self._abort.cause is None:  # else the abort has closed it
+                self._consumer.close()
             self.released = True
 
     def _refill(self, deadline: Deadline, ended: Callable[[], bool]) -> bool:
@@ -571,6 +588,8 @@ class PrefetchingReceiver:
 
     def _receive_chunk(self, timeout: float | None) -> bool:
         """Prefetch messages; return True if a wakeup, perhaps an earlier one, may have ended the wait for them."""
+        if self._abort.cause is not None:
+            raise self._abort.error()
         with self._waking:  # the provider's consumer keeps a wakeup until a receive, and this count is as old
             wakeups = self._wakeups
         self._prefetched.extend(self._consumer.receive(self._prefetch, timeout))
@@ -655,6 +674,10 @@ class MessageConsumer(Closeable, GuardedAttributes):
         self._selector = selector
 
     @property
+    def _abort(self) -> ConnectionAbort:
+        return self._listeners.abort
+
+    @property
     def closed(self) -> bool:
         """True once the consumer is closed."""
         return self._receiver.closed
@@ -731,6 +754,7 @@ class MessageConsumer(Closeable, GuardedAttributes):
         self._receiver.check_open()
         return self._listeners.listener(self._receiver)
 
+    @aborts_if_interrupted
     def set_message_listener(self, listener: MessageListener | None) -> None:
         """Deliver the messages to a function, one after the other, instead of `receive` (JMS 3.1, section 8.7).
 
@@ -760,6 +784,7 @@ class MessageConsumer(Closeable, GuardedAttributes):
             )
         self._listeners.set(self._receiver, listener)
 
+    @aborts_if_interrupted
     def close(self) -> None:
         """Release prefetched messages; received ones stay with the session (JMS 3.1, section 8.8). Idempotent.
 
@@ -823,6 +848,10 @@ class QueueBrowser(Closeable, GuardedAttributes):
             pass
 
     @property
+    def _abort(self) -> ConnectionAbort:
+        return self._lock.abort
+
+    @property
     def closed(self) -> bool:
         """True once the browser or its session is closed."""
         return self._closed or self._lock.closed
@@ -843,6 +872,7 @@ class QueueBrowser(Closeable, GuardedAttributes):
         """Close the browser. Idempotent."""
         self._closed = True
 
+    @aborts_if_interrupted
     def __iter__(self) -> Iterator[Message]:
         with self._lock:
             self._check_open()
@@ -851,13 +881,14 @@ class QueueBrowser(Closeable, GuardedAttributes):
         return map(_message, chain.from_iterable(self._locked(chunks)))
 
     def _locked(self, chunks: Iterator[Sequence[spi.Delivery]]) -> Iterator[Sequence[spi.Delivery]]:
-        while True:
-            with self._lock:
-                self._check_open()
-                chunk = next(chunks, None)
-            if chunk is None:
-                return
+        while (chunk := self._next(chunks)) is not None:
             yield chunk
+
+    @aborts_if_interrupted
+    def _next(self, chunks: Iterator[Sequence[spi.Delivery]]) -> Sequence[spi.Delivery] | None:
+        with self._lock:
+            self._check_open()
+            return next(chunks, None)
 
     def _check_open(self) -> None:
         self._lock.check_open()

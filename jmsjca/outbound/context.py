@@ -11,6 +11,7 @@ from jmsjca.outbound.connection_state import ConnectionContext
 from jmsjca.outbound.consumer import MessageConsumer
 from jmsjca.outbound.producer import JMSProducer, ProducerOptions
 from jmsjca.outbound.session import BaseSession, checked_acknowledge_mode
+from jmsjca.outbound.unit_of_work import aborts_if_interrupted
 
 __all__ = ["JMSContext", "create_context"]
 
@@ -112,6 +113,7 @@ class JMSContext(BaseSession):
         mode = checked_acknowledge_mode("session_mode", session_mode, transacted)
         return create_context(self._connection, mode, transacted=transacted)
 
+    @aborts_if_interrupted
     def create_producer(self, **options: Unpack[ProducerOptions]) -> JMSProducer:
         """Create a producer.
 
@@ -135,6 +137,7 @@ class JMSContext(BaseSession):
         self._check_open()
         self._connection.stop()
 
+    @aborts_if_interrupted
     def close(self) -> None:
         """Close the context, and the connection if no other context uses it (section 6.1.8). Idempotent."""
         try:
@@ -159,10 +162,12 @@ def create_context(connection: SharedConnection, session_mode: AcknowledgeMode, 
         session_mode: The acknowledgement of receipts; ignored if transacted.
         transacted: True to commit all receipts and sends together.
     """
+    created: JMSContext | None = None
     try:
-        return connection.open_session(
+        created = connection.open_session(
             lambda context: JMSContext(context, connection, transacted=transacted, session_mode=session_mode)
         )
-    except BaseException:
-        connection.close_if_idle()
-        raise
+        return created
+    finally:
+        if created is None:
+            connection.close_if_idle()

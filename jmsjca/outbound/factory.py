@@ -253,15 +253,16 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
     def close(self) -> None:
         """Close the pool of `sender`. The factory can be used again afterwards."""
         pool: ConnectionPool | None = None
+        closed = False
         try:
             with _creating:
                 pool, self._pool, self._sender = self._pool, None, None
             if pool is not None:
                 pool.close()
-        except BaseException:  # of a signal handler: the factory may not have the pool any more
-            if pool is not None:
+            closed = True
+        finally:
+            if not closed and pool is not None:  # the factory may not have the pool any more
                 pool.close(0.0)
-            raise
 
     def create_context(
         self,
@@ -288,11 +289,13 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         connection = self._connect(
             SharedConnection, self._settings_for(user_name, password), self._conduct_for(user_name)
         )
+        context: JMSContext | None = None
         try:
-            return create_context(connection, mode, transacted=transacted)
-        except BaseException:  # also of a signal handler; no other context uses it
-            connection.close()
-            raise
+            context = create_context(connection, mode, transacted=transacted)
+            return context
+        finally:
+            if context is None:  # no other context uses the connection
+                connection.close()
 
     def take_kept(self, key: object, record: Callable[[object], object] = lambda _: None) -> object | None:
         """Return the connection that the caller's transaction keeps under a key, or None; for a pool.

@@ -148,6 +148,8 @@ class PoolPlaces(ProcessBound):
         """Free the place of a connection that has ended, or of a claim. Idempotent."""
         with self._changed:
             self._places.discard(occupant)
+            if occupant in self._idle:  # its return was interrupted
+                self._idle.remove(occupant)
             self._notify()
 
     def _take(self, key: Key, deadline: Deadline, claim: Claim) -> PooledConnection | None:
@@ -335,7 +337,7 @@ class ConnectionPool(PoolPlaces):
         finally:
             try:
                 connection.close()
-            except BaseException:  # again, if a signal handler interrupted its first steps
+            except BaseException:  # again, if a signal handler interrupted its first step
                 connection.close()
                 raise
 
@@ -369,12 +371,13 @@ class ConnectionPool(PoolPlaces):
             JMSError: As `connection`.
         """
         deadline = Deadline(self._timeout if timeout == -1.0 else checked_timeout(timeout), self._clock)
-        claim = Claim()
+        claim, lent = Claim(), None
         try:
-            return self._lend((user_name, password), deadline, claim)
-        except BaseException:
-            self._give_up(claim)
-            raise
+            lent = self._lend((user_name, password), deadline, claim)
+            return lent
+        finally:
+            if lent is None:
+                self._give_up(claim)
 
     def _lend(self, key: Key, deadline: Deadline, claim: Claim) -> PooledConnection:
         began = self._clock.monotonic()
@@ -392,7 +395,7 @@ class ConnectionPool(PoolPlaces):
                     self._discard(taken, "connections_lost")
                 taken = None
             return self._open_connection(key, claim)
-        except BaseException:
+        except Exception:
             self._count("requests_errors")
             raise
         finally:
@@ -417,26 +420,23 @@ class ConnectionPool(PoolPlaces):
             JMSError: A connection cannot be opened.
         """
         deadline = Deadline(checked_timeout(timeout), self._clock)
-        while (connection := self._add_below_minimum(deadline, timeout)) is not None:
-            try:
-                connection.close()
-            except BaseException:  # again, as in `connection`
-                connection.close()
-                raise
+        while self._add_below_minimum(deadline, timeout):
+            pass
 
-    def _add_below_minimum(self, deadline: Deadline, timeout: float | None) -> PooledConnection | None:
-        """Open a connection if there are fewer than ``min_size``; return None if there are not."""
-        claim = Claim()
+    def _add_below_minimum(self, deadline: Deadline, timeout: float | None) -> bool:
+        """Open an idle connection if there are fewer than ``min_size``; return False if there are not."""
+        claim, added = Claim(), False
         try:
             if not self._reserve_below_minimum(claim):
-                return None
+                return False
             if deadline.remaining() == 0:
-                text = f"The pool has less than {self._min_size} connections after {timeout} s."
-                raise PoolTimeoutError(text)  # noqa: TRY301  # the place is given up
-            return self._open_connection((None, None), claim)
-        except BaseException:
-            self._give_up(claim)
-            raise
+                raise PoolTimeoutError(f"The pool has less than {self._min_size} connections after {timeout} s.")
+            self._open_connection((None, None), claim).close()
+            added = True
+            return True
+        finally:
+            if not added:
+                self._give_up(claim)
 
     def close(self, timeout: float = 5.0) -> None:
         """Close the pool: idle connections now, borrowed ones when they are returned. Waiting threads get an error.
@@ -535,17 +535,17 @@ class ConnectionPool(PoolPlaces):
             claim.connection = PooledConnection(connection, key, self._return, (generation, now))
             self._occupy(claim, claim.connection)
             return claim.connection.borrow(now)
-        except BaseException:
+        finally:
             if connection is None:
                 self._count("connections_errors")
-            elif claim.connection is None:  # a signal handler raised it
+            elif claim.connection is None:  # a signal handler has raised an exception
                 connection.close()
-            raise
 
     def _give_up(self, claim: Claim) -> None:
         """Return what was claimed and could not be lent, also because a signal handler raised an exception."""
         if claim.connection is not None:
             self._discard(claim.connection)
+            claim.connection = None
         self._free(claim)
 
     def _is_good(self, connection: PooledConnection) -> bool:
@@ -571,9 +571,6 @@ class ConnectionPool(PoolPlaces):
         """Take a connection back: keep it if it is good, else close it."""
         now = self._clock.monotonic()
         with self._lock:
-            if connection in self._idle:  # it was taken back before a signal handler interrupted that
-                self._notify()
-                return
             self._counters["usage_ms"] += round((now - connection.borrowed_at) * 1000)
             if connection.failed:
                 self._count("returns_bad")
@@ -622,9 +619,8 @@ class ConnectionPool(PoolPlaces):
         try:
             while self._claim_first(applies, claim):
                 self._give_up(claim)
-        except BaseException:  # of a signal handler
-            self._give_up(claim)
-            raise
+        finally:
+            self._give_up(claim)  # if it was interrupted
 
     def _claim_first(self, applies: Callable[[PooledConnection], bool], claim: Claim) -> bool:
         with self._changed:
@@ -649,37 +645,14 @@ class _Shared:
     """A borrowed connection, and who uses it.
 
     Attributes:
-        connection: The connection.
+        connection: The connection; None until it is borrowed.
         users: One object for each block that uses it now.
         uses: The number of blocks that have begun to use it since it was borrowed.
     """
 
-    connection: PooledConnection
     users: set[object]
+    connection: PooledConnection | None = None
     uses: int = 1
-
-
-class _Use:
-    """The block that uses a connection of `SharedConnections`."""
-
-    __slots__ = ("_connections",)
-
-    def __init__(self, connections: "SharedConnections") -> None:
-        self._connections = connections
-
-    def __enter__(self) -> PooledConnection:
-        try:
-            return self._connections.join_or_borrow(self)
-        except BaseException:
-            self._connections.leave(self)
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        try:
-            self._connections.leave(self)
-        except BaseException:  # again, if a signal handler interrupted it
-            self._connections.leave(self)
-            raise
 
 
 class SharedConnections:
@@ -698,44 +671,49 @@ class SharedConnections:
         self._reset_after_fork()
         reset_in_child(self, SharedConnections._reset_after_fork)
 
-    def connection(self) -> "_Use":
-        """Borrow a connection, or share one, for the block. Raises as `ConnectionPool.get_connection`."""
-        return _Use(self)
-
     def join_or_borrow(self, user: object) -> PooledConnection:
-        """Return a connection for a block; `leave` ends its use."""
+        """Borrow a connection, or share one. The user leaves it with `leave`, also after an error of this method.
+
+        Args:
+            user: An object that stands for the use.
+
+        Raises:
+            JMSError: As `ConnectionPool.get_connection`.
+        """
         shared = self._join(user)
         if shared is None and self._in_use and self._joinable():
             try:
                 return self._borrow(user, 0.0)
             except PoolTimeoutError:  # another thread was faster
+                self.leave(user)
                 shared = self._join(user)
-        return shared.connection if shared is not None else self._borrow(user, -1.0)
+        return self._borrow(user, -1.0) if shared is None else shared
 
-    def _join(self, user: object) -> _Shared | None:
+    def _join(self, user: object) -> PooledConnection | None:
         """Join the connection with the fewest users; None if the pool has one left, or others wait for it."""
         if self._pool._lends_alone():  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
             return None
         with self._lock:
             shared = min(self._joinable(), key=lambda each: len(each.users), default=None)
-            if shared is not None:
-                shared.uses += 1
-                shared.users.add(user)
-            return shared
+            if shared is None:
+                return None
+            shared.uses += 1
+            shared.users.add(user)
+            return shared.connection
 
     def _joinable(self) -> list[_Shared]:
-        return [each for each in self._in_use if each.uses < _MOST_USES and not each.connection.failed]
+        return [
+            each
+            for each in self._in_use
+            if each.uses < _MOST_USES and each.connection is not None and not each.connection.failed
+        ]
 
     def _borrow(self, user: object, timeout: float) -> PooledConnection:
-        connection = self._pool.get_connection(timeout=timeout)
-        try:
-            shared = _Shared(connection, {user})
-            with self._lock:
-                self._in_use.append(shared)
-        except BaseException:  # of a signal handler
-            connection.close()
-            raise
-        return connection
+        shared = _Shared({user})
+        with self._lock:
+            self._in_use.append(shared)  # before it is borrowed, so that no interruption can lose it
+        shared.connection = self._pool.get_connection(timeout=timeout)
+        return shared.connection
 
     def leave(self, user: object) -> None:
         """End the use of a connection, if it has begun; the last user returns the connection. Idempotent."""
@@ -747,7 +725,8 @@ class SharedConnections:
                 shared.users.remove(user)
                 return
             shared.uses = _MOST_USES  # no thread joins it any more
-        shared.connection.close()
+        if shared.connection is not None:
+            shared.connection.close()
         with self._lock:
             self._in_use.remove(shared)
 

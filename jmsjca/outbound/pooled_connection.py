@@ -14,6 +14,7 @@ from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.session import Session
+from jmsjca.outbound.unit_of_work import ConnectionAbort, aborts_if_interrupted
 
 __all__ = ["PoolableFactory", "PooledConnection", "kept_connection"]
 
@@ -76,6 +77,7 @@ class PooledConnection(Closeable):
     """
 
     __slots__ = (
+        "_abort",
         "_clean_up_failed",
         "_closed",
         "_fork_guard",
@@ -99,6 +101,7 @@ class PooledConnection(Closeable):
         self.origin = origin
         self.borrowed_at = self.last_success = origin[1]
         self._take_back = take_back
+        self._abort = ConnectionAbort(self._evict)
         self._clean_up_failed = False
         self._fork_guard = ForkGuard()
         self._closed = True
@@ -178,6 +181,7 @@ class PooledConnection(Closeable):
         self._check_borrowed()
         return self.connection.create_session(transacted, acknowledge_mode)
 
+    @aborts_if_interrupted
     def close(self) -> None:
         """Return the connection to its pool. Idempotent.
 
@@ -194,16 +198,11 @@ class PooledConnection(Closeable):
         if not untouched:
             self.connection._check_close_allowed()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         self._closed = True
-        try:
-            if untouched:
-                self._take_back(self)
-            else:
-                self._clean_up(self._close_sessions)
-                self.connection._keep((self._take_back, self.key), self, self._return)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        except BaseException:  # of a signal handler: the pool closes the connection, or has it already
-            self._clean_up_failed = True
+        if untouched:
             self._take_back(self)
-            raise
+        else:
+            self._clean_up(self._close_sessions)
+            self.connection._keep((self._take_back, self.key), self, self._return)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     def send(self, message: Message, to: Destination, options: Mapping[str, Any]) -> None:
         """Send one message at once, in a session that the connection keeps for the next single send.
@@ -216,13 +215,15 @@ class PooledConnection(Closeable):
         Raises:
             JMSError: As `MessageProducer.send`.
         """
+        self.connection._send(message, to, options)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    def _evict(self, error: BaseException) -> None:
+        """Abort the connection, and free its place in the pool."""
+        self._closed = self._clean_up_failed = True
         try:
-            self.connection._send(message, to, options)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler: what is half done ends with the connection
-            self._clean_up_failed = True
-            raise
+            self.connection._abort(error)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        finally:
+            self._take_back(self)
 
     def end(self) -> None:
         """Close the connection to the broker."""

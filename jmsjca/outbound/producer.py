@@ -26,7 +26,7 @@ from jmsjca.messages.message import (
 from jmsjca.messages.properties import Properties
 from jmsjca.outbound.asynchronous_sends import AsynchronousSends, OnCompletion, checked_listener
 from jmsjca.outbound.connection_state import Closeable
-from jmsjca.outbound.unit_of_work import SessionLock
+from jmsjca.outbound.unit_of_work import ConnectionAbort, SessionLock, aborts_if_interrupted
 
 __all__ = [
     "DeliveryOptions",
@@ -220,6 +220,10 @@ class BaseProducer(DeliveryOptions):
         self._resolve = resolve
         self._message_ids = _message_ids()
 
+    @property
+    def _abort(self) -> ConnectionAbort:
+        return self._lock.abort
+
     def _resolved(self, destination: Destination) -> Destination:
         check_destination(destination)
         return self._resolve(destination)
@@ -239,6 +243,7 @@ class BaseProducer(DeliveryOptions):
     def _record_outcome(self, sent: "Future[Message]") -> None:
         self._failed = self._failed or sent.exception() is not None
 
+    @aborts_if_interrupted
     def _send(
         self,
         message: Message,
@@ -266,11 +271,9 @@ class BaseProducer(DeliveryOptions):
             message.priority = urgency
             message.delivery_time = now + _whole_milliseconds(delay) if delay else None
             message.expiration = now + _whole_milliseconds(life) if life else None
-            try:
-                (send or self._send_in_unit)(message, to)
-            except BaseException:
-                self._failed = True
-                raise
+            failed, self._failed = self._failed, True  # unless it returns
+            (send or self._send_in_unit)(message, to)
+            self._failed = failed
 
 
 class MessageProducer(BaseProducer, Closeable):

@@ -25,6 +25,7 @@ from jmsjca.forking import ForkGuard
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import DeliveryMode, Message
 from jmsjca.outbound.pool import ConnectionPool, SharedConnections
+from jmsjca.outbound.pooled_connection import PooledConnection
 from jmsjca.outbound.requestor import Requestor
 from jmsjca.outbound.session import Session
 
@@ -491,19 +492,31 @@ class _Sending:
             raise
 
     def _attempt(self) -> None:
-        one = len(self._messages) - self._sent == 1
-        with self._shared.connection() if one else self._pool.connection() as connection:
-            if self._has_ids:
-                self._removes_duplicates = connection.capabilities.duplicate_detection
+        if len(self._messages) - self._sent > 1:
+            with self._pool.connection() as connection:
+                self._send_over(connection)
+        else:
             try:
-                if one:
-                    connection.send(self._messages[-1], self._to, self._given)
-                else:
-                    self._send_many(connection.create_session(connection.capabilities.atomic))
-            except ConnectionLostError:
-                connection.mark_failed()
-                raise
+                self._send_over(self._shared.join_or_borrow(self))
+            finally:
+                try:
+                    self._shared.leave(self)
+                except BaseException:  # again, if a signal handler interrupted its first step
+                    self._shared.leave(self)
+                    raise
         self._sent = len(self._messages)
+
+    def _send_over(self, connection: PooledConnection) -> None:
+        if self._has_ids:
+            self._removes_duplicates = connection.capabilities.duplicate_detection
+        try:
+            if len(self._messages) - self._sent == 1:
+                connection.send(self._messages[-1], self._to, self._given)
+            else:
+                self._send_many(connection.create_session(connection.capabilities.atomic))
+        except ConnectionLostError:
+            connection.mark_failed()
+            raise
 
     def _send_many(self, session: Session) -> None:
         producer = session.create_producer(self._to)

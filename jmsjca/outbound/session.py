@@ -22,6 +22,7 @@ from jmsjca.errors import (
     ConnectionLostError,
     InvalidDestinationError,
     InvalidSelectorError,
+    JMSError,
     MissingClientIDError,
     NotSupportedError,
 )
@@ -46,7 +47,7 @@ from jmsjca.outbound.session_mode import (
     SessionTransacted,
     session_mode_of,
 )
-from jmsjca.outbound.unit_of_work import TransactionBlock, UnitOfWork
+from jmsjca.outbound.unit_of_work import ConnectionAbort, TransactionBlock, UnitOfWork, aborts_if_interrupted
 
 __all__ = [
     "BaseSession",
@@ -203,6 +204,8 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
         self._context = context
         self._mode = mode
         self._lock = mode.lock
+        if context.abort is not None:
+            self._lock.abort = context.abort
         self._send = context.hooks.wrap_send(mode.send, mode)
         self._asynchronous = AsynchronousSends(mode, context.hooks, context.limits.sends_in_flight)
         self._listeners = ListenerDispatcher(mode, context.state, context.report)
@@ -212,6 +215,10 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
         self._released = False
         self._transacted = transacted
         self._acknowledge_mode = acknowledge_mode
+
+    @property
+    def _abort(self) -> ConnectionAbort:
+        return self._lock.abort
 
     @property
     def transacted(self) -> bool:
@@ -309,6 +316,7 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
         """
         return self._subscribe(topic, name, selector, self._context.client_id, shared=True)
 
+    @aborts_if_interrupted
     def unsubscribe(self, topic: Topic, name: str) -> None:
         """Delete a durable subscription, shared or not, with its messages (JMS 3.1, section 8.3.3).
 
@@ -327,6 +335,7 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
             client_id = self._context.client_id if connection.capabilities.shared else self._needed_client_id()
             connection.remove(Subscription(self._context.resolve(topic), name, client_id, shared=client_id is None))
 
+    @aborts_if_interrupted
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
         """Create a browser: iterate over it to read the messages of a queue without consuming them (section 4.1.6).
 
@@ -369,17 +378,23 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
         Raises:
             IllegalStateError: The session is not transacted, or is in such a block already.
         """
-        with self._lock:
-            self._mode.check_commits()
+        self._check_commits()
         with self._block:
+            completed = False
             try:
                 yield self
-            except BaseException:
-                if not self.closed and not self._lock.fork_guard.in_child:  # else closing rolls back, or the parent
+                completed = True
+            finally:  # unless closing, the abort or the parent of a forked child rolls back
+                if not (completed or self.closed or self._abort.cause or self._lock.fork_guard.in_child):
                     self.rollback()
-                raise
             self.commit()
 
+    @aborts_if_interrupted
+    def _check_commits(self) -> None:
+        with self._lock:
+            self._mode.check_commits()
+
+    @aborts_if_interrupted
     def commit(self) -> None:
         """Acknowledge all messages received and send all messages sent since the last commit, as one (section 6.2.7).
 
@@ -393,6 +408,7 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
             self._asynchronous.wait("commit()")
             self._mode.commit()
 
+    @aborts_if_interrupted
     def rollback(self) -> None:
         """Discard all sends and request redelivery of all messages received since the last commit.
 
@@ -404,6 +420,7 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
             self._asynchronous.wait("rollback()")
             self._mode.rollback()
 
+    @aborts_if_interrupted
     def recover(self) -> None:
         """Request redelivery of all messages that are not acknowledged, in order; they are counted (section 6.2.10).
 
@@ -415,6 +432,7 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
         with self._lock:
             self._mode.recover()
 
+    @aborts_if_interrupted
     def acknowledge(self) -> None:
         """Acknowledge all received messages under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL``.
 
@@ -423,6 +441,7 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
         with self._lock:
             self._mode.acknowledge()
 
+    @aborts_if_interrupted
     def close(self) -> None:
         """Close the consumers and roll back the open transaction (JMS 3.1, section 6.2.15). Idempotent.
 
@@ -443,13 +462,14 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
             self._producers.clear()
         for receiver in self._receivers:
             receiver.interrupt()
-        # On a lost connection there is nothing to end: the broker redelivers by itself.
-        with self._lock.exclusive(), suppress(ConnectionLostError), ExitStack() as stack:
+        # On a lost or aborted connection there is nothing to end: the broker redelivers by itself.
+        ended = ConnectionLostError if self._abort.cause is None else JMSError
+        with self._lock.exclusive(), suppress(ended), ExitStack() as stack:
             stack.callback(self._asynchronous.close)
             for receiver in self._receivers:
                 stack.callback(receiver.close)
             self._mode.close()
-        self._released = True  # a signal handler may have interrupted an earlier call
+        self._released = True
 
     def _check_close_allowed(self) -> None:
         """Raise an error if the caller is one that a close of this session, or of its connection, would wait for.
@@ -486,12 +506,14 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
             )
         return self._context.client_id
 
+    @aborts_if_interrupted
     def _temporary(self, kind: DestinationKind) -> str:
         with self._lock:
             self._context.resolve(Queue("-") if kind == "queue" else Topic("-"))  # refuses the other domain
             require_capability(self._context.connection, "temporary", "temporary destinations")
             return self._context.create_temporary(kind)
 
+    @aborts_if_interrupted
     def _consume(
         self, source: Destination | Subscription, selector: str | None, *, no_local: bool = False
     ) -> MessageConsumer:
@@ -504,11 +526,7 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
             consumer = self._context.connection.consumer(
                 source, selector=selector, no_local=no_local, order=self._mode.order
             )
-            try:
-                return self._keep(consumer, source, selector)
-            except BaseException:  # of a signal handler: no close would reach it
-                consumer.close()
-                raise
+            return self._keep(consumer, source, selector)
 
     def _keep(
         self, consumer: spi.Consumer, source: Destination | Subscription, selector: str | None
@@ -564,6 +582,7 @@ class Session(BaseSession):
     of its own.
     """
 
+    @aborts_if_interrupted
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """Create a producer. Without a destination each send names one.
 
@@ -585,4 +604,5 @@ def session_for_delivery(context: ConnectionContext, unit: UnitOfWork, *, atomic
         atomic: As for `UnitOfWork.send`.
     """
     mode = ListenerTransaction(context.connection, unit, atomic=atomic)
+    mode.lock.abort = ConnectionAbort(lambda _: setattr(unit, "rollback_only", True))  # the listener has the connection
     return Session(context, transacted=True, acknowledge_mode=AcknowledgeMode.AUTO, mode=mode)

@@ -14,7 +14,16 @@ from jmsjca.hooks import AroundCommit
 from jmsjca.log_records import get_logger
 from jmsjca.messages.delivery import Outcome, Settlement, bind_delivery, complete_settlement
 from jmsjca.messages.message import Message
-from jmsjca.outbound.unit_of_work import CurrentUnit, Enlistment, JoinedUnit, PrefetchOwner, SessionLock, UnitOfWork
+from jmsjca.outbound.unit_of_work import (
+    ConnectionAbort,
+    CurrentUnit,
+    Enlistment,
+    JoinedUnit,
+    PrefetchOwner,
+    SessionLock,
+    UnitOfWork,
+    aborts_if_interrupted,
+)
 
 __all__ = [
     "ListenerTransaction",
@@ -334,6 +343,11 @@ class _PendingContext(_AcknowledgeContext):
         self._lock = lock
         self._acknowledge = acknowledge
 
+    @property
+    def _abort(self) -> ConnectionAbort:
+        return self._lock.abort
+
+    @aborts_if_interrupted
     def acknowledge(self) -> Settlement:
         """Acknowledge as the mode says. Idempotent."""
         with self._lock:
@@ -368,10 +382,8 @@ class AutoAcknowledge(SessionMode):
             unit.take([delivery])
             message = delivery.message
             unit.commit(confirmed=False)  # if the acknowledgement is lost, the message is redelivered, as JMS allows
-        except BaseException:  # also of a signal handler: the caller has not got the message
-            with suppress(JMSError):
-                unit.rollback()  # if it has not ended
-            source.return_prefetched()
+        except JMSError:
+            _redeliver(unit, source)  # if it has not ended
             raise
         bind_delivery(message, self._acknowledged)
         return message
@@ -384,18 +396,17 @@ class AutoAcknowledge(SessionMode):
         unit = self._connection.unit(atomic=False)
         unit.take([delivery])
         self._delivering, self._recovered = True, False
+        returned = False
         try:
             message = delivery.message
             bind_delivery(message, self._acknowledged)
             listener(message)
-        except BaseException:
-            _redeliver(unit, source)
-            raise
+            returned = True
         finally:
             self._delivering = False
-        if self._recovered:
-            _redeliver(unit, source)
-        else:
+            if self._recovered or not returned:
+                _redeliver(unit, source)
+        if not self._recovered:
             unit.commit(confirmed=False)
 
     def recover(self) -> None:
@@ -585,7 +596,7 @@ class ManagedMode(SessionMode):
         """Return the message of a delivery, which belongs to the caller's transaction, if any."""
         try:
             unit = self._unit()
-        except BaseException:
+        except Exception:  # also of the transaction manager
             self._return(delivery, source)
             raise
         return self._outside.take(delivery, source) if unit is None else unit.take(delivery, source)

@@ -4,9 +4,9 @@ import threading
 from _thread import RLock
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import partial, wraps
 from threading import Lock, get_ident
-from typing import Protocol, Self
+from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from jmsjca import spi
 from jmsjca.destinations import Destination
@@ -16,71 +16,142 @@ from jmsjca.hooks import AroundCommit
 from jmsjca.messages.delivery import DeliveryContext, Outcome, Settlement, bind_delivery, complete_settlement
 from jmsjca.messages.message import Message
 
-__all__ = ["CurrentUnit", "Enlistment", "JoinedUnit", "PrefetchOwner", "SessionLock", "TransactionBlock", "UnitOfWork"]
+__all__ = [
+    "ConnectionAbort",
+    "CurrentUnit",
+    "Enlistment",
+    "JoinedUnit",
+    "PrefetchOwner",
+    "SessionLock",
+    "TransactionBlock",
+    "UnitOfWork",
+    "aborts_if_interrupted",
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ConnectionAbort:
+    """Aborts a connection because an exception has interrupted one of its calls; later calls get an error that says so.
+
+    Args:
+        end: Ends the connection because of the exception, without waiting for the broker: open units are lost, and
+            their messages redelivered.
+
+    Attributes:
+        cause: The name of the exception that interrupted a call; None before.
+    """
+
+    __slots__ = ("_end", "cause")
+
+    def __init__(self, end: Callable[[BaseException], object]) -> None:
+        self._end = end
+        self.cause: str | None = None
+
+    def __call__(self, error: BaseException) -> None:
+        """Abort the connection. It can be repeated."""
+        self.cause = self.cause or type(error).__name__
+        with suppress(JMSError):  # the connection is lost, and the broker redelivers by itself
+            self._end(error)
+
+    def error(self) -> ConnectionLostError:
+        """Return the error for a later call."""
+        return ConnectionLostError(
+            f"A call on this connection was interrupted ({self.cause}), so the connection was aborted: its open "
+            "transactions are lost, and messages that were not acknowledged are redelivered. Open another connection."
+        )
+
+
+class Abortable(Protocol):
+    """An object whose calls are those of a connection."""
+
+    @property
+    def _abort(self) -> ConnectionAbort: ...
+
+
+A = TypeVar("A", bound=Abortable)
+
+
+def aborts_if_interrupted(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[A, P], R]:
+    """Decorate a method of the API: if it is interrupted, its connection is aborted.
+
+    An exception other than a `JMSError` is one of a signal handler (`KeyboardInterrupt`, `SystemExit`), one that was
+    thrown into the thread, or a bug. Any may leave a unit half done, so the connection ends with all of its units: no
+    message is lost or doubled by it.
+    """
+
+    @wraps(method)
+    def call(self: A, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return method(self, *args, **kwargs)
+        except JMSError as error:
+            if self._abort.cause is None or type(error) is not IllegalStateError:
+                raise
+            raise self._abort.error() from error  # the provider has only seen a close
+        except BaseException as error:
+            self._abort(error)
+            raise
+
+    return call
 
 
 class SessionLock(RLock):  # type: ignore[misc]  # it is no final class
     """Reentrant lock that is entered for every use of a session or of an object that it created.
 
     A second thread gets an error instead of waiting: two threads may use a session one after the other, but not at the
-    same time. Only `exclusive` waits. A signal handler that raises an exception leaves it unlocked: its ``__exit__``
-    is inherited, as one that is written in Python can be interrupted before its first line.
+    same time. Only `exclusive` waits.
 
     Attributes:
+        abort: Aborts the connection; set by the session.
         fork_guard: Refuses the use of the session in a forked child.
         closed: True as soon as closing the session has begun.
     """
 
-    __slots__ = ("_owner", "closed", "fork_guard")
+    __slots__ = ("_owner", "abort", "closed", "fork_guard")
 
     def __init__(self) -> None:
         self._owner = 0
+        self.abort = ConnectionAbort(_nothing)
         self.fork_guard = ForkGuard()
         self.closed = False
 
     def __enter__(self) -> bool:  # type: ignore[override]
-        try:
-            if not self.acquire(False):  # positional: the keyword would cost half as much as this method
-                self._refuse()
-            self._owner = get_ident()
-            if self.closed or self.fork_guard.in_child:
-                self.check_open()
-        except BaseException:
-            self._release()
-            raise
+        if not self.acquire(False):  # positional: the keyword would cost half as much as this method
+            self._refuse()
+        if self.closed or self.abort.cause is not None or self.fork_guard.in_child:
+            self.release()
+            self.check_open()
+        self._owner = get_ident()
         return True
 
     def check_open(self) -> None:
-        """Raise an error if the session is closed.
+        """Raise an error if the session cannot be used.
 
         Raises:
             IllegalStateError: The session is closed.
-            ConnectionLostError: The session belongs to the parent of this process.
+            ConnectionLostError: The session belongs to the parent of this process, or its connection was aborted.
         """
         self.fork_guard.check()
         if self.closed:
             raise IllegalStateError("The session is closed.")
+        if self.abort.cause is not None:
+            raise self.abort.error()
 
     @contextmanager
     def exclusive(self) -> Generator[None]:
         """Wait until the call in progress has ended, and refuse other threads during the block.
 
-        A session is closed in such a block, and its message listeners are called in one.
+        A session is closed in such a block, and its message listeners are called in one. After an abort it does not
+        wait: the interrupted call may have left the session locked.
         """
+        self.acquire(self.abort.cause is None)
         try:
-            self.acquire()
             self._owner = get_ident()
             yield
         finally:
-            try:  # noqa: SIM105  # a signal handler may raise an exception before the first line of a function
+            with suppress(RuntimeError):  # this thread does not have it
                 self.release()
-            except RuntimeError:  # this thread does not have it
-                pass
-
-    def _release(self) -> None:
-        """Release the lock, unless this thread does not have it."""
-        with suppress(RuntimeError):
-            self.release()
 
     def _refuse(self) -> None:
         """Raise the error for a lock that is not free.
@@ -93,6 +164,10 @@ class SessionLock(RLock):  # type: ignore[misc]  # it is no final class
             f"{_thread_name(self._owner)!r} does: a session is for one thread at a time (JMS 3.1, section 6.2.5). "
             "Make one session for each thread; they may share the connection."
         )
+
+
+def _nothing(_: BaseException) -> None:
+    """Do nothing: no session has the lock yet."""
 
 
 def _thread_name(ident: int) -> str:
@@ -228,30 +303,30 @@ class UnitOfWork:
             (around, sends), self._noted = self._noted, None
             around(sends, partial(self.commit, confirmed=confirmed))
             return
+        outcome = Outcome.IN_DOUBT  # if it is interrupted
         try:
             self.unit.commit(confirmed=confirmed)
+            outcome = Outcome.COMMITTED
         except JMSError as error:
-            self._end(_outcome(error))
+            outcome = _outcome(error)
             raise
-        except BaseException:  # raised by a signal handler, for example
-            self._end_interrupted(Outcome.IN_DOUBT)
-            raise
-        self._end(Outcome.COMMITTED)
+        finally:
+            self._end(outcome)
 
     def rollback(self, *, delay: float = 0.0) -> None:
         """Roll the unit back: its deliveries are redelivered after ``delay`` seconds, and counted but the unused."""
+        outcome = Outcome.LOST  # if it is interrupted
         try:
             if delay or self.unused:
                 self.unit.rollback(delay=delay, unused=self.unused)
             else:
                 self.unit.rollback()
+            outcome = Outcome.ROLLED_BACK
         except JMSError as error:
-            self._end(_outcome(error))
+            outcome = _outcome(error)
             raise
-        except BaseException:
-            self._end_interrupted(Outcome.LOST)
-            raise
-        self._end(Outcome.ROLLED_BACK)
+        finally:
+            self._end(outcome)
 
     def mark_lost(self) -> None:
         """Set the outcome of an open unit to lost, without a call of the provider: the unit was abandoned."""
@@ -277,14 +352,6 @@ class UnitOfWork:
         if self.outcome is not None:
             raise IllegalStateError(f"The unit of this message is settled already: {self.outcome.value}.")
         self.rollback_only = True
-
-    def _end_interrupted(self, outcome: Outcome) -> None:
-        """Roll the provider's unit back if it was interrupted before it began to end: nothing else would."""
-        try:
-            with suppress(JMSError):
-                self.unit.rollback()
-        finally:
-            self._end(outcome)
 
     def _end(self, outcome: Outcome) -> None:
         with self._ending:
@@ -396,11 +463,6 @@ class CurrentUnit:
             return
         try:
             end(unit)
-        except BaseException:
-            if unit.outcome is None:  # of a signal handler, before the unit began to end: nothing else would end it
-                with suppress(JMSError):
-                    unit.rollback()
-            raise
         finally:
             for source in sources:
                 if unit.outcome is Outcome.ROLLED_BACK:

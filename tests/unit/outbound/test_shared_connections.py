@@ -1,6 +1,7 @@
 """Threads share the connections of a pool for single sends, and give them back to it."""
 
 import os
+from contextlib import contextmanager
 
 import pytest
 
@@ -24,17 +25,27 @@ def shared(pool):
     return SharedConnections(pool)
 
 
+@contextmanager
+def using(shared):
+    """Use a connection for the block, as a send does."""
+    user = object()
+    try:
+        yield shared.join_or_borrow(user)
+    finally:
+        shared.leave(user)
+
+
 def test_connection_that_is_left_in_the_pool_is_preferred(pool, shared):
     for _ in range(2):  # the second time they are idle
-        with shared.connection() as first, shared.connection() as second:
+        with using(shared) as first, using(shared) as second:
             assert first is not second
             assert sizes(pool) == (2, 0)
         assert sizes(pool) == (2, 2)
 
 
 def test_connections_are_shared_evenly_while_the_pool_has_none_left(pool, shared):
-    with shared.connection() as first, shared.connection() as second:
-        with shared.connection() as third, shared.connection() as fourth:
+    with using(shared) as first, using(shared) as second:
+        with using(shared) as third, using(shared) as fourth:
             assert {third, fourth} == {first, second}
         assert sizes(pool) == (2, 0)
     assert pool.get_stats()["requests_errors"] == 0
@@ -42,9 +53,9 @@ def test_connections_are_shared_evenly_while_the_pool_has_none_left(pool, shared
 
 def test_last_user_returns_the_connection(pool, shared):
     pool.resize(0, 1)
-    first = shared.connection()
+    first = using(shared)
     first.__enter__()
-    with shared.connection() as connection:
+    with using(shared) as connection:
         first.__exit__(None, None, None)
         assert sizes(pool) == (1, 0)
         connection.create_session().create_producer(QUEUE).send(TextMessage("still borrowed"))
@@ -53,45 +64,45 @@ def test_last_user_returns_the_connection(pool, shared):
 
 def test_failed_connection_is_not_shared(pool, shared):
     pool.resize(0, 1)
-    with shared.connection() as connection:
+    with using(shared) as connection:
         lose(connection)
-        with pytest.raises(PoolTimeoutError), shared.connection():
+        with pytest.raises(PoolTimeoutError), using(shared):
             pytest.fail("A lost connection was lent.")
-    with shared.connection() as another:
+    with using(shared) as another:
         assert another.connection is not connection.connection
 
 
 def test_connection_returns_to_the_pool_after_a_hundred_uses(pool, shared):
     pool.resize(0, 1)
-    with shared.connection():
+    with using(shared):
         for _ in range(99):
-            with shared.connection():
+            with using(shared):
                 pass
-        with pytest.raises(PoolTimeoutError), shared.connection():
+        with pytest.raises(PoolTimeoutError), using(shared):
             pytest.fail("It was lent a hundred times.")
-    with shared.connection():
+    with using(shared):
         assert sizes(pool) == (1, 0)
 
 
 def test_connection_is_not_shared_while_others_wait_for_the_pool(pool, shared, in_thread):
     """Those who need a connection for themselves get one although many threads send."""
     pool.resize(0, 1)
-    with shared.connection():
+    with using(shared):
         waiting = in_thread(lambda: pool.get_connection(timeout=None))
         wait_for_waiting(pool, 1)
-        with pytest.raises(PoolTimeoutError), shared.connection():
+        with pytest.raises(PoolTimeoutError), using(shared):
             pytest.fail("It was shared before the waiting thread had it.")
     waiting.result().close()
 
 
 def test_forked_child_shares_nothing_with_its_parent(pool, shared):
     pool.resize(0, 1)
-    with shared.connection() as connection:
+    with using(shared) as connection:
         child = os.fork()
         if child == 0:
             good = False
             try:
-                with shared.connection() as own, shared.connection() as joined:
+                with using(shared) as own, using(shared) as joined:
                     good = own is joined and own is not connection
             finally:
                 os._exit(not good)
