@@ -10,67 +10,246 @@ Spark keeps options in plans, logs and pickles, so the secret itself is better n
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
 from jmsjca.config.credentials import CredentialSource, check_source
 from jmsjca.destinations import Destination, Subscription, Topic, destination
-from jmsjca.errors import ConfigurationError, InvalidDestinationError, InvalidOptionError, InvalidSelectorError
+from jmsjca.errors import (
+    ConfigurationError,
+    InvalidDestinationError,
+    InvalidOptionError,
+    InvalidSelectorError,
+    JMSError,
+)
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.selectors import Selector, build_selector
 from jmsjca.spark.schema import COLUMNS, SCHEMA
 from jmsjca.spark.staging_location import check_location, open_location, parse_location
 from jmsjca.spark.store import Store
 
-__all__ = [
-    "ImportedFunction",
-    "JmsOptions",
-    "SinkOptions",
-    "SourceOptions",
-    "build_selector_option",
-    "check_options",
-    "convert_option",
-    "parse_credentials",
-]
+__all__ = ["ImportedFunction", "JmsOptions", "SinkOptions", "SourceOptions", "check_options"]
 
 _SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
 _OF_CATALOG = "provider"  # Spark passes it only when it creates a table in its catalog
 _OF_VIEW = {"columns"}  # a view is read, and may be written: its sink ignores what selects columns
 _VARIABLE = "selector."
-_KINDS = ("queue", "topic")
-_GUARANTEES = ("", "at-least-once", "exactly-once")
 _SINK_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
 _MAX_PARTITIONS = 99_999  # five digits in the names of staged files
 _DEDUP_KEYS = ("JMSMessageID", "JMSCorrelationID", "content", "none")
+_CALL = "call:"
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?\Z")
+_SECONDS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
+_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0} | {
+    name + plural: seconds for name, seconds in _SECONDS.items() for plural in ("", "s")
+}
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
+_SIZES = {"": 0, "b": 0, **{f"{letter}{rest}": n for n, letter in enumerate("kmgt", 1) for rest in ("", "b", "ib")}}
+_SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
+_RANGES = {
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "greater_than": "greater than {gt:g}",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class JmsOptions:
-    """The options that a source and a sink have in common.
+class ImportedFunction:
+    """A function that returns user name and password, imported by the process that connects.
 
-    Attributes:
-        url: The URL of the broker. An in-memory broker is refused, because Spark's workers are other processes.
-        destination: The name of the queue or topic; also the path of ``.load("orders")`` and ``.save("orders")``.
-        destinationType: "queue" or "topic"; a topic is read through a ``subscription``.
-        userName: The user name; None uses that of the URL.
-        password: The password of ``userName``.
-        credentials: "env:NAME", "file:PATH" or "call:MODULE:FUNCTION": read, or called, by each process that connects.
-        guarantee: "at-least-once" or "exactly-once". Empty means exactly once for a source, at least once for a sink.
+    Args:
+        module: The module, which must be installed on the driver and on every executor.
+        function: The name of the function in it.
     """
 
-    _role: ClassVar[str] = ""
-    _choices: ClassVar[Mapping[str, tuple[str, ...]]] = {"guarantee": _GUARANTEES}
+    module: str
+    function: str
 
-    url: str = field(repr=False)  # may hold a password
+    @property
+    def __name__(self) -> str:
+        """The name for error messages."""
+        return f"{self.module}:{self.function}"
+
+    def __call__(self) -> tuple[str, str | None]:
+        """Return the user name and the password.
+
+        Raises:
+            InvalidOptionError: There is no such module or function.
+        """
+        try:
+            function = getattr(import_module(self.module), self.function)
+        except (ImportError, AttributeError) as error:
+            raise InvalidOptionError(
+                f"The option 'credentials' names the function {self.function} of the module {self.module}, which cannot"
+                f" be imported here: {error}. Install the module on the driver and on every executor."
+            ) from error
+        user, password = function()
+        return user, password
+
+
+def _parse_credentials(text: str) -> CredentialSource:
+    """Return the source of credentials that an option names.
+
+    Raises:
+        InvalidOptionError: The text has none of the forms. The message does not contain it.
+    """
+    if text.startswith(_CALL):
+        module, _, function = text.removeprefix(_CALL).partition(":")
+        if module and function.isidentifier():
+            return ImportedFunction(module, function)
+    try:
+        check_source(text)
+    except ConfigurationError:
+        raise InvalidOptionError(
+            "The option 'credentials' must be env:NAME, file:PATH or call:MODULE:FUNCTION. It does not take the"
+            " password itself."
+        ) from None
+    return text
+
+
+def _parse_url(text: str) -> str:
+    url = ConnectionURL.parse(text) if text else None  # `_named` reports the empty one
+    if url and url.protocol == "embedded" and not url.path.strip("/"):
+        raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
+    return text
+
+
+def _parse_key(text: str) -> str:
+    if text.startswith("property:") and not text.removeprefix("property:").strip():
+        raise InvalidOptionError("The option 'dedupKey' names no property: write property:NAME.")
+    if text not in _DEDUP_KEYS and not text.startswith("property:"):
+        raise ValueError(text)
+    return text
+
+
+def _parse_names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        raise InvalidOptionError(f"The option 'destinations' must name different queues, not {text!r}.")
+    return names
+
+
+def _parse_columns(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    known = {column: column for column in COLUMNS}
+    for name in names:
+        if name not in known:
+            raise InvalidOptionError(f"There is no column {name!r} {did_you_mean(name.lower(), known)}.")
+    if len(set(names)) < len(names):
+        raise InvalidOptionError(f"The option 'columns' names a column twice: {text!r}.")
+    return names
+
+
+def _parse_delimiter(text: str) -> str:
+    if len(text) != 1 or text in '"\r\n':
+        raise ValueError(text)
+    return text
+
+
+def _parse_size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2].lower() not in _SIZES:
+        raise ValueError(text)
+    return int(match[1]) << 10 * _SIZES[match[2].lower()]
+
+
+def _parse_duration(text: str) -> float:
+    value = _sum_of_units(text) if re.search("[a-z]\\s*$", text, re.IGNORECASE) else float(text)
+    if not 0 <= value < float("inf"):
+        raise ValueError(text)
+    return value
+
+
+def _sum_of_units(text: str) -> float:
+    if re.sub(_AMOUNT, "", text):
+        raise ValueError(text)
+    try:
+        return sum(float(amount) * _UNITS[unit.lower()] for amount, unit in _AMOUNT.findall(text))
+    except KeyError as error:
+        raise ValueError(text) from error
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(text)
+    return int(text)
+
+
+def _from_text(parse: Callable[[str], object], wanted: str = "a number that is not negative") -> BeforeValidator:
+    """Return a validator that converts text.
+
+    Args:
+        parse: Converts the text; raises a ValueError, or an error with its own message.
+        wanted: The accepted texts, for the error message.
+    """
+
+    def convert(value: object) -> object:
+        try:
+            return parse(value) if isinstance(value, str) else value
+        except JMSError:
+            raise
+        except ValueError:
+            raise ValueError(wanted) from None
+
+    return BeforeValidator(convert)
+
+
+_Count = Annotated[int, _from_text(_parse_count)]
+_Duration = Annotated[
+    float,
+    _from_text(
+        _parse_duration,
+        "a time that is not negative, in seconds or with a unit: ms, s, min, h, d, or millisecond, second, minute,"
+        " hour, day, week, as '5 seconds' or '1 minute 30 seconds'",
+    ),
+]
+_Size = Annotated[
+    int,
+    _from_text(
+        _parse_size, "a whole number of bytes, or of B, KB, MB, GB or TB, each 1024 times the one before, as '64 MiB'"
+    ),
+]
+_Key = Annotated[str, _from_text(_parse_key, "JMSMessageID, JMSCorrelationID, property:NAME, content or none")]
+
+_CONFIG = ConfigDict(use_attribute_docstrings=True)
+
+
+R = TypeVar("R", bound="JmsOptions")
+
+
+@dataclass(frozen=True, slots=True, config=_CONFIG)
+class JmsOptions:
+    """The options that a source and a sink have in common."""
+
+    _role: ClassVar[str] = ""
+
+    url: Annotated[str, AfterValidator(_parse_url)] = field(repr=False)  # may hold a password
+    """The URL of the broker. An in-memory broker is refused, because Spark's workers are other processes."""
     destination: str = ""
-    destinationType: str = "queue"
+    """The name of the queue or topic; also the path of ``.load("orders")`` and ``.save("orders")``."""
+    destinationType: Literal["queue", "topic"] = "queue"
+    """``queue`` or ``topic``; a topic is read through a ``subscription``."""
     userName: str | None = None
+    """The user name; by default that of the URL."""
     password: str | None = field(default=None, repr=False)
-    credentials: CredentialSource | None = None
-    guarantee: str = ""
+    """The password of ``userName``."""
+    credentials: Annotated[CredentialSource | None, _from_text(_parse_credentials)] = None
+    """``env:NAME``, ``file:PATH`` or ``call:MODULE:FUNCTION``: read, or called, by each process that connects."""
+    guarantee: Literal["", "at-least-once", "exactly-once"] = ""
+    """``at-least-once`` or ``exactly-once``; by default exactly once for a source, at least once for a sink."""
+
+    @model_validator(mode="after")
+    def _exclude(self) -> Self:
+        """Refuse options that do not go together."""
+        if self.credentials is not None and self.password is not None:
+            raise InvalidOptionError("The options 'credentials' and 'password' are both given; use one.")
+        return self
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
@@ -80,16 +259,13 @@ class JmsOptions:
             InvalidOptionError: An option is unknown, missing, has an invalid value, or belongs to the other role.
             InvalidDestinationError: The option ``destinationType`` is neither "queue" nor "topic".
         """
-        values = _convert(given)
-        wrong = sorted(values.keys() - _names(cls) - _OF_VIEW)
-        if wrong:
+        texts = _named(given)
+        if wrong := sorted(texts.keys() - _names(cls) - _OF_VIEW):
             other = "source" if cls._role == "sink" else "sink"
             raise InvalidOptionError(
                 f"A jms {cls._role} has no option {', '.join(map(repr, wrong))}, which is for a {other}: leave it out."
             )
-        options = cls(**{name: value for name, value in values.items() if name in _names(cls)})
-        options.check()
-        return options
+        return _build(cls, texts)
 
     @property
     def target(self) -> Destination:
@@ -107,103 +283,80 @@ class JmsOptions:
         """The settings for connections."""
         return ConnectionSettings(self.url, self.userName, self.password, source=self.credentials)
 
-    def check(self) -> None:
-        """Raise an error for values that cannot be, or do not go together.
 
-        Raises:
-            InvalidOptionError: The message names them.
-            InvalidDestinationError: The option ``destinationType`` is neither "queue" nor "topic".
-        """
-        url = ConnectionURL.parse(self.url)
-        if url.protocol == "embedded" and not url.path.strip("/"):
-            raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
-        if self.credentials is not None and self.password is not None:
-            raise InvalidOptionError("The options 'credentials' and 'password' are both given; use one.")
-        if self.destinationType not in _KINDS:
-            raise InvalidDestinationError(
-                f"The option 'destinationType' must be 'queue' or 'topic', not {self.destinationType!r}."
-            )
-        for name, known in self._choices.items():
-            if getattr(self, name) not in known:
-                raise InvalidOptionError(
-                    f"The option {name!r} must be {' or '.join(repr(each) for each in known if each)},"
-                    f" not {getattr(self, name)!r}."
-                )
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class SourceOptions(JmsOptions):
-    """The options of a table or a stream that is read, beside those of `JmsOptions`.
-
-    An empty ``guarantee`` means exactly once.
-
-    Attributes:
-        destinations: The names of several queues that one stream or table reads, separated by commas.
-        subscription: The name of a shared durable subscription of the topic; the stream creates it.
-        selector: Only messages that match are read. ``${name}`` stands for the value of the option ``selector.name``.
-        columns: The columns to read, separated by commas; no others are decoded and staged. Default: all.
-        bodyFormat: "json" or "csv": the format of the bodies that ``.schema(…)`` gives columns of. Empty means JSON.
-        delimiter: The character between two values of CSV.
-        stagingLocation: A folder that driver and executors share, or a bucket, as ``s3://bucket/prefix``; required for
-            reading a stream.
-        stagingEndpoint: The URL of the service of a bucket; None for the one of the provider.
-        stagingRegion: The region of a bucket; None for that of the environment.
-        stagingCredentials: ``env:NAME`` or ``file:PATH``, read by each process that uses the bucket; None for the
-            credentials that its environment provides.
-        stagingName: The name of the query in a staging location that several queries of one queue share.
-        sourceChange: "fail" or "allow": the reaction to a checkpoint that belongs to another destination or broker.
-        partitions: The number of consumers that share the queue in each batch. A table that is not a stream is browsed
-            in one partition unless this is given.
-        maxMessagesPerBatch: The maximum number of messages in a batch, over all partitions.
-        prefetchEpochs: 1 if the driver stages the next batch while Spark works on the current one, else 0.
-        maxBytesPerBatch: The maximum size of the messages in a batch, with headers and properties, whatever columns are
-            read, as ``64 MiB``; a partition may exceed its share by one message, and by its first hundred.
-        receiveIdleTimeout: A partition ends after this time without a message.
-        maxBatchLatency: After this time since its first message, a partition waits for no later messages.
-        batchTimeout: A partition ends after this time in any case.
-        pollInterval: The interval at which the driver checks an empty queue for new messages.
-        driverRetryTimeout: The time for which the driver tolerates an unreachable broker.
-        dedupKey: The key that identifies duplicates: "JMSMessageID", "JMSCorrelationID", "property:NAME", "content"
-            (messages with equal headers, properties and bodies are one) or "none".
-        retainEpochs: The number of committed epochs that remain staged.
-        inDoubtRetention: The running time of the query for which the keys of messages are kept whose settlement was
-            never confirmed.
-        orphans: "fail" or "ignore": the reaction to staged messages of another checkpoint that may be unprocessed.
-    """
+    """The options of a table or a stream that is read, in addition to those of `JmsOptions`."""
 
     _role: ClassVar[str] = "source"
-    _choices: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "guarantee": _GUARANTEES,
-        "orphans": ("fail", "ignore"),
-        "sourceChange": ("fail", "allow"),
-        "bodyFormat": ("", "json", "csv"),
-    }
 
-    destinations: tuple[str, ...] = ()
+    destinations: Annotated[tuple[str, ...], _from_text(_parse_names)] = ()
+    """Several queues that one stream or table reads, as ``orders,returns``, instead of ``destination``."""
     subscription: str | None = None
+    """The name of a shared durable subscription of the topic; the stream creates it."""
     selector: str | None = None
-    columns: tuple[str, ...] = tuple(SCHEMA.names)
-    bodyFormat: str = ""
-    delimiter: str = ","
-    stagingLocation: str | None = None
+    """Only messages that match are read; ``${name}`` stands for the value of the option ``selector.name``."""
+    columns: Annotated[tuple[str, ...], _from_text(_parse_columns)] = tuple(SCHEMA.names)
+    """The columns to read, as ``text,properties``; no others are decoded and staged. A sink ignores it."""
+    bodyFormat: Literal["", "json", "csv"] = ""
+    """``json`` or ``csv``: the format of the bodies that ``.schema(…)`` names columns of; by default JSON."""
+    delimiter: Annotated[str, _from_text(_parse_delimiter, "one character")] = ","
+    """The character between two values of CSV."""
+    stagingLocation: Annotated[str | None, _from_text(parse_location)] = None
+    """A folder that driver and executors share, or a bucket, as ``s3://bucket/prefix``; required to read a stream."""
     stagingEndpoint: str | None = None
+    """The URL of the service of a bucket; by default that of the provider."""
     stagingRegion: str | None = None
+    """The region of a bucket; by default that of the environment."""
     stagingCredentials: str | None = field(default=None, repr=False)
+    """``env:NAME`` or ``file:PATH``, read by each process that uses a bucket; by default those of its environment."""
     stagingName: str = ""
-    sourceChange: str = "fail"
-    partitions: int = 2
-    maxMessagesPerBatch: int = 10_000
-    prefetchEpochs: int = 0
-    maxBytesPerBatch: int = 1 << 28
-    receiveIdleTimeout: float = 0.2
-    maxBatchLatency: float = 0.5
-    batchTimeout: float = 10.0
-    pollInterval: float = 0.25
-    driverRetryTimeout: float = 300.0
-    dedupKey: str = "JMSMessageID"
-    retainEpochs: int = 1
-    inDoubtRetention: float = 7 * 86400.0
-    orphans: str = "fail"
+    """The name of the query, if several queries of one queue share a staging location."""
+    sourceChange: Literal["fail", "allow"] = "fail"
+    """``fail`` or ``allow``: the reaction to a checkpoint that belongs to another destination or broker."""
+    partitions: Annotated[_Count, Field(ge=1, le=_MAX_PARTITIONS)] = 2
+    """The number of consumers of each batch. A table is browsed in one partition of each queue unless this is given."""
+    maxMessagesPerBatch: Annotated[_Count, Field(ge=1)] = 10_000
+    """The maximum number of messages of a batch, over all partitions."""
+    prefetchEpochs: Annotated[Literal[0, 1], _from_text(_parse_count)] = 0
+    """1 if the driver stages the next batch while Spark works on the current one, else 0."""
+    maxBytesPerBatch: Annotated[_Size, Field(ge=1)] = 1 << 28
+    """The maximum size of the messages of a batch with headers and properties, over all partitions and whatever
+    ``columns`` are read, as ``64 MiB``. A partition may exceed its share by one message, and by its first hundred. A
+    large partition needs at most twice the memory of its share."""
+    receiveIdleTimeout: _Duration = 0.2
+    """A partition ends after this time without a message."""
+    maxBatchLatency: _Duration = 0.5
+    """The longest time that the first message of a partition waits for later ones."""
+    batchTimeout: Annotated[_Duration, Field(gt=0)] = 10.0
+    """A partition ends after this time in any case."""
+    pollInterval: _Duration = 0.25
+    """How often the driver looks for messages while the queue is empty; after a batch it looks at once."""
+    driverRetryTimeout: _Duration = 300.0
+    """The time for which the driver tolerates an unreachable broker."""
+    dedupKey: _Key = "JMSMessageID"
+    """The key that identifies duplicates: ``JMSMessageID``, ``JMSCorrelationID``, ``property:NAME``, ``content``
+    (messages with equal headers, properties and bodies are one) or ``none``."""
+    retainEpochs: _Count = 1
+    """The number of committed epochs that remain staged."""
+    inDoubtRetention: _Duration = 7 * 86400.0
+    """The running time of the query for which the keys of messages without a confirmed settlement are kept, at most
+    200,000."""
+    orphans: Literal["fail", "ignore"] = "fail"
+    """``fail`` or ``ignore``: the reaction to staged messages of another checkpoint that may be unprocessed."""
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        """Refuse options that do not go together."""
+        if self.prefetchEpochs and self.at_least_once:
+            raise InvalidOptionError("The option 'prefetchEpochs' needs guarantee=exactly-once: leave out one of both.")
+        check_location(self.stagingLocation, **self._of_bucket)
+        if self.destinations and (self.destination or self.destinationType != "queue"):
+            raise InvalidOptionError(
+                "The option 'destinations' names several queues: leave out 'destination' and the path, and read a topic"
+                " by a stream of its own."
+            )
+        return self
 
     @property
     def sources(self) -> dict[str, Destination | Subscription]:
@@ -258,67 +411,19 @@ class SourceOptions(JmsOptions):
             )
         return Subscription(target, self.subscription, shared=True) if isinstance(target, Topic) else target
 
-    def check(self) -> None:
-        """Raise an error for values that cannot be, or do not go together.
 
-        Raises:
-            InvalidOptionError: The message names them.
-        """
-        JmsOptions.check(self)
-        self._check_numbers()
-        self._check_prefetch()
-        self._check_key()
-        check_location(self.stagingLocation, **self._of_bucket)
-        if self.destinations and (self.destination or self.destinationType != "queue"):
-            raise InvalidOptionError(
-                "The option 'destinations' names several queues: leave out 'destination' and the path, and read a topic"
-                " by a stream of its own."
-            )
-
-    def _check_numbers(self) -> None:
-        for name in ("partitions", "maxMessagesPerBatch", "maxBytesPerBatch"):
-            if getattr(self, name) < 1:
-                raise InvalidOptionError(f"The option {name!r} must be at least 1, not {getattr(self, name)}.")
-        if self.partitions > _MAX_PARTITIONS:
-            raise InvalidOptionError(
-                f"The option 'partitions' must be at most {_MAX_PARTITIONS}, not {self.partitions}."
-            )
-        if not self.batchTimeout:
-            raise InvalidOptionError("The option 'batchTimeout' must be greater than 0: a partition reads for so long.")
-
-    def _check_key(self) -> None:
-        if self.dedupKey.startswith("property:") and not self.dedupKey.removeprefix("property:").strip():
-            raise InvalidOptionError("The option 'dedupKey' names no property: write property:NAME.")
-        if self.dedupKey not in _DEDUP_KEYS and not self.dedupKey.startswith("property:"):
-            raise InvalidOptionError(
-                "The option 'dedupKey' must be JMSMessageID, JMSCorrelationID, property:NAME, content or none, "
-                f"not {self.dedupKey!r}."
-            )
-
-    def _check_prefetch(self) -> None:
-        if self.prefetchEpochs > 1:
-            raise InvalidOptionError(f"The option 'prefetchEpochs' must be 0 or 1, not {self.prefetchEpochs}.")
-        if self.prefetchEpochs and self.at_least_once:
-            raise InvalidOptionError("The option 'prefetchEpochs' needs guarantee=exactly-once: leave out one of both.")
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class SinkOptions(JmsOptions):
-    """The options of a table or a stream that is written, beside those of `JmsOptions`.
-
-    An empty ``guarantee`` means at least once.
-
-    Attributes:
-        timeToLive: The time to live of written messages; 0 means unlimited.
-        queryName: The name of a sink, which is also that of Spark's query; of a table within ``foreachBatch``.
-        batchId: The number of the batch that a table is; None for that of the streaming query.
-    """
+    """The options of a table or a stream that is written, in addition to those of `JmsOptions`."""
 
     _role: ClassVar[str] = "sink"
 
-    timeToLive: float = 0.0
+    timeToLive: _Duration = 0.0
+    """The time to live of written messages; 0 means unlimited."""
     queryName: str = ""
-    batchId: int | None = None
+    """The name of a sink, which is also that of Spark's query; of a table within ``foreachBatch``."""
+    batchId: _Count | None = None
+    """The number of the batch that a table is; by default that of the streaming query."""
 
     @property
     def exactly_once(self) -> bool:
@@ -360,11 +465,13 @@ def check_options(given: Mapping[str, str]) -> None:
     Raises:
         InvalidOptionError: An option is unknown, missing, or has an invalid value.
     """
-    _convert(given)
+    texts = _named(given)
+    for role in (SourceOptions, SinkOptions):
+        _build(role, texts)
 
 
-def _convert(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of options by their names."""
+def _named(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of options by their names, with the selector complete."""
     given = {name.lower(): text for name, text in given.items()}
     if _OF_CATALOG in given:
         raise InvalidOptionError(
@@ -374,25 +481,49 @@ def _convert(given: Mapping[str, str]) -> dict[str, Any]:
             " INSERT INTO … WITH (url = '…', …)."
         )
     known = {name.lower(): name for name in (*_names(SourceOptions), *_names(SinkOptions))}
-    values: dict[str, Any] = {}
+    texts: dict[str, str] = {}
     for name, text in _with_path(given).items():
         if name in known:
-            values[known[name]] = convert_option(known[name], text)
+            texts[known[name]] = text
         elif name not in _SPARK_OPTIONS and not name.startswith(_VARIABLE):
             raise InvalidOptionError(f"The jms data source has no option {name!r} {did_you_mean(name, known)}.")
-    if not values.get("url"):
+    if not texts.get("url"):
         raise InvalidOptionError(
             "The option 'url' is missing: .option(\"url\", …); or, for a table of Spark's catalog, WITH (url = '…',"
             " …) in each statement, because Spark does not pass the OPTIONS of such a table."
         )
-    if values.get("selector"):
+    if texts.get("selector"):
         variables = {name.removeprefix(_VARIABLE): v for name, v in given.items() if name.startswith(_VARIABLE)}
-        values["selector"] = build_selector_option(values["selector"], variables)
-    return values
+        texts["selector"] = _build_selector(texts["selector"], variables)
+    return texts
 
 
 def _names(role: type[JmsOptions]) -> list[str]:
     return [option.name for option in fields(role)]
+
+
+def _build(role: type[R], texts: Mapping[str, Any]) -> R:
+    """Return the options of a role among the texts by name."""
+    try:
+        return role(**{name: text for name, text in texts.items() if name in _names(role)})
+    except ValidationError as error:
+        problem = _explain(error)
+    raise problem  # outside the handler: the context would have the value, which may be a secret
+
+
+def _explain(error: ValidationError) -> JMSError:
+    """Return the error for the first problem: the option, the accepted values, and the value."""
+    problem = error.errors(include_url=False)[0]
+    context = problem.get("ctx", {})
+    cause = context.get("error")
+    if isinstance(cause, JMSError):
+        return cause
+    name, text = problem["loc"][0], problem["input"]
+    kind = InvalidDestinationError if name == "destinationType" else InvalidOptionError
+    if problem["type"] in _RANGES:
+        return kind(f"The option {name!r} must be {_RANGES[problem['type']].format(**context)}, not {text}.")
+    wanted = context["expected"].removeprefix("'', ") if cause is None else cause
+    return kind(f"The option {name!r} must be {wanted}, not {text!r}.")
 
 
 def _with_path(given: Mapping[str, str]) -> dict[str, str]:
@@ -411,96 +542,7 @@ def _with_path(given: Mapping[str, str]) -> dict[str, str]:
     return options
 
 
-_CALL = "call:"
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedFunction:
-    """A function that returns user name and password, imported by the process that connects.
-
-    Args:
-        module: The module, which must be installed on the driver and on every executor.
-        function: The name of the function in it.
-    """
-
-    module: str
-    function: str
-
-    @property
-    def __name__(self) -> str:
-        """The name for error messages."""
-        return f"{self.module}:{self.function}"
-
-    def __call__(self) -> tuple[str, str | None]:
-        """Return the user name and the password.
-
-        Raises:
-            InvalidOptionError: There is no such module or function.
-        """
-        try:
-            function = getattr(import_module(self.module), self.function)
-        except (ImportError, AttributeError) as error:
-            raise InvalidOptionError(
-                f"The option 'credentials' names the function {self.function} of the module {self.module}, which cannot"
-                f" be imported here: {error}. Install the module on the driver and on every executor."
-            ) from error
-        user, password = function()
-        return user, password
-
-
-def parse_credentials(text: str) -> CredentialSource:
-    """Return the source of credentials that an option names.
-
-    Raises:
-        InvalidOptionError: The text has none of the forms. The message does not contain it.
-    """
-    if text.startswith(_CALL):
-        module, _, function = text.removeprefix(_CALL).partition(":")
-        if module and function.isidentifier():
-            return ImportedFunction(module, function)
-    try:
-        check_source(text)
-    except ConfigurationError:
-        pass  # raised below
-    else:
-        return text
-    raise InvalidOptionError(
-        "The option 'credentials' must be env:NAME, file:PATH or call:MODULE:FUNCTION. It does not take the password"
-        " itself."
-    )
-
-
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?\Z")
-_SECONDS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
-_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0} | {
-    name + plural: seconds for name, seconds in _SECONDS.items() for plural in ("", "s")
-}
-_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
-_SIZES = {"": 0, "b": 0, **{f"{letter}{rest}": n for n, letter in enumerate("kmgt", 1) for rest in ("", "b", "ib")}}
-_SIZE = re.compile(r"(\d+)\s*([a-z]*)", re.IGNORECASE)
-
-
-def convert_option(name: str, text: str) -> Any:
-    """Return the value of an option.
-
-    Args:
-        name: Its name, in the case of the documentation.
-        text: Its text.
-
-    Raises:
-        InvalidOptionError: The text is no such value.
-    """
-    convert = _CONVERTERS.get(name, str)
-    try:
-        return convert(text)
-    except ConfigurationError:
-        raise
-    except ValueError as error:
-        wanted = _WANTED.get(convert, "a number that is not negative")
-        raise InvalidOptionError(f"The option {name!r} must be {wanted}, not {text!r}.") from error
-
-
-def build_selector_option(template: str, given: Mapping[str, str]) -> str:
+def _build_selector(template: str, given: Mapping[str, str]) -> str:
     """Return a selector with its placeholders replaced.
 
     Args:
@@ -526,85 +568,3 @@ def _value(text: str) -> str | int | float:
     if not _NUMBER.match(text):
         return text
     return float(text) if "." in text else int(text)
-
-
-def _parse_names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(set(names)) < len(names):
-        raise InvalidOptionError(f"The option 'destinations' must name different queues, not {text!r}.")
-    return names
-
-
-def _parse_columns(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    known = {column: column for column in COLUMNS}
-    for name in names:
-        if name not in known:
-            raise InvalidOptionError(f"There is no column {name!r} {did_you_mean(name.lower(), known)}.")
-    if len(set(names)) < len(names):
-        raise InvalidOptionError(f"The option 'columns' names a column twice: {text!r}.")
-    return names
-
-
-def _parse_delimiter(text: str) -> str:
-    if len(text) != 1 or text in '"\r\n':
-        raise InvalidOptionError(f"The option 'delimiter' must be one character, not {text!r}.")
-    return text
-
-
-def _parse_size(text: str) -> int:
-    match = _SIZE.fullmatch(text.strip())
-    if match is None or match[2].lower() not in _SIZES:
-        raise ValueError(text)
-    return int(match[1]) << 10 * _SIZES[match[2].lower()]
-
-
-def _parse_duration(text: str) -> float:
-    value = _sum_of_units(text) if re.search("[a-z]\\s*$", text, re.IGNORECASE) else float(text)
-    if not 0 <= value < float("inf"):
-        raise ValueError(text)
-    return value
-
-
-def _sum_of_units(text: str) -> float:
-    if re.sub(_AMOUNT, "", text):
-        raise ValueError(text)
-    try:
-        return sum(float(amount) * _UNITS[unit.lower()] for amount, unit in _AMOUNT.findall(text))
-    except KeyError as error:
-        raise ValueError(text) from error
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal():
-        raise ValueError(text)
-    return int(text)
-
-
-_WANTED: dict[Callable[[str], Any], str] = {
-    _parse_duration: (
-        "a time that is not negative, in seconds or with a unit: ms, s, min, h, d, or millisecond, second, minute,"
-        " hour, day, week, as '5 seconds' or '1 minute 30 seconds'"
-    ),
-    _parse_size: "a whole number of bytes, or of B, KB, MB, GB or TB, each 1024 times the one before, as '64 MiB'",
-}
-_CONVERTERS: dict[str, Callable[[str], Any]] = {
-    "credentials": parse_credentials,
-    "columns": _parse_columns,
-    "delimiter": _parse_delimiter,
-    "destinations": _parse_names,
-    "maxBytesPerBatch": _parse_size,
-    "stagingLocation": parse_location,
-    "partitions": _parse_count,
-    "maxMessagesPerBatch": _parse_count,
-    "prefetchEpochs": _parse_count,
-    "retainEpochs": _parse_count,
-    "receiveIdleTimeout": _parse_duration,
-    "maxBatchLatency": _parse_duration,
-    "batchTimeout": _parse_duration,
-    "pollInterval": _parse_duration,
-    "driverRetryTimeout": _parse_duration,
-    "inDoubtRetention": _parse_duration,
-    "timeToLive": _parse_duration,
-    "batchId": _parse_count,
-}
