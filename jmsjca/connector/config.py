@@ -91,59 +91,19 @@ class ConnectorFields(TypedDict, total=False):
     strict: bool
 
 
-DOCUMENTED_NAMES = {
-    "ConnectionFactoryName": "connection_url",
-    "InputDestination": "input_destination",
-    "PollQuantity": "poll_quantity",
-    "InputQueue": "input_destination",
-    "PollFrequency": "poll_frequency",
-    "PollStartTime": "poll_start_time",
-    "PollEndTime": "poll_end_time",
-    "InProgressDestination": "in_progress_destination",
-    "InProgressQueue": "in_progress_destination",
-    "InDoubtEvents": "in_doubt_events",
-    "ArchiveDestination": "archive_destination",
-    "ArchiveQueue": "archive_destination",
-    "ArchivalConnectionFactoryName": "archival_connection_url",
-    "ErrorDestination": "error_destination",
-    "ErrorQueue": "error_destination",
-    "UnsubscribedDestination": "unsubscribed_destination",
-    "UnsubscribedQueue": "unsubscribed_destination",
-    "ApplicationName": "connector_name",
-    "DeliveryTransport": "delivery_transport",
-    "ContainerManagedEvents": "container_managed_events",
-    "SourceQueue": "source_queue",
-    "DeliveryQueue": "delivery_queue",
-    "BrokerType": "delivery_mime_type",
-    "FaultQueue": "fault_queue",
-    "DuplicateEventElimination": "duplicate_event_elimination",
-    "MonitorQueue": "monitor_queue",
-    "DataHandlerMimeType": "data_handler_mime_type",
-    "MimeType": "data_handler_mime_type",
-    "DHClass": "data_handler_class_name",
-    "DataHandlerClassName": "data_handler_class_name",
-    "ConfigurationMetaObject": "configuration_meta_object",
-    "MessageFormatProperty": "message_format_property",
-    "DefaultVerb": "default_verb",
-    "OutputDestination": "output_destination",
-    "ReplyToDestination": "reply_to_destination",
-    "ReplyToQueue": "reply_to_destination",
-    "MessageResponseResultProperty": "message_response_result_property",
-    "SessionPoolSizeForRequests": "session_pool_size_for_requests",
-    "FeedbackCodeMappingMO": "feedback_codes",
-    "RestartRetryCount": "restart_retry_count",
-    "RestartRetryInterval": "restart_retry_interval",
-}
-"""The name of the field by the documented name of the property; the names with ``Queue`` are of the MQ adapter."""
+class Named:
+    """The names of a field in the documents of IBM's adapters.
 
-_TARGETS = (
-    "in_progress_destination",
-    "archive_destination",
-    "error_destination",
-    "unsubscribed_destination",
-    "delivery_queue",
-    "monitor_queue",
-)
+    Args:
+        names: The names; those with ``Queue`` are of the adapter for WebSphere MQ.
+        convert: Returns the value of the field for the documented value.
+    """
+
+    def __init__(self, *names: str, convert: Callable[[object], object] = lambda value: value) -> None:
+        self.names = names
+        self.convert = convert
+
+
 _MANAGED = ("source_queue", "fault_queue", "delivery_queue", "archive_destination")
 _BESIDE_MONITOR = ("archive_destination", "error_destination", "unsubscribed_destination", "delivery_queue")
 _REPORTED_ELSEWHERE = (
@@ -209,20 +169,58 @@ def _parse_in_doubt_events(value: object) -> object:
     return known.get(value.lower(), value) if isinstance(value, str) else value
 
 
-def _validate_url(text: str) -> str:
+def _parse_url(text: str) -> str:
     if not text.startswith(LOOKUP):
         ConnectionURL.parse(text)
     return text
 
 
+def _parse_container(value: object) -> object:
+    text = value.strip().lower() if isinstance(value, str) else None
+    return value if text is None else {"jms": True, "": False, "none": False}.get(text, value)
+
+
+def _parse_transport(transport: str) -> str:
+    if transport.upper() != "JMS":
+        raise ValueError("guaranteed delivery needs JMS, and there is no other transport; leave it out")
+    return "JMS"
+
+
+def _of_name(value: object) -> object:
+    """Return the URL for a documented factory name: the name of a bound factory, if it is not a URL."""
+    is_name = isinstance(value, str) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value)
+    return f"{LOOKUP}{value}" if is_name else value
+
+
+def _of_broker_type(value: object) -> object:
+    return _BROKER_TYPES.get(str(value).upper(), value)
+
+
+def _seconds(unit: float) -> Callable[[object], object]:
+    """Return what converts a number of units to seconds: None for ``no``; other values are reported later."""
+
+    def convert(value: object) -> object:
+        if isinstance(value, str) and value.strip().lower() == "no":
+            return None
+        try:
+            return float(cast("str", value)) * unit
+        except (TypeError, ValueError):
+            return value
+
+    return convert
+
+
+_URL = Annotated[str, AfterValidator(_parse_url)]
+_Text = Annotated[str, Field(min_length=1)]
 _Destination = Annotated[Destination, BeforeValidator(_parse_destination)]
+_Queue = _Destination | None
 _Seconds = Annotated[float, Number, Field(ge=0, le=1e6, allow_inf_nan=False)]
 _TimeOfDay = Annotated[time, BeforeValidator(_parse_time)]
 _Definitions = Annotated[BusinessObjectDefinitions, BeforeValidator(_parse_definitions)]
 _MetaObject = Annotated[StaticMetaObject, BeforeValidator(_parse_meta_object)]
 
 
-def _named(suffix: str) -> Callable[[dict[str, Any]], Destination | None]:
+def _queue_of_name(suffix: str) -> Callable[[dict[str, Any]], Destination | None]:
     """Return a function that returns the default queue of a named connector, ``HUB/SOURCEQUEUE`` for instance."""
 
     def default(fields: dict[str, Any]) -> Destination | None:
@@ -239,114 +237,126 @@ class ConnectorConfig(BaseModel):
     A destination is a `Queue`, a `Topic` or a text: ``orders`` and ``queue:orders`` name a queue, ``topic:news`` a
     topic.
 
-    Attributes:
-        connection_url: The URL of the broker, or ``lookup://name`` of a bound connection factory.
-        input_destination: The destinations to poll, in the order of their turns; as text separated by ``;``.
-            Empty for a connector that only sends requests.
-        client_id: The client id of the connection. Topics need one: they are read by durable subscriptions that are
-            named like the topic.
-        poll_quantity: The maximum number of messages of each input destination per poll; 1 to 500.
-        poll_frequency: Seconds from the end of a poll to the start of the next one; None disables polling; ``"key"``
-            polls when an operator types ``p`` and a line end.
-        poll_start_time: The time of day, ``HH:MM`` in local time, at which polling begins.
-        poll_end_time: The time of day at which polling ends. The window is ignored unless both times are set; it
-            contains midnight if its end is before its start.
-        receive_timeout: Seconds that each read of a destination waits for a message. Over STOMP a read without a wait
-            can miss a message until a later poll.
-        in_progress_destination: The queue that holds a message while it is delivered; None delivers it within the
-            transaction that receives it. It must belong to one connector.
-        in_doubt_events: The treatment of messages that are in the in-progress destination at the start.
-        archive_destination: Gets a copy of each message that was delivered; None keeps no copy.
-        archival_connection_url: The URL of the broker of the archive, or ``lookup://name``; None for the broker of the
-            connector. Another broker is not part of the transaction: the copy is sent before the message is removed,
-            so that a crash can leave two copies, with the same duplicate id, and never none.
-        error_destination: Gets a copy of each message that failed; None discards it with a warning.
-        unsubscribed_destination: Gets a copy of each message without a subscriber; None discards it with a warning.
-        connector_name: The name of the connector, from which its queues are named if they are not set:
-            ``<name>/SOURCEQUEUE``, ``DELIVERYQUEUE``, ``FAULTQUEUE`` and ``MONITORQUEUE``.
-        delivery_transport: ``JMS``; there is no other one.
-        source_queue: The queue of container managed events.
-        delivery_queue: The collaboration, if it is a queue or topic and the connector gets no other one.
-        delivery_mime_type: The MIME type of messages for a queue or topic as collaboration; None for the default data
-            handler.
-        fault_queue: Gets the container managed events that fail, with status and description.
-        container_managed_events: True to move events from the source queue to the collaboration, a queue or topic, in
-            one transaction.
-        monitor_queue: The queue of this connector alone that remembers the delivered events.
-        duplicate_event_elimination: True to deliver an event once although its message is received again.
-        duplicate_history: The number of events that are remembered; 1 recognises consecutive duplicates only.
-        data_handler_mime_type: The MIME type of the default data handler.
-        data_handler_class_name: The class of the default data handler, ``package.module:Class``, instead of the type.
-        definitions: The definitions of the business objects, or the path of their file; None accepts all objects.
-        configuration_meta_object: The static meta-object, its attributes, or the path of its file.
-        message_format_property: The property that holds the format of messages: ``JMSType`` for the header, or, for
-            WebSphere MQ, ``JMS_IBM_Format``.
-        default_verb: The verb of a business object if its message has no verb.
-        output_destination: The destination of requests whose meta-objects name none: a name, ``topic:name`` or a queue
-            URI.
-        reply_to_destination: The queue for responses to requests; meta-objects can name another one.
-        message_response_result_property: The message property that holds the result of a response, by name or as a
-            feedback code of WebSphere MQ; ``JMS_IBM_Feedback`` for instance.
-        raw_response_selectors: True inserts values into response selectors as they are, as IBM's adapter does; a quote
-            in a value can then change the selector.
-        session_pool_size_for_requests: The maximum number of requests at the same time; further ones wait.
-        feedback_codes: Results by feedback code, instead of the default ones: ``{"MQFB_APPL_FIRST + 1": "VALDUPES"}``.
-        restart_retry_count: The maximum number of restarts in a row of `Connector.run`; 0 terminates at once.
-        restart_retry_interval: Seconds before the first restart; doubled for each further one in a row.
-        strict: True refuses a configuration without error, unsubscribed and archive destination.
-
     Raises:
         ConfigurationError: Fields are invalid; the message lists all of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)
 
     # A validator sees only the fields above its own, so their order matters.
-    connection_url: Annotated[str, AfterValidator(_validate_url)] = Field(repr=False)  # may hold a password
-    client_id: str | None = Field(default=None, min_length=1)
-    input_destination: Annotated[tuple[_Destination, ...], BeforeValidator(_parse_destinations)] = ()
-    poll_quantity: Annotated[int, Number] = Field(default=1, ge=1, le=500)
-    poll_frequency: Annotated[_Seconds | Literal["key"] | None, BeforeValidator(_parse_frequency)] = 10.0
-    poll_start_time: _TimeOfDay | None = None
-    poll_end_time: _TimeOfDay | None = None
+    connection_url: Annotated[_URL, Named("ConnectionFactoryName", convert=_of_name)] = Field(repr=False)
+    """The URL of the broker, or ``lookup://name`` of a bound connection factory."""
+    client_id: _Text | None = None
+    """The client id of the connection. Topics need one: they are read by durable subscriptions that are named like the
+    topic."""
+    input_destination: Annotated[
+        tuple[_Destination, ...], BeforeValidator(_parse_destinations), Named("InputDestination", "InputQueue")
+    ] = ()
+    """The destinations to poll, in the order of their turns; as text separated by ``;``. Empty for a connector that
+    only sends requests or reads an event store."""
+    poll_quantity: Annotated[int, Number, Field(ge=1, le=500), Named("PollQuantity")] = 1
+    """The maximum number of messages of each input destination per poll."""
+    poll_frequency: Annotated[
+        _Seconds | Literal["key"] | None,
+        BeforeValidator(_parse_frequency),
+        Named("PollFrequency", convert=_seconds(1 / 1000)),
+    ] = 10.0
+    """Seconds from the end of a poll to the start of the next one; None, or ``no``, disables polling; ``key`` polls
+    when an operator types ``p`` and a line end, and needs a standard input or ``run(keyboard=…)``."""
+    poll_start_time: Annotated[_TimeOfDay | None, Named("PollStartTime")] = None
+    """The time of day, ``HH:MM`` in local time, at which polling begins."""
+    poll_end_time: Annotated[_TimeOfDay | None, Named("PollEndTime")] = None
+    """The time of day at which polling ends. The window is ignored with ``key``, and unless both times are set; it
+    contains midnight if its end is before its start."""
     receive_timeout: _Seconds = 0.0
-    in_progress_destination: _Destination | None = None
-    in_doubt_events: Annotated[InDoubtEvents, BeforeValidator(_parse_in_doubt_events)] = InDoubtEvents.REPROCESS
-    archival_connection_url: Annotated[str, AfterValidator(_validate_url)] | None = Field(default=None, repr=False)
-    archive_destination: _Destination | None = None
-    error_destination: _Destination | None = None
-    unsubscribed_destination: _Destination | None = None
-    connector_name: str | None = Field(default=None, min_length=1)
-    delivery_transport: str = "JMS"
-    source_queue: _Destination | None = Field(default_factory=_named("SOURCEQUEUE"))
-    delivery_queue: _Destination | None = Field(default_factory=_named("DELIVERYQUEUE"))
-    delivery_mime_type: str | None = Field(default=None, min_length=1)
-    fault_queue: _Destination | None = Field(default_factory=_named("FAULTQUEUE"))
-    container_managed_events: bool = False
-    monitor_queue: _Destination | None = Field(default_factory=_named("MONITORQUEUE"))
-    duplicate_event_elimination: bool = False
-    duplicate_history: Annotated[int, Number] = Field(default=1, ge=1, le=10_000)
-    data_handler_mime_type: str = Field(default="application/json", min_length=1)
-    data_handler_class_name: str | None = Field(default=None, min_length=1)
+    """Seconds that each read of a destination waits for a message. Over STOMP a read without a wait can miss a message
+    until a later poll."""
+    in_progress_destination: Annotated[_Queue, Named("InProgressDestination", "InProgressQueue")] = None
+    """The queue that holds a message while it is delivered; None delivers it within the transaction that receives it.
+    It must belong to one connector."""
+    in_doubt_events: Annotated[InDoubtEvents, BeforeValidator(_parse_in_doubt_events), Named("InDoubtEvents")] = (
+        InDoubtEvents.REPROCESS
+    )
+    """The treatment of messages that are in the in-progress destination at the start."""
+    archival_connection_url: Annotated[_URL | None, Named("ArchivalConnectionFactoryName", convert=_of_name)] = Field(
+        default=None, repr=False
+    )
+    """The URL of the broker of the archive, or ``lookup://name``; None for the broker of the connector. Another broker
+    is not part of the transaction: the copy is sent before the message is removed, so that a crash can leave two
+    copies, with the same duplicate id, and never none."""
+    archive_destination: Annotated[_Queue, Named("ArchiveDestination", "ArchiveQueue")] = None
+    """Gets a copy of each message that was delivered; None keeps no copy."""
+    error_destination: Annotated[_Queue, Named("ErrorDestination", "ErrorQueue")] = None
+    """Gets a copy of each message that failed; None discards it with a warning. While this destination cannot be sent
+    to, its messages are kept, and the polls end with APPRESPONSETIMEOUT."""
+    unsubscribed_destination: Annotated[_Queue, Named("UnsubscribedDestination", "UnsubscribedQueue")] = None
+    """Gets a copy of each message without a subscriber; None discards it with a warning."""
+    connector_name: Annotated[_Text | None, Named("ApplicationName")] = None
+    """The name of the connector, from which its queues are named if they are not set: ``<name>/SOURCEQUEUE``,
+    ``DELIVERYQUEUE``, ``FAULTQUEUE`` and ``MONITORQUEUE``."""
+    delivery_transport: Annotated[str, AfterValidator(_parse_transport), Named("DeliveryTransport")] = "JMS"
+    """``JMS``; there is no other one."""
+    source_queue: Annotated[_Queue, Named("SourceQueue")] = Field(default_factory=_queue_of_name("SOURCEQUEUE"))
+    """The queue of container managed events."""
+    delivery_queue: Annotated[_Queue, Named("DeliveryQueue")] = Field(default_factory=_queue_of_name("DELIVERYQUEUE"))
+    """The collaboration, if it is a queue or topic and the connector gets no other one."""
+    delivery_mime_type: Annotated[_Text | None, Named("BrokerType", convert=_of_broker_type)] = None
+    """The MIME type of messages for a queue or topic as collaboration; None for the default data handler."""
+    fault_queue: Annotated[_Queue, Named("FaultQueue")] = Field(default_factory=_queue_of_name("FAULTQUEUE"))
+    """Gets the container managed events that fail, with status and description."""
+    container_managed_events: Annotated[bool, BeforeValidator(_parse_container), Named("ContainerManagedEvents")] = (
+        False
+    )
+    """True to move events from the source queue to the collaboration, a queue or topic, in one transaction."""
+    monitor_queue: Annotated[_Queue, Named("MonitorQueue")] = Field(default_factory=_queue_of_name("MONITORQUEUE"))
+    """The queue of this connector alone that remembers the delivered events."""
+    duplicate_event_elimination: Annotated[bool, Named("DuplicateEventElimination")] = False
+    """True to deliver an event once although its message is received again."""
+    duplicate_history: Annotated[int, Number, Field(ge=1, le=10_000)] = 1
+    """The number of events that are remembered; 1 recognises consecutive duplicates only."""
+    data_handler_mime_type: Annotated[_Text, Named("DataHandlerMimeType", "MimeType")] = "application/json"
+    """The MIME type of the default data handler; ``Connector(…, data_handler=…)`` takes any other one."""
+    data_handler_class_name: Annotated[_Text | None, Named("DataHandlerClassName", "DHClass")] = None
+    """The class of the default data handler, ``package.module:Class``, instead of the type."""
     definitions: _Definitions | None = None
-    configuration_meta_object: _MetaObject | None = None
-    message_format_property: str = Field(default="JMSType", min_length=1)
-    default_verb: str = "Create"
-    output_destination: TargetText | None = None
-    reply_to_destination: _Destination | None = None
-    message_response_result_property: str | None = Field(default=None, min_length=1)
+    """The definitions of the business objects, or the path of their file; None accepts all objects."""
+    configuration_meta_object: Annotated[_MetaObject | None, Named("ConfigurationMetaObject")] = None
+    """The static meta-object, its attributes, or the path of its file."""
+    message_format_property: Annotated[_Text, Named("MessageFormatProperty")] = "JMSType"
+    """The property that holds the format of messages: ``JMSType`` for the header, or, for WebSphere MQ,
+    ``JMS_IBM_Format``."""
+    default_verb: Annotated[str, Named("DefaultVerb")] = "Create"
+    """The verb of a business object if its message has no verb."""
+    output_destination: Annotated[TargetText | None, Named("OutputDestination")] = None
+    """The destination of requests whose meta-objects name none: a name, ``topic:name`` or a queue URI."""
+    reply_to_destination: Annotated[_Queue, Named("ReplyToDestination", "ReplyToQueue")] = None
+    """The queue for responses to requests; meta-objects can name another one."""
+    message_response_result_property: Annotated[_Text | None, Named("MessageResponseResultProperty")] = None
+    """The message property that holds the result of a response, by name or as a feedback code of WebSphere MQ;
+    ``JMS_IBM_Feedback`` for instance."""
     raw_response_selectors: bool = False
-    session_pool_size_for_requests: Annotated[int, Number] = Field(default=10, ge=1, le=10_000)
-    feedback_codes: Mapping[str, str] = Field(default_factory=dict[str, str])
-    restart_retry_count: Annotated[int, Number] = Field(default=3, ge=0, le=1_000_000)
-    restart_retry_interval: _Seconds = 60.0
+    """True inserts values into response selectors as they are, as IBM's adapter does; a quote in a value can then
+    change the selector."""
+    session_pool_size_for_requests: Annotated[
+        int, Number, Field(ge=1, le=10_000), Named("SessionPoolSizeForRequests")
+    ] = 10
+    """The maximum number of requests at the same time; further ones wait."""
+    feedback_codes: Annotated[Mapping[str, str], Named("FeedbackCodeMappingMO")] = Field(default_factory=dict[str, str])
+    """Results by feedback code, instead of those of WebSphere MQ: ``{"MQFB_APPL_FIRST + 1": "VALDUPES"}``."""
+    restart_retry_count: Annotated[int, Number, Field(ge=0, le=1_000_000), Named("RestartRetryCount")] = 3
+    """The maximum number of restarts in a row of `Connector.run`; 0 terminates at once."""
+    restart_retry_interval: Annotated[_Seconds, Named("RestartRetryInterval", convert=_seconds(60))] = 60.0
+    """Seconds before the first restart; doubled for each further one in a row, up to an hour."""
     strict: bool = False
+    """True refuses a configuration without error, unsubscribed and archive destination."""
 
     def __init__(self, **fields: Unpack[ConnectorFields]) -> None:
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            raise ConfigurationError(f"The connector's configuration is wrong: {_explain(error)}.") from None
+            raise ConfigurationError(
+                f"The connector's configuration is wrong: {'; '.join(_problems(error))}."
+            ) from None
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, object]) -> "ConnectorConfig":
@@ -363,128 +373,28 @@ class ConnectorConfig(BaseModel):
         Raises:
             ConfigurationError: Properties are unknown or invalid; the message lists all of them. Or two set one field.
         """
-        known = {name.lower(): field for name, field in DOCUMENTED_NAMES.items()}
         own = {field.replace("_", ""): field for field in cls.model_fields}
         fields: dict[str, object] = {}
         names: dict[str, str] = {}
         for name, value in properties.items():
-            field = known.get(name.lower())
+            field, convert = _BY_DOCUMENTED_NAME.get(name.lower(), (None, None))
             target = field or own.get(name.lower().replace("_", ""), name)
             if target in names:
                 raise ConfigurationError(
                     f"{names[target]} and {excerpt(name)} both set {excerpt(target)}; remove one of them."
                 )
             names[target] = excerpt(name)
-            fields[target] = value if field is None else _converted(field, value)
+            fields[target] = convert(value) if convert else value
         return cls(**cast("Any", fields))
 
-    @field_validator("input_destination")
+    @field_validator("*")
     @classmethod
-    def _check_inputs(cls, inputs: tuple[Destination, ...], others: ValidationInfo) -> tuple[Destination, ...]:
-        twice = [str(each) for each, count in Counter(inputs).items() if count > 1]
-        if twice:
-            raise ValueError(f"{twice[0]} is listed twice; poll_quantity sets the number of messages per poll")
-        topic = next((each for each in inputs if isinstance(each, Topic)), None)
-        if topic and not others.data.get("client_id"):
-            raise ValueError(f"{topic} needs a durable subscription, or a restart loses events: set client_id")
-        return inputs
-
-    @field_validator("in_progress_destination")
-    @classmethod
-    def _check_in_progress(cls, queue: Destination | None, others: ValidationInfo) -> Destination | None:
-        inputs = others.data.get("input_destination", ())
-        topic = next((each for each in (queue, *inputs) if isinstance(each, Topic)), None)
-        if queue and topic:
-            raise ValueError(f"an in-progress destination works with queues only, and {topic} is a topic; leave it out")
-        return queue
-
-    @field_validator(*_TARGETS)
-    @classmethod
-    def _check_not_an_input(cls, target: Destination | None, others: ValidationInfo) -> Destination | None:
-        if others.field_name == "archive_destination" and _archives_elsewhere(others.data):
-            return target  # another broker: its destinations are others, whatever their names are
-        if target and target in others.data.get("input_destination", ()):
-            raise ValueError(f"{target} is an input destination, so its messages would be polled again; use another")
-        if target and target == others.data.get("in_progress_destination"):
-            raise ValueError(f"{target} is the in-progress destination, which holds nothing else; use another one")
-        return target
-
-    @field_validator("delivery_transport")
-    @classmethod
-    def _check_transport(cls, transport: str) -> str:
-        if transport.upper() != "JMS":
-            raise ValueError("guaranteed delivery needs JMS, and there is no other transport; leave it out")
-        return "JMS"
-
-    @field_validator("container_managed_events", mode="before")
-    @classmethod
-    def _parse_container(cls, value: object) -> object:
-        return (
-            {"jms": True, "": False, "none": False}.get(value.strip().lower(), value)
-            if isinstance(value, str)
-            else value
-        )
-
-    @field_validator("container_managed_events")
-    @classmethod
-    def _check_container(cls, managed: bool, others: ValidationInfo) -> bool:
-        topic = next(
-            (each for each in map(others.data.get, ("source_queue", "fault_queue")) if isinstance(each, Topic)), None
-        )
-        if managed and others.data.get("input_destination"):
-            raise ValueError("container managed events come from source_queue; leave input_destination out")
-        if managed and others.data.get("in_progress_destination"):
-            raise ValueError("the transaction needs no in-progress destination; leave it out")
-        if managed and topic:
-            raise ValueError(f"container managed events work with queues only, and {topic} is a topic")
-        for name in ("source_queue", "fault_queue"):
-            if managed and others.data.get(name, ...) is None:
-                raise ValueError(f"set {name}, or connector_name")
-        for (first, one), (second, other) in combinations(managed_destinations(others.data).items(), 2):
-            if managed and one == other:
-                raise ValueError(f"{second} is {first} as well, and {one} has one purpose only; use another")
-        return managed
-
-    @field_validator("duplicate_event_elimination")
-    @classmethod
-    def _check_elimination(cls, eliminate: bool, others: ValidationInfo) -> bool:
-        monitor = others.data.get("monitor_queue", ...)
-        if eliminate and others.data.get("container_managed_events"):
-            raise ValueError("duplicate_event_elimination and container_managed_events exclude each other; use one")
-        if eliminate and monitor is None:
-            raise ValueError("set monitor_queue, or connector_name")
-        if eliminate and isinstance(monitor, Topic):
-            raise ValueError(f"the monitor queue is a queue, and {monitor} is a topic")
-        shared = next((name for name in _BESIDE_MONITOR if others.data.get(name) == monitor), None)
-        if eliminate and monitor in others.data.get("input_destination", ()):  # the default name, too
-            raise ValueError(f"{monitor} is an input destination, and the monitor queue has one purpose; use another")
-        if eliminate and shared:
-            raise ValueError(f"{monitor} is {shared} as well, and the monitor queue holds nothing else; use another")
-        return eliminate
-
-    @field_validator("reply_to_destination")
-    @classmethod
-    def _check_reply_to(cls, queue: Destination | None, others: ValidationInfo) -> Destination | None:
-        data = others.data
-        if queue in data.get("input_destination", ()):
-            raise ValueError(f"{queue} is an input destination, so responses would be polled as events; use another")
-        used = {"in_progress_destination": data.get("in_progress_destination")}
-        if data.get("duplicate_event_elimination"):
-            used["monitor_queue"] = data.get("monitor_queue")
-        if data.get("container_managed_events"):
-            used |= managed_destinations(data)
-        shared = next((name for name, each in used.items() if queue and each == queue), None)
-        if shared:
-            raise ValueError(f"{queue} is {shared} as well, and responses need a queue for nothing else; use another")
-        return queue
-
-    @field_validator("strict")
-    @classmethod
-    def _check_strict(cls, strict: bool, others: ValidationInfo) -> bool:
-        missing = [name for name in _REQUIRED_IF_STRICT if others.data.get(name, ...) is None]
-        if strict and missing:
-            raise ValueError(f"messages would be discarded: set {', '.join(missing)}")
-        return strict
+    def _check_field(cls, value: object, others: ValidationInfo) -> object:
+        """Refuse a value that does not go together with the fields above."""
+        problems = _PROBLEMS.get(others.field_name or "")
+        if problems and (problem := next(problems(value, others.data), None)):
+            raise ValueError(problem)
+        return value
 
 
 def managed_destinations(fields: Mapping[str, Any]) -> dict[str, Destination]:
@@ -501,28 +411,109 @@ def _archives_elsewhere(fields: Mapping[str, Any]) -> bool:
     return fields.get("archival_connection_url") not in {None, fields.get("connection_url")}
 
 
-def _converted(field: str, value: object) -> object:
-    if field in _URLS and isinstance(value, str) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
-        return LOOKUP + value
-    if field == "delivery_mime_type":
-        return _BROKER_TYPES.get(str(value).upper(), value)
-    if field == "poll_frequency":
-        return _seconds(value, 1 / 1000)
-    return _seconds(value, 60) if field == "restart_retry_interval" else value
+_Fields = Mapping[str, Any]
 
 
-def _seconds(value: object, unit: float) -> object:
-    """Return seconds; None for ``no``; the value itself if it is no number, which is reported later."""
-    if isinstance(value, str) and value.strip().lower() == "no":
-        return None
-    try:
-        return float(cast("str", value)) * unit
-    except (TypeError, ValueError):
-        return value
+def _topic(*destinations: Destination | None) -> Topic | None:
+    return next((each for each in destinations if isinstance(each, Topic)), None)
 
 
-def _explain(error: ValidationError) -> str:
-    return "; ".join(_problems(error))
+def _problems_of_inputs(inputs: Sequence[Destination], fields: _Fields) -> Iterator[str]:
+    for each, count in Counter(inputs).items():
+        if count > 1:
+            yield f"{each} is listed twice; poll_quantity sets the number of messages per poll"
+    if (topic := _topic(*inputs)) and not fields.get("client_id"):
+        yield f"{topic} needs a durable subscription, or a restart loses events: set client_id"
+
+
+def _problems_of_in_progress(queue: Destination | None, fields: _Fields) -> Iterator[str]:
+    topic = _topic(queue, *fields.get("input_destination", ()))
+    if queue and topic:
+        yield f"an in-progress destination works with queues only, and {topic} is a topic; leave it out"
+    yield from _problems_of_target(queue, fields)
+
+
+def _problems_of_target(target: Destination | None, fields: _Fields) -> Iterator[str]:
+    if target and target in fields.get("input_destination", ()):
+        yield f"{target} is an input destination, so its messages would be polled again; use another"
+    if target and target == fields.get("in_progress_destination"):
+        yield f"{target} is the in-progress destination, which holds nothing else; use another one"
+
+
+def _problems_of_archive(target: Destination | None, fields: _Fields) -> Iterator[str]:
+    if not _archives_elsewhere(fields):  # the destinations of another broker are others, whatever their names are
+        yield from _problems_of_target(target, fields)
+
+
+def _problems_of_container(managed: bool, fields: _Fields) -> Iterator[str]:
+    if not managed:
+        return
+    if fields.get("input_destination"):
+        yield "container managed events come from source_queue; leave input_destination out"
+    if fields.get("in_progress_destination"):
+        yield "the transaction needs no in-progress destination; leave it out"
+    if topic := _topic(fields.get("source_queue"), fields.get("fault_queue")):
+        yield f"container managed events work with queues only, and {topic} is a topic"
+    for name in _unset(fields, "source_queue", "fault_queue"):
+        yield f"set {name}, or connector_name"
+    for (first, one), (second, other) in combinations(managed_destinations(fields).items(), 2):
+        if one == other:
+            yield f"{second} is {first} as well, and {one} has one purpose only; use another"
+
+
+def _problems_of_elimination(eliminate: bool, fields: _Fields) -> Iterator[str]:
+    if not eliminate:
+        return
+    monitor = fields.get("monitor_queue", ...)
+    if fields.get("container_managed_events"):
+        yield "duplicate_event_elimination and container_managed_events exclude each other; use one"
+    if monitor is None:
+        yield "set monitor_queue, or connector_name"
+    if isinstance(monitor, Topic):
+        yield f"the monitor queue is a queue, and {monitor} is a topic"
+    if monitor in fields.get("input_destination", ()):  # the default name, too
+        yield f"{monitor} is an input destination, and the monitor queue has one purpose; use another"
+    for name in _BESIDE_MONITOR:
+        if fields.get(name) == monitor:
+            yield f"{monitor} is {name} as well, and the monitor queue holds nothing else; use another"
+
+
+def _problems_of_reply_to(queue: Destination | None, fields: _Fields) -> Iterator[str]:
+    if queue in fields.get("input_destination", ()):
+        yield f"{queue} is an input destination, so responses would be polled as events; use another"
+    used = {"in_progress_destination": fields.get("in_progress_destination")}
+    if fields.get("duplicate_event_elimination"):
+        used["monitor_queue"] = fields.get("monitor_queue")
+    if fields.get("container_managed_events"):
+        used |= managed_destinations(fields)
+    for name, each in used.items():
+        if queue and each == queue:
+            yield f"{queue} is {name} as well, and responses need a queue for nothing else; use another"
+
+
+def _problems_of_strict(strict: bool, fields: _Fields) -> Iterator[str]:
+    if strict and (missing := _unset(fields, *_REQUIRED_IF_STRICT)):
+        yield f"messages would be discarded: set {', '.join(missing)}"
+
+
+def _unset(fields: _Fields, *names: str) -> list[str]:
+    return [name for name in names if fields.get(name, ...) is None]
+
+
+_PROBLEMS: Mapping[str, Callable[[Any, _Fields], Iterator[str]]] = {
+    "input_destination": _problems_of_inputs,
+    "in_progress_destination": _problems_of_in_progress,
+    "archive_destination": _problems_of_archive,
+    "error_destination": _problems_of_target,
+    "unsubscribed_destination": _problems_of_target,
+    "delivery_queue": _problems_of_target,
+    "monitor_queue": _problems_of_target,
+    "container_managed_events": _problems_of_container,
+    "duplicate_event_elimination": _problems_of_elimination,
+    "reply_to_destination": _problems_of_reply_to,
+    "strict": _problems_of_strict,
+}
+"""What finds the problems of a field with the fields above it; the first one is reported."""
 
 
 def _problems(error: ValidationError) -> Iterator[str]:
@@ -540,3 +531,14 @@ def _problems(error: ValidationError) -> Iterator[str]:
             reason = problem["msg"].removeprefix("Value error, ")
             value = "" if field in _URLS else f" (value: {excerpt(problem['input'])!r})"
             yield f"{field}: {reason}{value}"
+
+
+_NAMED = {
+    field: each
+    for field, info in ConnectorConfig.model_fields.items()
+    for each in info.metadata
+    if isinstance(each, Named)
+}
+DOCUMENTED_NAMES = {name: field for field, each in _NAMED.items() for name in each.names}
+"""The name of the field by the documented name of the property."""
+_BY_DOCUMENTED_NAME = {name.lower(): (field, _NAMED[field].convert) for name, field in DOCUMENTED_NAMES.items()}
