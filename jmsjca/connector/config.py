@@ -252,8 +252,9 @@ class ConnectorConfig(BaseModel):
     input_destination: Annotated[
         tuple[_Destination, ...], BeforeValidator(_parse_destinations), Named("InputDestination", "InputQueue")
     ] = ()
-    """The destinations to poll, in the order of their turns; as text separated by ``;``. Empty for a connector that
-    only sends requests or reads an event store."""
+    """The destinations to poll, in the order of their turns; as text separated by ``;``, where ``topic:news`` is a
+    topic. Empty for a connector that only sends requests or reads an event store; any other poll is then a
+    `ConfigurationError`."""
     poll_quantity: Annotated[int, Number, Field(ge=1, le=500), Named("PollQuantity")] = 1
     """The maximum number of messages of each input destination per poll."""
     poll_frequency: Annotated[
@@ -264,7 +265,7 @@ class ConnectorConfig(BaseModel):
     """Seconds from the end of a poll to the start of the next one; None, or ``no``, disables polling; ``key`` polls
     when an operator types ``p`` and a line end, and needs a standard input or ``run(keyboard=…)``."""
     poll_start_time: Annotated[_TimeOfDay | None, Named("PollStartTime")] = None
-    """The time of day, ``HH:MM`` in local time, at which polling begins."""
+    """The time of day, ``HH:MM`` in local time, at which `run` begins to poll and to restart, or a minute later."""
     poll_end_time: Annotated[_TimeOfDay | None, Named("PollEndTime")] = None
     """The time of day at which polling ends. The window is ignored with ``key``, and unless both times are set; it
     contains midnight if its end is before its start."""

@@ -236,7 +236,7 @@ class JmsOptions:
     destinationType: Literal["queue", "topic"] = "queue"
     """``queue`` or ``topic``; a topic is read through a ``subscription``."""
     userName: str | None = None
-    """The user name; by default that of the URL."""
+    """The user name, which is better given here than in the URL; by default that of the URL."""
     password: str | None = field(default=None, repr=False)
     """The password of ``userName``."""
     credentials: Annotated[CredentialSource | None, _from_text(_parse_credentials)] = None
