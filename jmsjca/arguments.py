@@ -1,4 +1,4 @@
-"""Checks of the arguments and attributes of the public API. Each error has the type, the value and the remedy.
+"""Constraints of arguments as data, and their one check. Each error has the type, the value and the remedy.
 
 A check runs where a value is given, so that a mistake shows in the line that makes it, not later in a client library.
 """
@@ -7,17 +7,31 @@ import difflib
 import inspect
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
 from functools import cache, partial
-from typing import TYPE_CHECKING, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from jmsjca.errors import ArgumentTypeError, InvalidArgumentError, InvalidAttributeError, JMSError
 
 __all__ = [
+    "CALLABLE",
+    "CLASS",
+    "FLAG",
     "MAX_INT",
     "MAX_TIMEOUT",
+    "PLAIN_FUNCTION",
+    "SECONDS",
+    "SECRET_OR_NONE",
+    "TEXT",
+    "TEXT_OR_NONE",
+    "TIMEOUT",
+    "Constraint",
     "GuardedAttributes",
+    "check",
     "check_callable",
     "check_class",
     "check_flag",
@@ -38,6 +52,7 @@ MAX_INT = 2**31 - 1
 """Java's largest int: the largest number of handlers, messages and open units of a listener, and of deliveries."""
 
 E = TypeVar("E", bound=Enum)
+T_co = TypeVar("T_co", covariant=True)
 
 MAX_TIMEOUT = threading.TIMEOUT_MAX
 """The longest timeout in seconds that a lock can wait for; about 292 years."""
@@ -58,7 +73,13 @@ def did_you_mean(name: str, known: Mapping[str, str]) -> str:
 
 
 def wrong_argument(
-    name: str, value: object, wanted: str, error: type[JMSError] = ArgumentTypeError, *, secret: bool = False
+    name: str,
+    value: object,
+    wanted: str,
+    error: type[JMSError] = ArgumentTypeError,
+    *,
+    secret: bool = False,
+    remedy: str = "",
 ) -> JMSError:
     """Return the error for an argument of a wrong type or value.
 
@@ -68,51 +89,83 @@ def wrong_argument(
         wanted: The accepted values, and how to get one: the remedy.
         error: The class of the error.
         secret: True to show only the type of the value.
+        remedy: Added after the value.
     """
     kind = type(value)
     shown = kind.__name__ if secret else f"{_shown(value)} ({kind.__name__})"
-    remedy = " Await it first." if hasattr(kind, "__await__") else ""
-    return error(f"{name} must be {wanted}, not {shown}.{remedy}")
+    awaited = " Await it first." if hasattr(kind, "__await__") else ""
+    return error(f"{name} must be {wanted}, not {shown}{remedy}.{awaited}")
 
 
-def check_instance(
-    name: str,
-    value: object,
-    kind: type | tuple[type, ...],
-    wanted: str,
-    error: type[JMSError] = ArgumentTypeError,
-    *,
-    secret: bool = False,
-) -> None:
-    """Raise an error for a value of another type.
+@dataclass(frozen=True)
+class Constraint(Generic[T_co]):
+    """What an argument may be, as data. A call checks one value, `check` the arguments of a call by a table.
+
+    The error is ``{name} must be {wanted}, not {value}{remedy}.``
 
     Args:
-        name: The name of the argument.
-        value: The value that was given.
-        kind: The accepted types.
-        wanted: The accepted values in words, with the remedy.
-        error: The class of the error.
+        wanted: The accepted values in words, and how to get one.
+        kinds: The accepted types. A `bool` is not accepted as a number, unless the type `bool` is listed.
+        within: The least and the greatest number; None without limits. NaN is outside of all limits.
+        fits: Returns True for an accepted value of an accepted type; None accepts all of them. It is not asked about
+            None, unless all types are accepted.
+        error: The class of the error for a wrong type.
+        misfit: The class of the error for a wrong value of an accepted type; None for `InvalidArgumentError` where
+            ``error`` is `ArgumentTypeError`, and for ``error`` otherwise.
         secret: True to show only the type of the value.
-
-    Raises:
-        JMSError: The value is no instance of ``kind``.
+        remedy: Added to the error after the value.
     """
-    if not isinstance(value, kind):
-        raise wrong_argument(name, value, wanted, error, secret=secret)
+
+    wanted: str
+    kinds: type | tuple[type, ...] = object
+    _: KW_ONLY
+    within: tuple[float, float] | None = None
+    fits: Callable[[Any], bool] | None = None
+    error: type[JMSError] = ArgumentTypeError
+    misfit: type[JMSError] | None = None
+    secret: bool = False
+    remedy: str = ""
+
+    def __call__(self, name: str, value: object) -> T_co:
+        """Return the value if it is accepted.
+
+        Args:
+            name: The name of the argument.
+            value: The value that was given.
+
+        Raises:
+            JMSError: The type or the value is not accepted.
+        """
+        error = None
+        given: Any = value
+        if not isinstance(value, self.kinds) or (isinstance(value, bool) and self._are_numbers()):
+            error = self.error
+        elif (value is not None or self.kinds is object) and (
+            (self.within is not None and not self.within[0] <= given <= self.within[1])
+            or (self.fits is not None and not self.fits(given))
+        ):
+            error = self.misfit or (InvalidArgumentError if self.error is ArgumentTypeError else self.error)
+        if error is not None:
+            raise wrong_argument(name, value, self.wanted, error, secret=self.secret, remedy=self.remedy)
+        return cast("T_co", value)
+
+    def _are_numbers(self) -> bool:
+        kinds = self.kinds if isinstance(self.kinds, tuple) else (self.kinds,)
+        return (int in kinds or float in kinds) and bool not in kinds
 
 
-def check_callable(name: str, value: object) -> None:
-    """Raise an error for a value that cannot be called.
+def check(constraints: Mapping[str, Constraint[Any]], /, **values: object) -> None:
+    """Check the arguments of a call by a table.
 
     Args:
-        name: The name of the argument.
-        value: The value that was given.
+        constraints: The constraint of each argument, by its name.
+        values: The arguments that were given.
 
     Raises:
-        ArgumentTypeError: The value is no function and has no ``__call__``.
+        JMSError: An argument is not accepted.
     """
-    if not callable(value):
-        raise wrong_argument(name, value, "a function")
+    for name, value in values.items():
+        constraints[name](name, value)
 
 
 def is_deferred(value: object) -> bool:
@@ -123,115 +176,44 @@ def is_deferred(value: object) -> bool:
     """
     while isinstance(value, partial):
         value = value.func
-    called = value if hasattr(value, "__code__") else getattr(type(value), "__call__", None)  # noqa: B004  # itself
+    called = value if hasattr(value, "__code__") else type(value).__call__  # of a value without one, that of `type`
     # One look at the flags, as each send with a completion listener comes here.
     is_flagged = bool(getattr(getattr(called, "__code__", None), "co_flags", 0) & _DEFERRED)
     return is_flagged or inspect.iscoroutinefunction(called)
 
 
-def check_runs(name: str, value: object, error: type[JMSError] = ArgumentTypeError) -> None:
-    """Raise an error for a function that a call does not run: the call would make a coroutine, and nothing else.
-
-    Args:
-        name: The name of the function, for the error message.
-        value: The function.
-        error: The class of the error.
-
-    Raises:
-        JMSError: The function is declared with ``async def``, or has a ``yield``.
-    """
-    if is_deferred(value):
-        raise error(
-            f"{name} must be a plain function, not {_shown(value)}: it is declared with 'async def' or has a 'yield', "
-            "so that a call would not run it. Declare it with 'def', without 'yield'."
-        )
-
-
-def check_class(name: str, value: object) -> None:
-    """Raise an error for a value that `isinstance` does not take as a class.
-
-    Args:
-        name: The name of the argument.
-        value: The value that was given.
-
-    Raises:
-        ArgumentTypeError: The value is no class, for example the name of one, or ``dict[str, int]``.
-    """
+def _is_class(value: Any) -> bool:
     try:
-        isinstance(None, value)  # type: ignore[arg-type]  # any other value is refused
+        isinstance(None, value)
     except TypeError:
-        raise wrong_argument(name, value, "a class such as str, bytes, dict or list") from None
+        return False
+    return True
 
 
-def check_text_or_none(name: str, value: object, *, secret: bool = False) -> None:
-    """Raise an error for a value that is neither text nor None.
-
-    Args:
-        name: The name of the argument.
-        value: The value that was given.
-        secret: True to show only the type of the value.
-
-    Raises:
-        ArgumentTypeError: The value has another type.
-    """
-    if value is not None and not isinstance(value, str):
-        raise wrong_argument(name, value, "a str or None", secret=secret)
+CALLABLE = Constraint[Any]("a function", fits=callable, misfit=ArgumentTypeError)
+CLASS = Constraint[type]("a class such as str, bytes, dict or list", fits=_is_class, misfit=ArgumentTypeError)
+FLAG = Constraint[bool]("True or False", bool)  # other values would count as True
+PLAIN_FUNCTION = Constraint[Any](
+    "a plain function",
+    fits=lambda function: not is_deferred(function),  # a call would make a coroutine, and nothing else
+    misfit=ArgumentTypeError,
+    remedy=": it is declared with 'async def' or has a 'yield', so that a call would not run it. Declare it with 'def',"
+    " without 'yield'",
+)
+SECONDS = Constraint[float]("seconds from 0 on, as a number", (int, float), within=(0, MAX_TIMEOUT))
+SECRET_OR_NONE = Constraint[str | None]("a str or None", (str, NoneType), secret=True)
+TEXT = Constraint[str]("a str", str)
+TEXT_OR_NONE = Constraint[str | None]("a str or None", (str, NoneType))
+TIMEOUT = Constraint[float | None](
+    "seconds from 0 (does not wait) on, as a number, or None to wait forever",
+    (int, float, NoneType),
+    within=(0, MAX_TIMEOUT),
+)
 
 
 def plain_text(value: str) -> str:
     """Return the text of a subclass of `str`, such as an ``Enum`` of texts, whose format is not its text."""
     return value if type(value) is str else str.__str__(value)
-
-
-def check_flag(name: str, value: object, remedy: str = "") -> None:
-    """Raise an error for a value that is neither True nor False: other values would count as True.
-
-    Args:
-        name: The name of the argument.
-        value: The value that was given.
-        remedy: Added to the error.
-
-    Raises:
-        ArgumentTypeError: The value is no `bool`.
-    """
-    if not isinstance(value, bool):
-        raise wrong_argument(name, value, f"True or False{remedy}")
-
-
-def check_timeout(name: str, value: object) -> None:
-    """Raise an error for a value that is no timeout: seconds, or None to wait forever.
-
-    Args:
-        name: The name of the argument.
-        value: The value that was given.
-
-    Raises:
-        ArgumentTypeError: The value is no number, for example a text or a `timedelta`.
-        InvalidArgumentError: The number is negative, infinite, or no number of seconds that a lock can wait for.
-    """
-    if value is None:
-        return
-    wanted = "seconds from 0 (does not wait) on, as a number, or None to wait forever"
-    if not is_number(value):
-        raise wrong_argument(name, value, wanted)
-    if not 0 <= value <= MAX_TIMEOUT:  # type: ignore[operator]  # a number, nor NaN
-        raise wrong_argument(name, value, wanted, InvalidArgumentError)
-
-
-def check_seconds(name: str, value: object) -> None:
-    """Raise an error for a value that is no number of seconds. None is refused, too.
-
-    Args:
-        name: The name of the argument.
-        value: The value that was given.
-
-    Raises:
-        ArgumentTypeError: As `check_timeout`.
-        InvalidArgumentError: As `check_timeout`, or the value is None.
-    """
-    check_timeout(name, value)
-    if value is None:
-        raise InvalidArgumentError(f"{name}=None: give seconds, as a number.")
 
 
 def is_number(value: object) -> bool:
@@ -312,7 +294,57 @@ def _known_attributes(kind: type, name: str) -> str:
 
 
 def _shown(value: object) -> str:
-    try:
+    with suppress(Exception):  # the class of a wrong value may raise anything
         return f"{value!r:.100}"
-    except Exception:  # noqa: BLE001  # the class of a wrong value may raise anything
-        return "a value"
+    return "a value"
+
+
+# Rooms that have no table yet call these.
+
+
+def check_instance(
+    name: str,
+    value: object,
+    kind: type | tuple[type, ...],
+    wanted: str,
+    error: type[JMSError] = ArgumentTypeError,
+    *,
+    secret: bool = False,
+) -> None:
+    """Raise an error for a value of another type."""
+    Constraint[Any](wanted, kind, error=error, secret=secret)(name, value)
+
+
+def check_callable(name: str, value: object) -> None:
+    """Raise an error for a value that cannot be called."""
+    CALLABLE(name, value)
+
+
+def check_runs(name: str, value: object, error: type[JMSError] = ArgumentTypeError) -> None:
+    """Raise an error for a function that a call does not run: the call would make a coroutine, and nothing else."""
+    replace(PLAIN_FUNCTION, misfit=error)(name, value)
+
+
+def check_class(name: str, value: object) -> None:
+    """Raise an error for a value that `isinstance` does not take as a class."""
+    CLASS(name, value)
+
+
+def check_text_or_none(name: str, value: object, *, secret: bool = False) -> None:
+    """Raise an error for a value that is neither text nor None."""
+    (SECRET_OR_NONE if secret else TEXT_OR_NONE)(name, value)
+
+
+def check_flag(name: str, value: object, remedy: str = "") -> None:
+    """Raise an error for a value that is neither True nor False: other values would count as True."""
+    replace(FLAG, wanted=FLAG.wanted + remedy)(name, value)
+
+
+def check_timeout(name: str, value: object) -> None:
+    """Raise an error for a value that is no timeout: seconds, or None to wait forever."""
+    TIMEOUT(name, value)
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Raise an error for a value that is no number of seconds."""
+    SECONDS(name, value)
