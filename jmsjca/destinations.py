@@ -8,6 +8,7 @@ from jmsjca.arguments import MAX_INT, check_flag, is_number, plain_text, wrong_a
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidDestinationError
 
 __all__ = [
+    "BLANK_NAME",
     "JAVA_TYPES",
     "Destination",
     "DestinationKind",
@@ -23,6 +24,9 @@ __all__ = [
 
 DestinationKind = Literal["queue", "topic"]
 
+BLANK_NAME = "it is blank; name a queue or a topic"
+"""The error for a name of blanks alone, after the name."""
+
 JAVA_TYPES: dict[DestinationKind, str] = {"queue": "javax.jms.Queue", "topic": "javax.jms.Topic"}
 """The Java interface of each kind of destination."""
 
@@ -35,7 +39,7 @@ class Destination:
         name: The name at the broker. It is literal: wildcards and lists are not supported.
 
     Raises:
-        InvalidDestinationError: The name is no text, or empty.
+        InvalidDestinationError: The name is no text, empty or blank.
     """
 
     name: str
@@ -44,6 +48,8 @@ class Destination:
 
     def __post_init__(self) -> None:
         if not self.name or not isinstance(self.name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a check
+            raise _wrong_name(type(self).__name__, self.name)
+        if self.name.isspace() and not self.temporary:  # the broker names temporary ones
             raise _wrong_name(type(self).__name__, self.name)
         if type(self.name) is not str:
             object.__setattr__(self, "name", plain_text(self.name))
@@ -136,7 +142,7 @@ class Subscription:
 
 
 def destination(name: str, kind: str, *, temporary: bool = False) -> Destination:
-    """Return a destination of a kind that is given as text.
+    """Return a destination as brokers and peers name it. Unlike the name of a `Queue`, its name may be blank.
 
     Args:
         name: The destination's name.
@@ -146,16 +152,26 @@ def destination(name: str, kind: str, *, temporary: bool = False) -> Destination
     Raises:
         InvalidDestinationError: The kind is unknown, or the name is empty.
     """
-    if kind == "queue":
-        return TemporaryQueue(name) if temporary else Queue(name)
-    if kind == "topic":
-        return TemporaryTopic(name) if temporary else Topic(name)
-    raise InvalidDestinationError(f"A destination is a 'queue' or a 'topic', not {kind!r} (for {name!r}).")
+    made = _KINDS.get((kind, temporary))
+    if made is None:
+        raise InvalidDestinationError(f"A destination is a 'queue' or a 'topic', not {kind!r} (for {name!r}).")
+    if temporary or not str(name).isspace():
+        return made(name)
+    blank = made.__new__(made)  # without the check of the name
+    object.__setattr__(blank, "name", name)
+    return blank
+
+
+_KINDS: dict[tuple[str, bool], type[Destination]] = {
+    (kind.kind, kind.temporary): kind for kind in (Queue, Topic, TemporaryQueue, TemporaryTopic)
+}
 
 
 def _wrong_name(kind: str, name: object) -> InvalidDestinationError:
     if name == "":
         return InvalidDestinationError(f"A {kind} needs a name, but it is empty.")
+    if isinstance(name, str):
+        return InvalidDestinationError(f"The name of a {kind} is {name!r:.100}: {BLANK_NAME}.")
     return InvalidDestinationError(
         f"A {kind} is named by a str, as in {kind}('orders'), not by {name!r:.100} ({type(name).__name__})."
     )

@@ -25,7 +25,7 @@ from jmsjca.config.deployment_descriptor import InvalidProperty, describe, field
 from jmsjca.config.distributed_subscription import DistributedSubscription
 from jmsjca.config.limits import UNITS_PER_HANDLER, AcknowledgeMode
 from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, provider_options, read_options
-from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, Topic
+from jmsjca.destinations import BLANK_NAME, Destination, DestinationKind, Queue, Subscription, Topic
 from jmsjca.errors import InvalidActivationSpecError, InvalidOptionError, excerpt
 from jmsjca.log_records import get_logger
 from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
@@ -97,7 +97,7 @@ def _validate_url(text: str) -> str:
 
 def _validate_name(name: str) -> str:
     if name.isspace():
-        raise ValueError("it is blank; name a queue or a topic")
+        raise ValueError(BLANK_NAME)
     return name
 
 

@@ -1,9 +1,12 @@
-"""Names of destinations, subscriptions and connections that are members of an ``Enum`` of texts."""
+"""Names of destinations, subscriptions and connections: blank ones, and members of an ``Enum`` of texts."""
 
+import copy
 from enum import Enum
 
 from jmsjca import ActivationSpec, ConnectionFactory, Queue, Topic
-from jmsjca.destinations import Subscription, TemporaryQueue
+from jmsjca.destinations import Subscription, TemporaryQueue, destination
+from jmsjca.providers.amqp.codec.addresses import ReceiveContext, received_destination
+from jmsjca.providers.common.codec import destination_from_json, destination_to_json
 
 
 class Name(str, Enum):  # noqa: UP042  # StrEnum has the text as its format
@@ -37,3 +40,14 @@ def test_a_listener_has_the_values_as_its_names():
     spec = ActivationSpec(destination=Name.ORDERS, destination_type="topic", **names)
     shown = spec.destination, spec.client_id, spec.subscription_name
     assert tuple(f"{each}" for each in shown) == ("orders", "client-1", "orders")
+
+
+def test_a_peer_may_name_a_destination_that_is_blank():
+    """What another client has sent can be read, although `Queue` refuses the name."""
+    for kind in ("queue", "topic"):
+        for temporary in (False, True):
+            named = destination(" ", kind, temporary=temporary)
+            assert (named.name, named.kind, named.temporary) == (" ", kind, temporary)
+            assert destination_from_json(destination_to_json(named)) == named
+            assert copy.deepcopy(named) == named
+    assert received_destination(" ", {}, "x-opt-jms-reply-to", ReceiveContext(Queue("q"))) == destination(" ", "queue")

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import SplitResult, quote, urlsplit
 
 from jmsjca.config import Credentials, DestinationSettings
-from jmsjca.destinations import Destination, Queue, Subscription, Topic, destination
+from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import (
     ConnectionLostError,
     IllegalStateError,
@@ -183,8 +183,10 @@ class ActiveMQAdmin:
 
     def destinations(self) -> Sequence[Destination]:
         """Return all queues and topics, but for temporary ones and the broker's own advisories."""
-        queues = {Queue(name) for name in self._names("Queue") if name}
-        topics = {Topic(name) for name in self._names("Topic") if name and not name.startswith(_ADVISORY)}
+        queues = {destination(name, "queue") for name in self._names("Queue") if name}
+        topics = {
+            destination(name, "topic") for name in self._names("Topic") if name and not name.startswith(_ADVISORY)
+        }
         return sorted(queues | topics, key=str)
 
     def clock(self) -> float:
@@ -406,10 +408,11 @@ class RabbitMQHTTPAdmin:
     def destinations(self) -> Sequence[Destination]:
         """Return the queues, without those of one connection, and the topics that have subscribers."""
         queues = self._rows(f"/queues/{self._virtual_host}?columns=name,exclusive,auto_delete")
-        shared = {Queue(_text(row, "name")) for row in queues if not (row.get("exclusive") or row.get("auto_delete"))}
+        names = [_text(row, "name") for row in queues if not (row.get("exclusive") or row.get("auto_delete"))]
+        shared = {destination(name, "queue") for name in names}
         bindings = self._rows(f"/exchanges/{self._virtual_host}/{_TOPICS}/bindings/source")
         keys = {_text(row, "routing_key") for row in bindings}
-        topics = {Topic(key) for key in keys if key and not _WILDCARDS & set(key.split("."))}
+        topics = {destination(key, "topic") for key in keys if key and not _WILDCARDS & set(key.split("."))}
         return sorted(shared | topics, key=str)
 
     def clock(self) -> None:

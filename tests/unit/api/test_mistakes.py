@@ -243,6 +243,9 @@ CALLS = [
     # Destinations
     ("Queue(None)", InvalidDestinationError, r"as in Queue\('orders'\), not by None"),
     ("Queue('')", InvalidDestinationError, "needs a name, but it is empty"),
+    ("Queue(' ')", InvalidDestinationError, "a Queue is ' ': it is blank; name a queue or a topic"),
+    ("Topic(' \\t')", InvalidDestinationError, r"a Topic is ' \\t': it is blank; name a queue or a topic"),
+    ("adapter.send(' ', 'a')", InvalidDestinationError, "it is blank; name a queue or a topic"),
     ("Topic(b'news')", InvalidDestinationError, r"as in Topic\('orders'\), not by b'news' \(bytes\)"),
     ("Queue(Queue('q'))", InvalidDestinationError, "is named by a str"),
     # Producers

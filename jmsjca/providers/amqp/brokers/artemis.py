@@ -182,7 +182,7 @@ def _settings(found: ResponseFields) -> DestinationSettings:
     most = (
         _DEFAULT_MAX_DELIVERIES if most is None else None if most == -1 else expect_number("of attempts", most) or None
     )
-    dead, expired = (Queue(found.text(name)) if found.get(name) else None for name in _ADDRESS_FIELDS)
+    dead, expired = (destination(found.text(name), "queue") if found.get(name) else None for name in _ADDRESS_FIELDS)
     exclusive = found.get("defaultExclusiveQueue") is True
     return DestinationSettings(most, dead if most else None, expired, exclusive)
 

@@ -491,7 +491,7 @@ class RabbitMQTopology:
         source = self._source_of(name, found)
         if found.get("type") == _STREAM:
             return source._replace(filters=self._streams.filters, selects=self._streams.selects)
-        self._refuse_stream_options(Queue(name))
+        self._refuse_stream_options(destination(name, "queue"))
         return source
 
     def _source_of(self, name: str, found: ResponseFields) -> DeclaredSource:
@@ -612,7 +612,9 @@ def _unique_name(kind: str) -> str:
 
 
 def _source(name: str, *, counts: bool, private: bool = False) -> DeclaredSource:
-    return DeclaredSource(address_of(Queue(name), "encoded"), counts, redelivers_locally=private or not counts)
+    return DeclaredSource(
+        address_of(destination(name, "queue"), "encoded"), counts, redelivers_locally=private or not counts
+    )
 
 
 _PRODUCT = "RabbitMQ"

@@ -121,7 +121,7 @@ def open_queue(cursor: sqlite3.Cursor, name: str) -> int:
     if row is None:
         row = cursor.execute(
             "INSERT INTO mailbox (kind, name, settings) VALUES ('queue', ?, ?) RETURNING id",
-            (name, settings_text(cursor, Queue(name))),
+            (name, settings_text(cursor, destination(name, "queue"))),
         ).fetchone()
     return int(row[0])
 
@@ -436,7 +436,7 @@ def _insert(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Definition, o
     row = cursor.execute(
         """INSERT INTO mailbox (kind, name, topic, selector, no_local, shared, owner, settings)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id""",
-        (*key, *wanted, owner, settings_text(cursor, Topic(wanted.topic))),
+        (*key, *wanted, owner, settings_text(cursor, destination(wanted.topic, "topic"))),
     ).fetchone()
     return int(row[0])
 
