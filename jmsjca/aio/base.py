@@ -36,7 +36,7 @@ class SingleThreadExecutor:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None ends the thread
         self._submitting = Lock()  # no call may be queued after the None
         self._ended = False
-        self._failure: BaseException | None = None  # only used on the thread
+        self._failure: BaseException | None = None  # of a detached call
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -65,7 +65,7 @@ class SingleThreadExecutor:
 
     def submit_detached(self, function: Callable[[], None]) -> None:
         """Run a call without waiting for it. If it fails, the next call raises its error."""
-        self._submit(partial(self._keeping_failure, function))
+        self._submit(function).add_done_callback(self._keep_failure)
 
     def raise_pending(self) -> None:
         """Raise the error of a failed detached call, if any. Only called on the thread."""
@@ -116,11 +116,9 @@ class SingleThreadExecutor:
         self._failure = None
         return function()
 
-    def _keeping_failure(self, function: Callable[[], None]) -> None:
-        try:
-            function()
-        except BaseException as error:  # noqa: BLE001  # raised by the next call
-            self._failure = error
+    def _keep_failure(self, ended: Future[None]) -> None:
+        if not ended.cancelled():
+            self._failure = ended.exception() or self._failure
 
 
 async def run_in_thread(function: Callable[[], T]) -> T:
@@ -193,12 +191,15 @@ class AwaitableContextManager(Generic[C]):
         return self._open().__await__()
 
     async def __aenter__(self) -> C:
-        self._opened = await self
+        opened = self._opened = await self
+        entered = False
         try:
-            return await self._opened.__aenter__()
-        except BaseException:
-            await self._opened.close()
-            raise
+            resource = await opened.__aenter__()
+            entered = True
+            return resource
+        finally:
+            if not entered:
+                await opened.close()
 
     async def __aexit__(self, *error: object) -> None:
         await self._opened.__aexit__(*error)

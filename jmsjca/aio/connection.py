@@ -101,15 +101,14 @@ class SessionOwner(AsyncCloseable):
 
     async def _opened(self, create: Callable[[], outbound.Session]) -> Session:
         executor = SingleThreadExecutor("jmsjca session")
+        session: Session | None = None
         try:
             session = Session(await executor.run_opening(create), executor)
-        except BaseException:
-            executor.end()
-            raise
-        self._sessions = [each for each in self._sessions if not each[0].closed] + [(session, executor)]
-        if session.closed:  # with its connection, perhaps before this list had its thread
-            executor.end()
-        return session
+            self._sessions = [each for each in self._sessions if not each[0].closed] + [(session, executor)]
+            return session
+        finally:
+            if session is None or session.closed:  # with its connection, perhaps before this list had its thread
+                executor.end()
 
     def _close(self) -> None:
         try:

@@ -127,21 +127,22 @@ class ReceiveHandoff:
         try:
             self._executor.raise_pending()
             self._receiver.receive_if(self._propose, self._accepted.done, self._timeout)
-        except BaseException as error:
+        except Exception as error:
             if self._proposed.done():
                 raise
             self._resolve(error)
-        if not self._proposed.done():
-            self._resolve(None)
+        finally:
+            if not self._proposed.done():
+                self._resolve(None)
 
     def _propose(self, message: Message | MessageFormatError) -> bool:
         self._resolve(message)
         return self._accepted.result()
 
-    def _resolve(self, outcome: Message | BaseException | None) -> None:
+    def _resolve(self, outcome: Message | Exception | None) -> None:
         if not self._proposed.set_running_or_notify_cancel():
             return  # the receive is cancelled
-        if isinstance(outcome, BaseException):
+        if isinstance(outcome, Exception):
             self._proposed.set_exception(outcome)
         else:
             self._proposed.set_result(outcome)

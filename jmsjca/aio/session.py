@@ -95,13 +95,14 @@ class Session(MessageFactory, AsyncCloseable):
         if not self._wrapped.transacted:
             raise IllegalStateError("This session is not transacted: create_session(transacted=True).")
         with self._wrapped._block:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
+            committed = False
             try:
                 yield self
                 await self.commit()
-            except BaseException:
-                if not self.closed:
+                committed = True
+            finally:
+                if not (committed or self.closed):
                     await self.rollback()
-                raise
 
     async def commit(self) -> None:
         """Acknowledge all messages received and send all messages sent since the last commit, as one.

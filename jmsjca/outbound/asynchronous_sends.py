@@ -206,7 +206,7 @@ class _PendingSend:
         try:
             if self._on_completion is not None:
                 _notify(self._on_completion, self._message, error)
-        except (Exception, SystemExit, KeyboardInterrupt):  # this thread has further sends to complete
+        except BaseException:  # whatever it raises, this thread has further sends to complete
             logger.exception("The completion listener of %s failed; nothing else changes.", self._message.message_id)
         if error is None:
             self.future.set_result(self._message)
