@@ -1,24 +1,22 @@
 """Connections: sessions over one provider connection, metadata, and the exception listener."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from jmsjca import spi
 from jmsjca.arguments import GuardedAttributes, check_runs, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.config.naming import NamingContext
-from jmsjca.destinations import Destination, DestinationKind
+from jmsjca.destinations import DestinationKind
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.forking import ForkGuard
 from jmsjca.hooks import HookChain
 from jmsjca.log_records import get_logger
-from jmsjca.messages.message import Message
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
-from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.session import BaseSession, Session, checked_acknowledge_mode
 from jmsjca.outbound.unit_of_work import ConnectionAbort, Enlistment, aborts_if_interrupted
 from jmsjca.reconnection import ConnectionSettings, connect
@@ -66,7 +64,7 @@ class ExceptionNotifier:
     def mark_aborted(self, error: JMSError) -> None:
         """Record the loss of the connection without calling the listener: the interrupted call raises the reason."""
         self.failure = self.failure or error
-        self._state.fail(error)
+        self._state.fail(self.failure)
 
     def report(self, error: JMSError) -> None:
         """Call the listener with an error that no call raises. A loss may be known: most providers report it, too."""
@@ -160,7 +158,6 @@ class Connection(Closeable, GuardedAttributes):
         self._state = ConnectionState()
         self._lock = threading.Lock()
         self._sessions: list[BaseSession] = []
-        self._for_single_sends: list[tuple[Session, MessageProducer]] = []
         self._closed = False
         opened: spi.Connection | None = None
         try:
@@ -225,7 +222,7 @@ class Connection(Closeable, GuardedAttributes):
     @property
     def failure(self) -> JMSError | None:
         """The error with which the connection was lost; None while it can be used."""
-        return self._notifier.failure
+        return self._state.failure
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
@@ -360,21 +357,9 @@ class Connection(Closeable, GuardedAttributes):
             or context.enlistment is not None
         )
 
-    @aborts_if_interrupted
-    def _send(self, message: Message, to: Destination, options: Mapping[str, Any]) -> None:
-        """Send one message at once, in a session that is kept for the next single send.
-
-        Threads that share the connection have a session each. After an error the session is not used again.
-        """
-        try:
-            session, producer = self._for_single_sends.pop()
-        except IndexError:
-            session = Session(self._context, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)
-            producer = session.create_producer()
-        producer.send(message, to, **options)
-        if session.transacted:  # whatever was asked for: JMSJCA.IgnoreTx
-            session.commit()
-        self._for_single_sends.append((session, producer))
+    def _session_for_single_sends(self) -> Session:
+        """Return a session that its pooled connection keeps for sends at once, and that needs no close."""
+        return Session(self._context, transacted=False, acknowledge_mode=AcknowledgeMode.AUTO)
 
     def _delete_temporaries(self) -> None:
         """Delete the temporary destinations that the sessions have created and not deleted."""

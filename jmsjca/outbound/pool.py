@@ -22,7 +22,7 @@ from jmsjca.errors import (
 from jmsjca.forking import ProcessBound, reset_in_child
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.connection import Connection
-from jmsjca.outbound.pooled_connection import PoolableFactory, PooledConnection, kept_connection
+from jmsjca.outbound.pooled_connection import PoolableFactory, PooledConnection
 from jmsjca.outbound.session import Session
 
 __all__ = [
@@ -110,10 +110,7 @@ class Claim:
         connection: The connection that was taken, or opened in the place that the claim occupies.
     """
 
-    __slots__ = ("connection",)
-
-    def __init__(self) -> None:
-        self.connection: PooledConnection | None = None
+    connection: PooledConnection | None = None
 
     def record(self, connection: object) -> None:
         """Record the connection that is about to be taken."""
@@ -180,15 +177,6 @@ class PoolPlaces(ProcessBound):
             finally:
                 self._waiting.remove(ticket)
                 self._notify()
-
-    def _take_idle(self, key: Key, claim: Claim) -> PooledConnection | None:
-        """Take the idle connection that was used last: the usual case, in which no thread waits."""
-        with self._lock:
-            if self._waiting or self._closed or not self._idle or self._idle[-1].key != key:
-                return None
-            claim.connection = self._idle[-1]
-            self._idle.pop()
-            return claim.connection
 
     def _is_available(self, ticket: threading.Condition) -> bool:
         return self._closed or self._waiting.index(ticket) < self._count_available()
@@ -293,6 +281,9 @@ class ConnectionPool(PoolPlaces):
             )
         check_limits(timeout, max_waiting, max_idle, max_lifetime)
         self._factory = factory
+        # Only a factory under a transaction manager has this method.
+        self._take_kept: Callable[[object, Callable[[object], object]], object] | None
+        self._take_kept = getattr(factory, "take_kept", None)
         self._timeout = timeout if options.pool_timeout is None else lock_timeout(options.pool_timeout)
         self._max_waiting, self._max_idle, self._max_lifetime = max_waiting, max_idle, max_lifetime
         self._check, self._clock = check, clock
@@ -370,30 +361,49 @@ class ConnectionPool(PoolPlaces):
         Raises:
             JMSError: As `connection`.
         """
-        deadline = Deadline(self._timeout if timeout == -1.0 else checked_timeout(timeout), self._clock)
-        claim, lent = Claim(), None
+        key, claim, lent = (user_name, password), Claim(), None
         try:
-            lent = self._lend((user_name, password), deadline, claim)
+            if self._take_kept is not None:
+                lent = self._lend_kept(key, claim)
+            lent = lent or self._lend_idle(key, claim) or self._lend(key, timeout, claim)
             return lent
         finally:
             if lent is None:
                 self._give_up(claim)
 
-    def _lend(self, key: Key, deadline: Deadline, claim: Claim) -> PooledConnection:
+    def _lend_kept(self, key: Key, claim: Claim) -> PooledConnection | None:
+        """Lend the connection that the caller's transaction keeps, if any."""
+        kept = self._take_kept and self._take_kept((self._return, key), claim.record)
+        if not isinstance(kept, PooledConnection):
+            return None
+        self._count("requests_num")
+        return kept.borrow(self._clock.monotonic())
+
+    def _lend_idle(self, key: Key, claim: Claim) -> PooledConnection | None:
+        """Lend the idle connection that was used last, if it is good: the usual case, in which no thread waits."""
+        with self._lock:
+            if self._check is not None or self._waiting or self._closed or not self._idle:
+                return None
+            connection, now = self._idle[-1], self._clock.monotonic()
+            if connection.key != key or not self._is_fresh(connection, now):
+                return None
+            claim.connection = connection
+            self._idle.pop()
+            self._counters["requests_num"] += 1
+            return connection.borrow(now)
+
+    def _lend(self, key: Key, timeout: float | None, claim: Claim) -> PooledConnection:
+        deadline = Deadline(self._timeout if timeout == -1.0 else checked_timeout(timeout), self._clock)
         began = self._clock.monotonic()
         self._count("requests_num")
         try:
-            if (kept := kept_connection(self._factory, (self._return, key), claim.record)) is not None:
-                return kept.borrow(self._clock.monotonic())
-            taken = self._take_idle(key, claim)
-            while taken is not None or (taken := self._take(key, deadline, claim)) is not None:
+            while (taken := self._take(key, deadline, claim)) is not None:
                 if taken.key != key:  # the pool is full: an idle connection of other credentials makes room
                     self._discard(taken)
                 elif self._is_good(taken):
                     return taken.borrow(self._clock.monotonic())
                 else:
                     self._discard(taken, "connections_lost")
-                taken = None
             return self._open_connection(key, claim)
         except Exception:
             self._count("requests_errors")
@@ -552,16 +562,26 @@ class ConnectionPool(PoolPlaces):
         now = self._clock.monotonic()
         if connection.failed:
             self._failed_at = now  # siblings that were last used before are not handed out any more
+        if self._check is None:
+            return self._is_fresh(connection, now)
         if connection.last_success <= self._failed_at or self._is_too_old(connection, now):
             return False
-        if self._check is None:
-            return now - connection.last_success <= self._factory.idle_timeout
         try:
             self._check(connection.connection)
         except Exception as error:  # noqa: BLE001  # of any kind, as in psycopg_pool
             logger.warning("A pooled connection failed its check, and is replaced: %r", error)
             return False
         return True
+
+    def _is_fresh(self, connection: PooledConnection, now: float) -> bool:
+        generation, opened = connection.origin
+        return (
+            not connection.failed
+            and self._failed_at < connection.last_success
+            and now - connection.last_success <= self._factory.idle_timeout
+            and generation == self._generation
+            and now - opened < self._max_lifetime
+        )
 
     def _is_too_old(self, connection: PooledConnection, now: float) -> bool:
         generation, opened = connection.origin
@@ -572,15 +592,16 @@ class ConnectionPool(PoolPlaces):
         now = self._clock.monotonic()
         with self._lock:
             self._counters["usage_ms"] += round((now - connection.borrowed_at) * 1000)
-            if connection.failed:
-                self._count("returns_bad")
+            if failed := connection.failed:
+                self._counters["returns_bad"] += 1
                 self._failed_at = now
             connection.last_success = now  # if it failed, it is closed below
             crowded = self._closed or len(self._places) > self._max_size
-            keep = not (crowded or connection.failed or self._is_too_old(connection, now))
+            keep = not (failed or crowded or self._is_too_old(connection, now))
             if keep:
                 self._idle.append(connection)
-                self._notify()
+                if self._waiting:
+                    self._notify()
         if not keep:
             self._discard(connection)
         if not keep or len(self._idle) > 1 or not self._max_idle:
@@ -640,17 +661,27 @@ class ConnectionPool(PoolPlaces):
             self._free(connection)
 
 
-@dataclass(eq=False)
+class Use:
+    """The use of a connection of `SharedConnections` by one send.
+
+    Attributes:
+        shared: The connection, and its other users; None without one.
+    """
+
+    shared: "_Shared | None" = None
+
+
+@dataclass(eq=False, slots=True)
 class _Shared:
     """A borrowed connection, and who uses it.
 
     Attributes:
-        connection: The connection; None until it is borrowed.
-        users: One object for each block that uses it now.
-        uses: The number of blocks that have begun to use it since it was borrowed.
+        users: The sends that use it now.
+        connection: The connection; None until it is borrowed, and once it is returned.
+        uses: The number of sends that have begun to use it since it was borrowed.
     """
 
-    users: set[object]
+    users: set[Use]
     connection: PooledConnection | None = None
     uses: int = 1
 
@@ -671,35 +702,38 @@ class SharedConnections:
         self._reset_after_fork()
         reset_in_child(self, SharedConnections._reset_after_fork)
 
-    def join_or_borrow(self, user: object) -> PooledConnection:
-        """Borrow a connection, or share one. The user leaves it with `leave`, also after an error of this method.
+    def join_or_borrow(self, use: Use) -> PooledConnection:
+        """Borrow a connection, or share one. `leave` ends the use, also after an error of this method.
 
         Args:
-            user: An object that stands for the use.
+            use: The use that begins.
 
         Raises:
             JMSError: As `ConnectionPool.get_connection`.
         """
-        shared = self._join(user)
-        if shared is None and self._in_use and self._joinable():
-            try:
-                return self._borrow(user, 0.0)
-            except PoolTimeoutError:  # another thread was faster
-                self.leave(user)
-                shared = self._join(user)
-        return self._borrow(user, -1.0) if shared is None else shared
+        if self._in_use:
+            if joined := self._join(use):
+                return joined
+            if self._joinable():
+                try:
+                    return self._borrow(use, 0.0)
+                except PoolTimeoutError:  # another thread was faster
+                    self.leave(use)
+                    if joined := self._join(use):
+                        return joined
+        return self._borrow(use, -1.0)
 
-    def _join(self, user: object) -> PooledConnection | None:
+    def _join(self, use: Use) -> PooledConnection | None:
         """Join the connection with the fewest users; None if the pool has one left, or others wait for it."""
         if self._pool._lends_alone():  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
             return None
         with self._lock:
-            shared = min(self._joinable(), key=lambda each: len(each.users), default=None)
-            if shared is None:
+            use.shared = min(self._joinable(), key=lambda each: len(each.users), default=None)
+            if use.shared is None:
                 return None
-            shared.uses += 1
-            shared.users.add(user)
-            return shared.connection
+            use.shared.uses += 1
+            use.shared.users.add(use)
+            return use.shared.connection
 
     def _joinable(self) -> list[_Shared]:
         return [
@@ -708,31 +742,30 @@ class SharedConnections:
             if each.uses < _MOST_USES and each.connection is not None and not each.connection.failed
         ]
 
-    def _borrow(self, user: object, timeout: float) -> PooledConnection:
-        shared = _Shared({user})
+    def _borrow(self, use: Use, timeout: float) -> PooledConnection:
+        use.shared = shared = _Shared({use})  # before a connection is borrowed, so that no interruption can lose it
         with self._lock:
-            self._in_use.append(shared)  # before it is borrowed, so that no interruption can lose it
+            self._in_use.append(shared)
         shared.connection = self._pool.get_connection(timeout=timeout)
         return shared.connection
 
-    def leave(self, user: object) -> None:
+    def leave(self, use: Use) -> None:
         """End the use of a connection, if it has begun; the last user returns the connection. Idempotent."""
+        shared = use.shared
+        if shared is None:
+            return
         with self._lock:
-            shared = self._used_by(user)
-            if shared is None:
-                return
-            if len(shared.users) > 1:
-                shared.users.remove(user)
+            shared.users.discard(use)
+            if shared.users:
                 return
             shared.uses = _MOST_USES  # no thread joins it any more
         if shared.connection is not None:
             shared.connection.close()
+            shared.connection = None
         with self._lock:
-            self._in_use.remove(shared)
-
-    def _used_by(self, user: object) -> _Shared | None:
-        """Return the connection that a block uses; None before it has one, and in a forked child."""
-        return next(iter([each for each in self._in_use if user in each.users]), None)
+            if shared in self._in_use:  # not in a forked child
+                self._in_use.remove(shared)
+        use.shared = None
 
     def _reset_after_fork(self) -> None:
         """Begin without connections: those of the parent are not the child's."""

@@ -13,10 +13,11 @@ from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsjca.outbound.connection_state import Closeable
+from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.session import Session
 from jmsjca.outbound.unit_of_work import ConnectionAbort, aborts_if_interrupted
 
-__all__ = ["PoolableFactory", "PooledConnection", "kept_connection"]
+__all__ = ["PoolableFactory", "PooledConnection"]
 
 logger = get_logger("jmsjca.outbound")
 
@@ -44,21 +45,6 @@ class PoolableFactory(Protocol):
         ...
 
 
-def kept_connection(
-    factory: PoolableFactory, key: object, record: Callable[[object], object]
-) -> "PooledConnection | None":
-    """Return the connection that the caller's transaction keeps under a key, or None.
-
-    Args:
-        factory: The factory of a pool. One that knows no transaction manager has no method ``take_kept``.
-        key: The key under which the connection is kept.
-        record: Called with the connection before it is taken.
-    """
-    take_kept: Callable[[object, Callable[[object], object]], object] | None = getattr(factory, "take_kept", None)
-    kept = None if take_kept is None else take_kept(key, record)
-    return kept if isinstance(kept, PooledConnection) else None
-
-
 class PooledConnection(Closeable):
     """A connection that returns to its pool when it is closed. `ConnectionPool.connection` lends it.
 
@@ -80,7 +66,9 @@ class PooledConnection(Closeable):
         "_abort",
         "_clean_up_failed",
         "_closed",
+        "_for_single_sends",
         "_fork_guard",
+        "_state",
         "_take_back",
         "borrowed_at",
         "connection",
@@ -101,10 +89,13 @@ class PooledConnection(Closeable):
         self.origin = origin
         self.borrowed_at = self.last_success = origin[1]
         self._take_back = take_back
+        self._state = connection._state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         self._abort = ConnectionAbort(self._evict)
         self._clean_up_failed = False
         self._fork_guard = ForkGuard()
         self._closed = True
+        # Threads that share the connection have a session each.
+        self._for_single_sends: list[tuple[MessageProducer, Callable[[], None] | None]] = []
 
     def borrow(self, now: float) -> Self:
         """Mark the connection as borrowed."""
@@ -115,7 +106,7 @@ class PooledConnection(Closeable):
     @property
     def failed(self) -> bool:
         """True after the connection was lost, or an attempt to clean it up failed."""
-        return self._clean_up_failed or self.connection.failure is not None
+        return self._clean_up_failed or self._state.failure is not None
 
     def mark_failed(self) -> None:
         """Have the pool replace the connection: a call on it has raised a `ConnectionLostError`.
@@ -215,7 +206,16 @@ class PooledConnection(Closeable):
         Raises:
             JMSError: As `MessageProducer.send`.
         """
-        self.connection._send(message, to, options)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        try:
+            producer, commit = self._for_single_sends.pop()
+        except IndexError:
+            session = self.connection._session_for_single_sends()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+            producer = session.create_producer()
+            commit = session.commit if session.transacted else None  # whatever was asked for: JMSJCA.IgnoreTx
+        producer.send(message, to, **options)
+        if commit is not None:
+            commit()
+        self._for_single_sends.append((producer, commit))  # not after an error
 
     def _evict(self, error: BaseException) -> None:
         """Abort the connection, and free its place in the pool."""

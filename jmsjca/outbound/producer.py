@@ -9,8 +9,15 @@ from datetime import timedelta
 from typing import Generic, Self, TypedDict, TypeVar, Unpack, cast, overload
 
 from jmsjca.arguments import GuardedAttributes, check_flag, check_instance, check_text_or_none, did_you_mean
+from jmsjca.config.naming import is_reference
 from jmsjca.destinations import Destination, check_destination
-from jmsjca.errors import ArgumentTypeError, IllegalStateError, InvalidDestinationError, MessageFormatError
+from jmsjca.errors import (
+    ArgumentTypeError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    MessageFormatError,
+)
 from jmsjca.hooks import Send
 from jmsjca.messages.converters import Body, message_from_body
 from jmsjca.messages.delivery import begin_resend
@@ -212,6 +219,7 @@ class BaseProducer(DeliveryOptions):
 
     _pool: ProducerPool | None = None
     _failed: bool = False  # a producer that failed does not return to its pool
+    _last: Destination | None = None  # the last one that is at the broker as it was given
 
     def __init__(self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends, resolve: Resolve) -> None:
         self._send_in_unit = send
@@ -225,8 +233,13 @@ class BaseProducer(DeliveryOptions):
         return self._lock.abort
 
     def _resolved(self, destination: Destination) -> Destination:
+        if destination is self._last:
+            return destination
         check_destination(destination)
-        return self._resolve(destination)
+        to = self._resolve(destination)
+        if to is destination and not is_reference(to.name):
+            self._last = to
+        return to
 
     def _sender_to(self, futures: "list[Future[Message]]", on_completion: OnCompletion | None) -> Send:
         """Return a function that sends asynchronously, and appends the future."""
@@ -271,9 +284,11 @@ class BaseProducer(DeliveryOptions):
             message.priority = urgency
             message.delivery_time = now + _whole_milliseconds(delay) if delay else None
             message.expiration = now + _whole_milliseconds(life) if life else None
-            failed, self._failed = self._failed, True  # unless it returns
-            (send or self._send_in_unit)(message, to)
-            self._failed = failed
+            try:
+                (send or self._send_in_unit)(message, to)
+            except JMSError:
+                self._failed = True
+                raise
 
 
 class MessageProducer(BaseProducer, Closeable):

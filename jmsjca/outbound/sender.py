@@ -24,7 +24,7 @@ from jmsjca.errors import (
 from jmsjca.forking import ForkGuard
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import DeliveryMode, Message
-from jmsjca.outbound.pool import ConnectionPool, SharedConnections
+from jmsjca.outbound.pool import ConnectionPool, SharedConnections, Use
 from jmsjca.outbound.pooled_connection import PooledConnection
 from jmsjca.outbound.requestor import Requestor
 from jmsjca.outbound.session import Session
@@ -346,10 +346,16 @@ class Sender:
             raise InvalidArgumentError("A message stands twice in bodies: send copies, each of which gets its own id.")
         if duplicate_id is not None:
             _set_duplicate_ids(messages, duplicate_id or uuid.uuid4().hex)
-        if delivery is None:
-            self._repeat(_Sending(self._pool, self._shared, to, messages, given, has_ids=duplicate_id is not None))
-        else:
+        if delivery is not None:
             delivery.send(to, messages, given)
+            return messages
+        sending = _Sending(self._pool, self._shared, to, messages, given, has_ids=duplicate_id is not None)
+        try:
+            sending.attempt()
+        except JMSError as error:
+            if not (self._retry_timeout and sending.is_repeatable(error)):
+                raise
+            self._repeat(sending)
         return messages
 
     async def send_async(
@@ -419,14 +425,7 @@ class Sender:
         return reply
 
     def _repeat(self, sending: "_Sending") -> None:
-        """Send, and repeat it after an error as long as that is safe."""
-        try:
-            sending.attempt()
-        except JMSError as error:
-            if not (self._retry_timeout and sending.is_repeatable(error)):
-                raise
-        else:
-            return
+        """Repeat a send after an error, as long as that is safe."""
         import tenacity  # slow to import, and rarely needed
 
         attempts = tenacity.Retrying(
@@ -443,7 +442,7 @@ class Sender:
             raise
 
 
-class _Sending:
+class _Sending(Use):
     """Messages on their way: how many are sent, and whether an attempt is in doubt.
 
     Args:
@@ -457,6 +456,10 @@ class _Sending:
     Attributes:
         doubt: The error of the latest attempt in doubt; None without one.
     """
+
+    doubt: TransactionInDoubtError | None = None
+    _sent = 0
+    _removes_duplicates = False
 
     def __init__(
         self,
@@ -474,9 +477,6 @@ class _Sending:
         self._messages = messages
         self._given = given
         self._has_ids = has_ids
-        self._sent = 0
-        self.doubt: TransactionInDoubtError | None = None
-        self._removes_duplicates = False
 
     def attempt(self) -> None:
         """Send the messages that are not sent yet.
@@ -486,45 +486,49 @@ class _Sending:
             JMSError: The messages of this attempt are not sent; those of an earlier one may be in doubt.
         """
         try:
-            self._attempt()
+            if len(self._messages) - self._sent == 1:
+                self._send_one()
+            else:
+                with self._pool.connection() as connection:
+                    self._send_many(connection)
         except TransactionInDoubtError as error:
             self.doubt = error
             raise
 
-    def _attempt(self) -> None:
-        if len(self._messages) - self._sent > 1:
-            with self._pool.connection() as connection:
-                self._send_over(connection)
-        else:
-            try:
-                self._send_over(self._shared.join_or_borrow(self))
-            finally:
-                try:
-                    self._shared.leave(self)
-                except BaseException:  # again, if a signal handler interrupted its first step
-                    self._shared.leave(self)
-                    raise
-        self._sent = len(self._messages)
-
-    def _send_over(self, connection: PooledConnection) -> None:
-        if self._has_ids:
-            self._removes_duplicates = connection.capabilities.duplicate_detection
+    def _send_one(self) -> None:
+        connection: PooledConnection | None = None
         try:
-            if len(self._messages) - self._sent == 1:
-                connection.send(self._messages[-1], self._to, self._given)
-            else:
-                self._send_many(connection.create_session(connection.capabilities.atomic))
+            connection = self._shared.join_or_borrow(self)
+            if self._has_ids:
+                self._removes_duplicates = connection.capabilities.duplicate_detection
+            connection.send(self._messages[-1], self._to, self._given)
+            self._sent += 1
+        except ConnectionLostError:
+            if connection is not None:
+                connection.mark_failed()
+            raise
+        finally:
+            try:
+                self._shared.leave(self)
+            except BaseException:  # again, if a signal handler interrupted its first step
+                self._shared.leave(self)
+                raise
+
+    def _send_many(self, connection: PooledConnection) -> None:
+        capabilities = connection.capabilities
+        self._removes_duplicates = capabilities.duplicate_detection
+        try:
+            session = connection.create_session(capabilities.atomic)
+            producer = session.create_producer(self._to)
+            for message in self._messages[self._sent :]:
+                producer.send(message, **self._given)
+                self._sent += not session.transacted
+            if session.transacted:
+                session.commit()
         except ConnectionLostError:
             connection.mark_failed()
             raise
-
-    def _send_many(self, session: Session) -> None:
-        producer = session.create_producer(self._to)
-        for message in self._messages[self._sent :]:
-            producer.send(message, **self._given)
-            self._sent += not session.transacted
-        if session.transacted:
-            session.commit()
+        self._sent = len(self._messages)
 
     def is_repeatable(self, error: BaseException) -> bool:
         """Return True if another attempt cannot send a message twice."""

@@ -7,7 +7,7 @@ import pytest
 
 from jmsjca import ConnectionFactory, Hooks, TextMessage
 from jmsjca.errors import PoolTimeoutError
-from jmsjca.outbound.pool import ConnectionPool, SharedConnections
+from jmsjca.outbound.pool import ConnectionPool, SharedConnections, Use
 from jmsjca.outbound.sender import Sender
 from tests.unit.outbound.pooling import ScriptedFactory, lose
 from tests.unit.outbound.queues import PATIENCE, QUEUE, shown
@@ -28,11 +28,11 @@ def shared(pool):
 @contextmanager
 def using(shared):
     """Use a connection for the block, as a send does."""
-    user = object()
+    use = Use()
     try:
-        yield shared.join_or_borrow(user)
+        yield shared.join_or_borrow(use)
     finally:
-        shared.leave(user)
+        shared.leave(use)
 
 
 def test_connection_that_is_left_in_the_pool_is_preferred(pool, shared):
