@@ -12,15 +12,19 @@ from weakref import WeakKeyDictionary
 from jmsjca.errors import ConnectionLostError
 from jmsjca.log_records import exc_info_of, get_logger
 
-__all__ = ["ChildEnd", "ForkGuard", "ProcessBound", "forked_error", "reset_in_child"]
+__all__ = ["ChildEnd", "ForkGuard", "Process", "ProcessBound", "forked_error", "reset_in_child"]
 
 logger = get_logger("jmsjca.forking")
 
 T = TypeVar("T")
 
 
-class _Process:
-    """The current process, identified by the number of forks that led to it: `os.getpid` is too slow for each call."""
+class Process:
+    """The current process, identified by the number of forks that led to it: `os.getpid` is too slow for each call.
+
+    Attributes:
+        forks: The number of forks; a resource of another number belongs to a parent of this process.
+    """
 
     forks = 0
 
@@ -31,12 +35,12 @@ class ForkGuard:
     __slots__ = ("_forks",)
 
     def __init__(self) -> None:
-        self._forks = _Process.forks
+        self._forks = Process.forks
 
     @property
     def in_child(self) -> bool:
         """True in a forked child of the process that opened the resource."""
-        return self._forks != _Process.forks
+        return self._forks != Process.forks
 
     def check(self) -> None:
         """Raise an error in a forked child.
@@ -44,7 +48,7 @@ class ForkGuard:
         Raises:
             ConnectionLostError: The resource belongs to the parent of this process.
         """
-        if self._forks != _Process.forks:
+        if self._forks != Process.forks:
             raise forked_error()
 
 
@@ -127,7 +131,7 @@ def reset_in_child(instance: T, reset: Callable[[T], None]) -> None:
 
 
 def _after_fork() -> None:
-    _Process.forks += 1
+    Process.forks += 1
     for instance, reset in list(_resets.items()):
         reset(instance)
 

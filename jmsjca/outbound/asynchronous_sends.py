@@ -124,7 +124,7 @@ class AsynchronousSends:
         Raises:
             IllegalStateError: The caller is a completion listener of this session.
         """
-        if self._thread is not None and not self._mode.lock.fork_guard.in_child:  # where the thread does not exist
+        if self._thread is not None and not self._mode.lock.in_child:  # where the thread does not exist
             self.check_allowed(call)
             self._await_completed(self._begun)
 

@@ -145,7 +145,7 @@ class ListenerDispatcher:
 
     def forget(self, receiver: ListenedReceiver) -> None:
         """Remove the listener of a closed consumer, if any."""
-        if self._thread is not None and not self._lock.fork_guard.in_child:  # where the threads do not exist
+        if self._thread is not None and not self._lock.in_child:  # where the threads do not exist
             self._remove(receiver)
             if not self._fetchers:
                 self._join()
@@ -560,7 +560,7 @@ class PrefetchingReceiver:
     @aborts_if_interrupted
     def close(self) -> None:
         """Release the prefetched messages and close the provider's consumer. Waits for a receive of another thread."""
-        if not self.released and not self._lock.fork_guard.in_child:
+        if not self.released and not self._lock.in_child:
             self.closed = True
             self._state.remove(self)
             self.interrupt()

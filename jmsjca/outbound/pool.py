@@ -385,7 +385,7 @@ class ConnectionPool(PoolPlaces):
             if self._check is not None or self._waiting or self._closed or not self._idle:
                 return None
             connection, now = self._idle[-1], self._clock.monotonic()
-            if connection.key != key or not self._is_fresh(connection, now):
+            if connection.key != key or not self._is_fresh(connection, now, self._factory.idle_timeout):
                 return None
             claim.connection = connection
             self._idle.pop()
@@ -562,10 +562,10 @@ class ConnectionPool(PoolPlaces):
         now = self._clock.monotonic()
         if connection.failed:
             self._failed_at = now  # siblings that were last used before are not handed out any more
-        if self._check is None:
-            return self._is_fresh(connection, now)
-        if connection.last_success <= self._failed_at or self._is_too_old(connection, now):
+        if not self._is_fresh(connection, now, float("inf") if self._check else self._factory.idle_timeout):
             return False
+        if self._check is None:
+            return True
         try:
             self._check(connection.connection)
         except Exception as error:  # noqa: BLE001  # of any kind, as in psycopg_pool
@@ -573,19 +573,15 @@ class ConnectionPool(PoolPlaces):
             return False
         return True
 
-    def _is_fresh(self, connection: PooledConnection, now: float) -> bool:
+    def _is_fresh(self, connection: PooledConnection, now: float, idle_timeout: float) -> bool:
         generation, opened = connection.origin
         return (
             not connection.failed
             and self._failed_at < connection.last_success
-            and now - connection.last_success <= self._factory.idle_timeout
+            and now - connection.last_success <= idle_timeout
             and generation == self._generation
             and now - opened < self._max_lifetime
         )
-
-    def _is_too_old(self, connection: PooledConnection, now: float) -> bool:
-        generation, opened = connection.origin
-        return generation != self._generation or now - opened >= self._max_lifetime
 
     def _return(self, connection: PooledConnection) -> None:
         """Take a connection back: keep it if it is good, else close it."""
@@ -597,7 +593,9 @@ class ConnectionPool(PoolPlaces):
                 self._failed_at = now
             connection.last_success = now  # if it failed, it is closed below
             crowded = self._closed or len(self._places) > self._max_size
-            keep = not (failed or crowded or self._is_too_old(connection, now))
+            generation, opened = connection.origin
+            is_young = generation == self._generation and now - opened < self._max_lifetime
+            keep = is_young and not (failed or crowded)
             if keep:
                 self._idle.append(connection)
                 if self._waiting:

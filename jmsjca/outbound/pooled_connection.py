@@ -8,7 +8,7 @@ from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.config.options import OutboundOptions
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, JMSError
-from jmsjca.forking import ForkGuard
+from jmsjca.forking import Process
 from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection, ConnectionMetaData, ExceptionListener
@@ -67,7 +67,7 @@ class PooledConnection(Closeable):
         "_clean_up_failed",
         "_closed",
         "_for_single_sends",
-        "_fork_guard",
+        "_forks",
         "_state",
         "_take_back",
         "borrowed_at",
@@ -92,7 +92,7 @@ class PooledConnection(Closeable):
         self._state = connection._state  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         self._abort = ConnectionAbort(self._evict)
         self._clean_up_failed = False
-        self._fork_guard = ForkGuard()
+        self._forks = Process.forks
         self._closed = True
         # Threads that share the connection have a session each.
         self._for_single_sends: list[tuple[MessageProducer, Callable[[], None] | None]] = []
@@ -183,7 +183,7 @@ class PooledConnection(Closeable):
         Raises:
             IllegalStateError: A completion listener or message listener of one of the sessions calls it.
         """
-        if self._closed or self._fork_guard.in_child:
+        if self._closed or self._forks != Process.forks:
             return  # a forked child: the connection belongs to the parent
         untouched = self.connection._is_untouched  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # not in the API
         if not untouched:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from functools import partial
+from functools import lru_cache, partial
 from threading import RLock
 from typing import Any, Generic, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast
 
@@ -21,7 +21,7 @@ from jmsjca.errors import (
     ReplyTimeoutError,
     TransactionInDoubtError,
 )
-from jmsjca.forking import ForkGuard
+from jmsjca.forking import Process
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import DeliveryMode, Message
 from jmsjca.outbound.pool import ConnectionPool, SharedConnections, Use
@@ -100,7 +100,7 @@ class DeliverySends:
         set_rollback_only: Marks the unit for rollback.
     """
 
-    __slots__ = ("_fork_guard", "_lock", "_open_session", "_set_rollback_only", "_token", "scope")
+    __slots__ = ("_forks", "_lock", "_open_session", "_set_rollback_only", "_token", "scope")
 
     def __init__(
         self, scope: SendScope, open_session: Callable[[], Session], set_rollback_only: Callable[[], None]
@@ -109,7 +109,7 @@ class DeliverySends:
         self._open_session: Callable[[], Session] | None = open_session
         self._set_rollback_only = set_rollback_only
         self._lock = RLock()  # reentrant: a hook around a send may send
-        self._fork_guard = ForkGuard()
+        self._forks = Process.forks
         self._token: Token[DeliverySends | None] | None = None
 
     def __enter__(self) -> Self:
@@ -125,7 +125,7 @@ class DeliverySends:
     @property
     def is_open(self) -> bool:
         """True until the handler has returned; False in a forked child, which is no part of the delivery."""
-        return self._open_session is not None and not self._fork_guard.in_child
+        return self._open_session is not None and self._forks == Process.forks
 
     def send(self, to: Destination, messages: Sequence[Message], given: Mapping[str, Any]) -> None:
         """Add messages to the unit: all of them, or the unit is rolled back.
@@ -288,7 +288,7 @@ class Sender:
             TransactionInDoubtError: The message may or may not have been sent.
             JMSError: The message was not sent.
         """
-        (message,) = self._send_all(self._delivery(), destination, [body], duplicate_id, options)
+        (message,) = self._send_all(_delivery.get() and self._delivery(), destination, [body], duplicate_id, options)
         return message
 
     def send_many(
@@ -334,7 +334,7 @@ class Sender:
         duplicate_id: str | None,
         options: SendOptions,
     ) -> list[Message]:
-        to = _destination(destination)
+        to = _queue(destination) if isinstance(destination, str) else _destination(destination)
         messages = [self._converters.to_message(body) for body in bodies]
         given: dict[str, Any] = {}
         if options:
@@ -537,9 +537,13 @@ class _Sending(Use):
         return isinstance(error, ConnectionLostError)
 
 
+_queue = lru_cache(maxsize=256)(Queue)
+"""Returns the queue of a name. A producer knows the last queue again, and need not check and resolve it."""
+
+
 def _destination(destination: str | Destination) -> Destination:
     if isinstance(destination, str):
-        return Queue(destination)
+        return _queue(destination)
     check_destination(destination)
     return destination
 

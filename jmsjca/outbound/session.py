@@ -385,7 +385,7 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
                 yield self
                 completed = True
             finally:  # unless closing, the abort or the parent of a forked child rolls back
-                if not (completed or self.closed or self._abort.cause or self._lock.fork_guard.in_child):
+                if not (completed or self.closed or self._abort.cause or self._lock.in_child):
                     self.rollback()
             self.commit()
 
@@ -452,7 +452,7 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
         Raises:
             IllegalStateError: A completion listener or message listener of the session calls it.
         """
-        if self._released or self._lock.fork_guard.in_child:
+        if self._released or self._lock.in_child:
             return
         self._check_close_allowed()
         self._listeners.close()  # listeners may use the session until they have returned

@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 from jmsjca import spi
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, NotSupportedError, TransactionInDoubtError
-from jmsjca.forking import ForkGuard
+from jmsjca.forking import Process, forked_error
 from jmsjca.hooks import AroundCommit
 from jmsjca.messages.delivery import DeliveryContext, Outcome, Settlement, bind_delivery, complete_settlement
 from jmsjca.messages.message import Message
@@ -104,26 +104,31 @@ class SessionLock(RLock):  # type: ignore[misc]  # it is no final class
 
     Attributes:
         abort: Aborts the connection; set by the session.
-        fork_guard: Refuses the use of the session in a forked child.
+        forks: The process of the session, see `Process.forks`.
         closed: True as soon as closing the session has begun.
     """
 
-    __slots__ = ("_owner", "abort", "closed", "fork_guard")
+    __slots__ = ("_owner", "abort", "closed", "forks")
 
     def __init__(self) -> None:
         self._owner = 0
         self.abort = ConnectionAbort(_nothing)
-        self.fork_guard = ForkGuard()
+        self.forks = Process.forks
         self.closed = False
 
     def __enter__(self) -> bool:  # type: ignore[override]
         if not self.acquire(False):  # positional: the keyword would cost half as much as this method
             self._refuse()
-        if self.closed or self.abort.cause is not None or self.fork_guard.in_child:
+        if self.closed or self.abort.cause is not None or self.forks != Process.forks:
             self.release()
             self.check_open()
         self._owner = get_ident()
         return True
+
+    @property
+    def in_child(self) -> bool:
+        """True in a forked child of the process of the session."""
+        return self.forks != Process.forks
 
     def check_open(self) -> None:
         """Raise an error if the session cannot be used.
@@ -132,7 +137,8 @@ class SessionLock(RLock):  # type: ignore[misc]  # it is no final class
             IllegalStateError: The session is closed.
             ConnectionLostError: The session belongs to the parent of this process, or its connection was aborted.
         """
-        self.fork_guard.check()
+        if self.in_child:
+            raise forked_error()
         if self.closed:
             raise IllegalStateError("The session is closed.")
         if self.abort.cause is not None:
