@@ -18,7 +18,7 @@ from jmsjca.hooks import HookChain
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.connection_state import Closeable, ConnectionContext, ConnectionState
 from jmsjca.outbound.session import BaseSession, Session, checked_acknowledge_mode
-from jmsjca.outbound.unit_of_work import ConnectionAbort, Enlistment, aborts_if_interrupted
+from jmsjca.outbound.unit_of_work import Abortable, ConnectionAbort, Enlistment, aborts_if_interrupted
 from jmsjca.reconnection import ConnectionSettings, connect
 
 __all__ = ["Connection", "ConnectionMetaData", "ExceptionListener", "SharedConnection"]
@@ -116,7 +116,7 @@ def _metadata(protocol: str, connection: spi.Connection) -> ConnectionMetaData:
 S = TypeVar("S", bound=BaseSession)
 
 
-class Connection(Closeable, GuardedAttributes):
+class Connection(Abortable, Closeable, GuardedAttributes):
     """A connection to a broker; creates sessions. Thread-safe, in contrast to its sessions.
 
     `ConnectionFactory.create_connection` creates it. Entering it with ``with`` starts it. It belongs to the process

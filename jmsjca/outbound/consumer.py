@@ -9,7 +9,7 @@ from itertools import chain, count
 from operator import attrgetter
 from threading import Condition, RLock, Thread, current_thread
 from time import perf_counter
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from jmsjca import spi
 from jmsjca.arguments import MAX_TIMEOUT, GuardedAttributes, check_class, check_timeout, is_deferred
@@ -22,7 +22,7 @@ from jmsjca.messages.message import Message
 from jmsjca.messages.object_message import body_of
 from jmsjca.outbound.connection_state import Closeable, ConnectionState
 from jmsjca.outbound.session_mode import MessageListener, SessionMode
-from jmsjca.outbound.unit_of_work import ConnectionAbort, PrefetchOwner, SessionLock, aborts_if_interrupted
+from jmsjca.outbound.unit_of_work import SessionLock, SessionMember, aborts_if_interrupted
 
 __all__ = [
     "MAX_FAILURES",
@@ -44,35 +44,6 @@ MAX_FAILURES = 25
 T = TypeVar("T")
 
 
-class ListenedReceiver(PrefetchOwner, Protocol):
-    """The prefetch buffer of a consumer, as far as its message listener needs it."""
-
-    @property
-    def closed(self) -> bool:
-        """True once the consumer is closed."""
-        ...
-
-    def check_open(self) -> None:
-        """Raise an error if the consumer is closed."""
-        ...
-
-    def has_messages(self) -> bool:
-        """Return True if there are prefetched messages."""
-        ...
-
-    def fetch(self, ended: Callable[[], bool]) -> None:
-        """Prefetch messages. Return early if the wait is interrupted or ``ended`` returns True."""
-        ...
-
-    def hand_over(self, deliver: Callable[[spi.Delivery], None]) -> None:
-        """Pass the first prefetched message, if any, to a function."""
-        ...
-
-    def pause(self) -> None:
-        """Interrupt `fetch`, and wait for the end of a running `hand_over`."""
-        ...
-
-
 class ListenerDispatcher:
     """Calls the message listeners of one session, one after the other, on one thread.
 
@@ -87,16 +58,16 @@ class ListenerDispatcher:
 
     def __init__(self, mode: SessionMode, state: ConnectionState, report: Callable[[JMSError], None]) -> None:
         self._mode = mode
-        self._lock = mode.lock
+        self._lock = self.lock = mode.lock
         self._state = state
         self._report = report
         self._changed = Condition()
-        self._fetchers: dict[ListenedReceiver, _Fetcher] = {}
+        self._fetchers: dict[PrefetchingReceiver, _Fetcher] = {}
         self._turns = count(1)
         self._thread: Thread | None = None
         self._dispatching = False  # whether the thread uses the session, or is about to
 
-    def set(self, receiver: ListenedReceiver, listener: MessageListener | None) -> None:
+    def set(self, receiver: "PrefetchingReceiver", listener: MessageListener | None) -> None:
         """Set, replace or remove the listener of a consumer. Waits for a running call of the old one.
 
         Args:
@@ -118,12 +89,7 @@ class ListenerDispatcher:
         if not self._fetchers:
             self._join()
 
-    @property
-    def abort(self) -> ConnectionAbort:
-        """Aborts the connection."""
-        return self._lock.abort
-
-    def listener(self, receiver: ListenedReceiver) -> MessageListener | None:
+    def listener(self, receiver: "PrefetchingReceiver") -> MessageListener | None:
         """Return the listener of a consumer; None without one."""
         fetcher = self._fetchers.get(receiver)
         return fetcher.listener if fetcher else None
@@ -143,7 +109,7 @@ class ListenerDispatcher:
                 "(JMS 3.1, sections 6.1.5 and 6.1.8). Call it on another thread, or close the consumer."
             )
 
-    def forget(self, receiver: ListenedReceiver) -> None:
+    def forget(self, receiver: "PrefetchingReceiver") -> None:
         """Remove the listener of a closed consumer, if any."""
         if self._thread is not None and not self._lock.in_child:  # where the threads do not exist
             self._remove(receiver)
@@ -169,7 +135,7 @@ class ListenerDispatcher:
                 self._remove(receiver)
             self._join()
 
-    def _add(self, receiver: ListenedReceiver, listener: MessageListener) -> None:
+    def _add(self, receiver: "PrefetchingReceiver", listener: MessageListener) -> None:
         fetcher = _Fetcher(receiver, listener, self._changed)
         with self._changed:
             self._fetchers[receiver] = fetcher
@@ -181,7 +147,7 @@ class ListenerDispatcher:
             self._changed.notify_all()
         fetcher.start()
 
-    def _remove(self, receiver: ListenedReceiver) -> None:
+    def _remove(self, receiver: "PrefetchingReceiver") -> None:
         """Remove the listener of a consumer, if any, once it has returned from a running call."""
         fetcher = self._fetchers.get(receiver)
         if fetcher is not None:
@@ -319,7 +285,7 @@ class _Fetcher:
         last_turn: The number of its last delivery in the session; 0 before the first.
     """
 
-    def __init__(self, receiver: ListenedReceiver, listener: MessageListener, changed: Condition) -> None:
+    def __init__(self, receiver: "PrefetchingReceiver", listener: MessageListener, changed: Condition) -> None:
         self.receiver = receiver
         self.listener = listener
         self.ended = False
@@ -377,7 +343,7 @@ class _Fetcher:
         return f"The message listener {getattr(self.listener, '__qualname__', self.listener)!s:.100}"
 
 
-class PrefetchingReceiver:
+class PrefetchingReceiver(SessionMember):
     """Receives for one `MessageConsumer`: waits for messages, prefetches them and hands them over one by one.
 
     Args:
@@ -404,10 +370,6 @@ class PrefetchingReceiver:
         self._wakeups = self._seen_wakeups = 0  # all of them; those before the latest receive
         self.closed = self.released = False
         state.add(self)
-
-    @property
-    def _abort(self) -> ConnectionAbort:
-        return self._lock.abort
 
     @aborts_if_interrupted
     def receive(
@@ -656,7 +618,7 @@ class ObservedReceiver(PrefetchingReceiver):
         return message
 
 
-class MessageConsumer(Closeable, GuardedAttributes):
+class MessageConsumer(SessionMember, Closeable, GuardedAttributes):
     """Receives the messages of a queue or of a subscription (JMS 3.1, chapter 8).
 
     `Session.create_consumer` and its variants create it; like its session it is for one thread at a time. Iterating
@@ -671,11 +633,8 @@ class MessageConsumer(Closeable, GuardedAttributes):
     def __init__(self, receiver: PrefetchingReceiver, listeners: ListenerDispatcher, selector: str | None) -> None:
         self._receiver = receiver
         self._listeners = listeners
+        self._lock = listeners.lock
         self._selector = selector
-
-    @property
-    def _abort(self) -> ConnectionAbort:
-        return self._listeners.abort
 
     @property
     def closed(self) -> bool:
@@ -820,7 +779,7 @@ def _decoded(delivery: spi.Delivery) -> Message | MessageFormatError:
         return error
 
 
-class QueueBrowser(Closeable, GuardedAttributes):
+class QueueBrowser(SessionMember, Closeable, GuardedAttributes):
     """Iterable over the messages that wait in a queue, without consuming them (JMS 3.1, section 4.1.6).
 
     `Session.create_browser` creates it; like its session it is for one thread at a time. Each iteration browses the
@@ -846,10 +805,6 @@ class QueueBrowser(Closeable, GuardedAttributes):
         self._selector = selector
         for _ in connection.browse(queue, selector=selector, limit=0):  # asks the broker, without reading a message
             pass
-
-    @property
-    def _abort(self) -> ConnectionAbort:
-        return self._lock.abort
 
     @property
     def closed(self) -> bool:

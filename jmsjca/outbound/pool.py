@@ -145,7 +145,7 @@ class PoolPlaces(ProcessBound):
         """Free the place of a connection that has ended, or of a claim. Idempotent."""
         with self._changed:
             self._places.discard(occupant)
-            if occupant in self._idle:  # its return was interrupted
+            if isinstance(occupant, PooledConnection) and occupant in self._idle:  # its return was interrupted
                 self._idle.remove(occupant)
             self._notify()
 

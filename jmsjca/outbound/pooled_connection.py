@@ -7,7 +7,7 @@ from jmsjca import spi
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.config.options import OutboundOptions
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError, JMSError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.forking import Process
 from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
@@ -15,7 +15,7 @@ from jmsjca.outbound.connection import Connection, ConnectionMetaData, Exception
 from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.producer import MessageProducer
 from jmsjca.outbound.session import Session
-from jmsjca.outbound.unit_of_work import ConnectionAbort, aborts_if_interrupted
+from jmsjca.outbound.unit_of_work import Abortable, ConnectionAbort, aborts_if_interrupted
 
 __all__ = ["PoolableFactory", "PooledConnection"]
 
@@ -45,7 +45,7 @@ class PoolableFactory(Protocol):
         ...
 
 
-class PooledConnection(Closeable):
+class PooledConnection(Abortable, Closeable):
     """A connection that returns to its pool when it is closed. `ConnectionPool.connection` lends it.
 
     Args:
@@ -212,9 +212,13 @@ class PooledConnection(Closeable):
             session = self.connection._session_for_single_sends()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
             producer = session.create_producer()
             commit = session.commit if session.transacted else None  # whatever was asked for: JMSJCA.IgnoreTx
-        producer.send(message, to, **options)
-        if commit is not None:
-            commit()
+        try:
+            producer.send(message, to, **options)
+            if commit is not None:
+                commit()
+        except ConnectionLostError:
+            self.mark_failed()
+            raise
         self._for_single_sends.append((producer, commit))  # not after an error
 
     def _evict(self, error: BaseException) -> None:

@@ -33,7 +33,7 @@ from jmsjca.messages.message import (
 from jmsjca.messages.properties import Properties
 from jmsjca.outbound.asynchronous_sends import AsynchronousSends, OnCompletion, checked_listener
 from jmsjca.outbound.connection_state import Closeable
-from jmsjca.outbound.unit_of_work import ConnectionAbort, SessionLock, aborts_if_interrupted
+from jmsjca.outbound.unit_of_work import SessionLock, SessionMember, aborts_if_interrupted
 
 __all__ = [
     "DeliveryOptions",
@@ -207,7 +207,7 @@ Resolve = Callable[[Destination], Destination]
 """Returns a destination as it is at the broker, see `ConnectionContext.resolve`."""
 
 
-class BaseProducer(DeliveryOptions):
+class BaseProducer(SessionMember, DeliveryOptions):
     """Base of both producers: sets the headers and sends.
 
     Args:
@@ -227,10 +227,6 @@ class BaseProducer(DeliveryOptions):
         self._asynchronous = asynchronous
         self._resolve = resolve
         self._message_ids = _message_ids()
-
-    @property
-    def _abort(self) -> ConnectionAbort:
-        return self._lock.abort
 
     def _resolved(self, destination: Destination) -> Destination:
         if destination is self._last:

@@ -288,7 +288,7 @@ class Sender:
             TransactionInDoubtError: The message may or may not have been sent.
             JMSError: The message was not sent.
         """
-        (message,) = self._send_all(_delivery.get() and self._delivery(), destination, [body], duplicate_id, options)
+        (message,) = self._send_all(self._delivery(), destination, [body], duplicate_id, options)
         return message
 
     def send_many(
@@ -496,17 +496,12 @@ class _Sending(Use):
             raise
 
     def _send_one(self) -> None:
-        connection: PooledConnection | None = None
         try:
             connection = self._shared.join_or_borrow(self)
             if self._has_ids:
                 self._removes_duplicates = connection.capabilities.duplicate_detection
             connection.send(self._messages[-1], self._to, self._given)
             self._sent += 1
-        except ConnectionLostError:
-            if connection is not None:
-                connection.mark_failed()
-            raise
         finally:
             try:
                 self._shared.leave(self)

@@ -47,7 +47,13 @@ from jmsjca.outbound.session_mode import (
     SessionTransacted,
     session_mode_of,
 )
-from jmsjca.outbound.unit_of_work import ConnectionAbort, TransactionBlock, UnitOfWork, aborts_if_interrupted
+from jmsjca.outbound.unit_of_work import (
+    ConnectionAbort,
+    SessionMember,
+    TransactionBlock,
+    UnitOfWork,
+    aborts_if_interrupted,
+)
 
 __all__ = [
     "BaseSession",
@@ -173,7 +179,7 @@ class MessageFactory(ABC):
         return ObjectMessage(body, properties=properties)
 
 
-class BaseSession(MessageFactory, Closeable, GuardedAttributes):
+class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
     """Common part of `Session` and `JMSContext`. For one thread at a time (JMS 3.1, section 6.2.5).
 
     A second thread that uses the session, or an object that it created, at the same time gets an `IllegalStateError`.
@@ -215,10 +221,6 @@ class BaseSession(MessageFactory, Closeable, GuardedAttributes):
         self._released = False
         self._transacted = transacted
         self._acknowledge_mode = acknowledge_mode
-
-    @property
-    def _abort(self) -> ConnectionAbort:
-        return self._lock.abort
 
     @property
     def transacted(self) -> bool:

@@ -15,12 +15,12 @@ from jmsjca.log_records import get_logger
 from jmsjca.messages.delivery import Outcome, Settlement, bind_delivery, complete_settlement
 from jmsjca.messages.message import Message
 from jmsjca.outbound.unit_of_work import (
-    ConnectionAbort,
     CurrentUnit,
     Enlistment,
     JoinedUnit,
     PrefetchOwner,
     SessionLock,
+    SessionMember,
     UnitOfWork,
     aborts_if_interrupted,
 )
@@ -333,19 +333,17 @@ class _AcknowledgedContext(_AcknowledgeContext):
         return self._settlement
 
 
-class _PendingContext(_AcknowledgeContext):
+class _PendingContext(SessionMember, _AcknowledgeContext):
     """Context of a message that is not acknowledged yet."""
 
     __slots__ = ("_acknowledge", "_lock", "_unit")
+
+    _lock: SessionLock
 
     def __init__(self, unit: UnitOfWork, lock: SessionLock, acknowledge: Callable[[], None]) -> None:
         self._unit = unit
         self._lock = lock
         self._acknowledge = acknowledge
-
-    @property
-    def _abort(self) -> ConnectionAbort:
-        return self._lock.abort
 
     @aborts_if_interrupted
     def acknowledge(self) -> Settlement:

@@ -17,12 +17,14 @@ from jmsjca.messages.delivery import DeliveryContext, Outcome, Settlement, bind_
 from jmsjca.messages.message import Message
 
 __all__ = [
+    "Abortable",
     "ConnectionAbort",
     "CurrentUnit",
     "Enlistment",
     "JoinedUnit",
     "PrefetchOwner",
     "SessionLock",
+    "SessionMember",
     "TransactionBlock",
     "UnitOfWork",
     "aborts_if_interrupted",
@@ -63,11 +65,12 @@ class ConnectionAbort:
         )
 
 
-class Abortable(Protocol):
-    """An object whose calls are those of a connection."""
+class Abortable:
+    """Base of the objects whose interrupted calls abort their connection. `_abort` does."""
 
-    @property
-    def _abort(self) -> ConnectionAbort: ...
+    __slots__ = ()
+
+    _abort: ConnectionAbort
 
 
 A = TypeVar("A", bound=Abortable)
@@ -170,6 +173,18 @@ class SessionLock(RLock):  # type: ignore[misc]  # it is no final class
             f"{_thread_name(self._owner)!r} does: a session is for one thread at a time (JMS 3.1, section 6.2.5). "
             "Make one session for each thread; they may share the connection."
         )
+
+
+class SessionMember(Abortable):
+    """A session, or an object that it created: they share a lock, which knows the connection."""
+
+    __slots__ = ()
+
+    _lock: SessionLock
+
+    @property
+    def _abort(self) -> ConnectionAbort:  # type: ignore[override]  # not set by any object
+        return self._lock.abort
 
 
 def _nothing(_: BaseException) -> None:
