@@ -63,7 +63,7 @@ Reader = Callable[[bytes, int, int], tuple[Any, int]]
 
 def _constant(value: Any) -> Reader:
     """Return a reader of a value that has no bytes after its code."""
-    return lambda raw, at, depth: (value, at)  # noqa: ARG005
+    return lambda _raw, at, _depth: (value, at)
 
 
 def _number(layout: str, kind: type) -> Reader:
@@ -72,7 +72,7 @@ def _number(layout: str, kind: type) -> Reader:
     unpack, size = packed.unpack_from, packed.size
     new: Any = (int if issubclass(kind, int) else float).__new__  # the value fits: skip the range check of the type
 
-    def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+    def _read(raw: bytes, at: int, _depth: int) -> tuple[Any, int]:
         return new(kind, unpack(raw, at)[0]), at + size
 
     return _read
@@ -80,13 +80,13 @@ def _number(layout: str, kind: type) -> Reader:
 
 def _fixed(size: int, make: Callable[[bytes], Any]) -> Reader:
     """Return a reader of a value of fixed size."""
-    return lambda raw, at, depth: (make(raw[at : at + size]), at + size)  # noqa: ARG005
+    return lambda raw, at, _depth: (make(raw[at : at + size]), at + size)
 
 
 def _var8(make: Callable[[bytes], Any]) -> Reader:
     """Return a reader of a value with a length of one byte."""
 
-    def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+    def _read(raw: bytes, at: int, _depth: int) -> tuple[Any, int]:
         end = at + 1 + raw[at]
         return make(raw[at + 1 : end]), end
 
@@ -96,7 +96,7 @@ def _var8(make: Callable[[bytes], Any]) -> Reader:
 def _var32(make: Callable[[bytes], Any]) -> Reader:
     """Return a reader of a value with a length of four bytes."""
 
-    def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+    def _read(raw: bytes, at: int, _depth: int) -> tuple[Any, int]:
         begin = at + 4
         end = begin + read_uint32(raw, at)[0]
         return make(raw[begin:end]), end
@@ -104,7 +104,7 @@ def _var32(make: Callable[[bytes], Any]) -> Reader:
     return _read
 
 
-def _text8(raw: bytes, at: int, depth: int) -> tuple[str, int]:  # noqa: ARG001
+def _text8(raw: bytes, at: int, _depth: int) -> tuple[str, int]:
     """Read a string with a length of one byte. The call of `_var8` is saved, so that the handler costs nothing."""
     end = at + 1 + raw[at]
     try:
@@ -113,7 +113,7 @@ def _text8(raw: bytes, at: int, depth: int) -> tuple[str, int]:  # noqa: ARG001
         return decode_modified(raw[at + 1 : end], error), end
 
 
-def _boolean(raw: bytes, at: int, depth: int) -> tuple[bool, int]:  # noqa: ARG001
+def _boolean(raw: bytes, at: int, _depth: int) -> tuple[bool, int]:
     """Read a boolean of one byte."""
     return bool(raw[at]), at + 1
 
@@ -255,7 +255,7 @@ def _read_described(raw: bytes, at: int, depth: int) -> tuple[Described, int]:
     return Described(descriptor, value), at
 
 
-def _read_unknown(raw: bytes, at: int, depth: int) -> tuple[Any, int]:  # noqa: ARG001
+def _read_unknown(raw: bytes, at: int, _depth: int) -> tuple[Any, int]:
     raise MessageFormatError(f"at byte {at - 1} the code {raw[at - 1]:#04x} is no AMQP type")
 
 
@@ -268,7 +268,7 @@ _READERS: dict[int, Reader] = {
     0x42: _constant(False),
     0x43: _constant(UInt(0)),
     0x44: _constant(ULong(0)),
-    0x45: lambda raw, at, depth: ([], at),  # noqa: ARG005  # a new list each time, as it is mutable
+    0x45: lambda _raw, at, _depth: ([], at),  # a new list each time, as it is mutable
     0x50: _number("B", UByte),
     0x51: _number("b", Byte),
     0x52: _number("B", UInt),
@@ -311,6 +311,7 @@ NULL = b"\x40"
 
 _BYTES = [bytes([size]) for size in range(256)]
 _LIMIT8, _LIMIT32 = 1 << 8, 1 << 32
+_SIGNED_BYTES = range(-0x80, 0x80)
 _pack_compound8, _pack_uint32 = struct.Struct("BBB").pack, struct.Struct(">I").pack
 
 
@@ -374,7 +375,7 @@ def _fixed_writer(code: int, layout: str) -> Callable[[Any], bytes]:
 def _signed_writer(small: int, large: int, layout: str) -> Callable[[Any], bytes]:
     """Return a writer of a signed integer: in one byte if it fits, else in the full width of its type."""
     pack_small, pack_large = struct.Struct(">Bb").pack, struct.Struct(">B" + layout).pack
-    return lambda value: pack_small(small, value) if -0x80 <= value < 0x80 else pack_large(large, value)  # noqa: PLR2004
+    return lambda value: pack_small(small, value) if value in _SIGNED_BYTES else pack_large(large, value)
 
 
 def _unsigned_writer(zero: int, small: int, large: int, layout: str) -> Callable[[Any], bytes]:
@@ -429,7 +430,7 @@ def _write_decimal(value: RawDecimal) -> bytes:
 
 
 _WRITERS: dict[type, Callable[[Any], bytes]] = {
-    type(None): lambda value: NULL,  # noqa: ARG005
+    type(None): lambda _value: NULL,
     bool: lambda value: b"\x41" if value else b"\x42",
     int: _write_int_or_long,
     float: _fixed_writer(0x82, "d"),
