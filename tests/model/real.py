@@ -110,8 +110,8 @@ class Real:
         """Hand them over as well, as a listener does."""
         deliveries: Sequence[Any] = self._received(numbers)
         self._units[name].unit.take(deliveries)
-        for delivery in deliveries:
-            delivery.consumer.hand_over([delivery])
+        for consumer in self._consumers.values():  # each passes over those of others
+            consumer.hand_over(deliveries)
 
     def note(self, name: str, letter: Letter, to: Destination) -> None:
         self._units[name].unit.send(written(letter, self.time.milliseconds), self._place(to))
@@ -172,7 +172,7 @@ class Real:
 
     def _enter_process(self, connection: str) -> None:
         if isinstance(self.place, Path):
-            store_module._stores = self._processes.setdefault(connection, {})
+            store_module._open.by_place = self._processes.setdefault(connection, {})
 
     def _received(self, numbers: Iterable[int]) -> Sequence[Delivery]:
         return [self._deliveries[n] for n in numbers]

@@ -233,7 +233,7 @@ def _judge(point: Point, scene: Scene, told: str) -> str | None:
     seen = [(str(d.message.body), d.count) for d in received]
     if (sorted(seen) if point.end == "delayed rollback" else seen) != expected:
         return f"{seen} instead of {expected}"
-    if scene.count("mailbox = (SELECT id FROM mailbox WHERE name = 'out')") != (
+    if scene.count("queue_id = (SELECT id FROM queue WHERE name = 'out')") != (
         committed and point.end == "commit with a send"
     ):
         return "the sends are not those of the outcome"

@@ -91,7 +91,7 @@ def compare(
 
 def rows_left(folder: Path, queue: str) -> int:
     """How many messages a queue has, held ones included; read past the broker."""
-    query = "SELECT count(*) FROM message WHERE mailbox = (SELECT id FROM mailbox WHERE name = ?)"
+    query = "SELECT count(*) FROM message WHERE queue_id = (SELECT id FROM queue WHERE name = ?)"
     return int(_ask(folder, query, queue))
 
 

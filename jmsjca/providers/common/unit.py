@@ -1,6 +1,5 @@
 """The base of units: deliveries taken, single use, loss of the connection, and the size limit of what they send."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -10,7 +9,14 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, ResourceAllocationError
 from jmsjca.spi import Delivery
 
-__all__ = ["BaseUnit", "DeliveryOwner", "OwnedDelivery", "RequeuingUnit", "size_limit_error"]
+__all__ = [
+    "DeliveryOwner",
+    "RequeuingUnit",
+    "finished_unit_error",
+    "lost_unit_error",
+    "size_limit_error",
+    "takes_deliveries_error",
+]
 
 
 class DeliveryOwner(Protocol):
@@ -29,63 +35,22 @@ class DeliveryOwner(Protocol):
         ...
 
 
-class OwnedDelivery(Protocol):
-    """A delivery that knows its consumer."""
-
-    @property
-    def consumer(self) -> DeliveryOwner:
-        """The consumer that received it."""
-        ...
-
-
 _consumer_of = attrgetter("consumer")
 C = TypeVar("C", bound=DeliveryOwner)
-D = TypeVar("D")
-T = TypeVar("T", bound=OwnedDelivery)
+T = TypeVar("T")
 
 
-class BaseUnit(Generic[D]):
-    """The deliveries of a unit, and whether the unit can still be used.
+class RequeuingUnit(Generic[C, T]):
+    """A unit that returns its deliveries to the buffers of their consumers.
 
     Attributes:
         lost: True once the connection was lost or closed before the unit ended.
     """
 
     def __init__(self) -> None:
-        self._taken: list[D] = []
+        self._taken: list[T] = []
         self._finished = False
         self.lost = False
-
-    def _check_sends_only(self) -> None:
-        """Raise an error for a unit that cannot be committed without waiting: it took deliveries."""
-        if self._taken:
-            raise IllegalStateError("Only a unit that took no delivery can be committed without waiting: use commit().")
-
-    def _finish(self) -> None:
-        """Mark the unit as used.
-
-        The caller clears `_taken` at the end of commit or rollback: each delivery refers to its unit, and a reference
-        cycle would delay its collection.
-        """
-        self._check_open()
-        self._finished = True
-        if self.lost:  # another thread sets `lost` first and reads `_finished` second, so one of both sees the other
-            self._raise_lost()
-
-    def _check_open(self) -> None:
-        if self.lost:
-            self._raise_lost()
-        if self._finished:
-            raise IllegalStateError("This unit is finished: a unit commits or rolls back once.")
-
-    def _raise_lost(self) -> NoReturn:
-        raise ConnectionLostError(
-            "The connection of this unit is lost: nothing was sent, and the messages that it took are redelivered."
-        )
-
-
-class RequeuingUnit(BaseUnit[T], Generic[C, T]):
-    """A unit that returns its deliveries to the buffers of their consumers."""
 
     def take(self, deliveries: Sequence[Delivery]) -> None:
         """Record deliveries that are settled with this unit.
@@ -103,26 +68,38 @@ class RequeuingUnit(BaseUnit[T], Generic[C, T]):
                 del self._taken[-len(taken) :]
                 raise
 
-    def _run_final(self, write: Callable[[], None]) -> None:
-        """Finish the unit with a commit or rollback. If a signal handler interrupts it, the connection ends.
+    def _check_sends_only(self) -> None:
+        """Raise an error for a unit that cannot be committed without waiting: it took deliveries."""
+        if self._taken:
+            raise takes_deliveries_error()
 
-        Otherwise nothing would release the deliveries, and an answer of the broker would find no reader.
+    def _raise_lost(self) -> NoReturn:
+        raise lost_unit_error()
+
+    def _finish(self) -> None:
+        """Mark the unit as used.
+
+        The caller clears `_taken` at the end of commit or rollback: each delivery refers to its unit, and a reference
+        cycle would delay its collection.
         """
-        try:
-            self._finish()
-            try:
-                write()
-            finally:
-                self._taken = []
-        except JMSError:
-            raise
-        except BaseException:
-            self._abort(ConnectionLostError("A signal handler interrupted the end of a unit."))
-            raise
+        self._check_open()
+        self._finished = True
+        if self.lost:  # another thread sets `lost` first and reads `_finished` second, so one of both sees the other
+            raise lost_unit_error()
 
-    @abstractmethod
-    def _abort(self, reason: ConnectionLostError) -> None:
-        """End the connection."""
+    def _check_open(self) -> None:
+        if self.lost:
+            raise lost_unit_error()
+        if self._finished:
+            raise finished_unit_error()
+
+    def _run_final(self, write: Callable[[], None]) -> None:
+        """Finish the unit with a commit or rollback."""
+        self._finish()
+        try:
+            write()
+        finally:
+            self._taken = []
 
     def _taken_by_consumer(self) -> dict[C, list[T]]:
         groups: dict[C, list[T]] = {}
@@ -137,6 +114,23 @@ class RequeuingUnit(BaseUnit[T], Generic[C, T]):
             consumer.requeue(
                 [d for d in deliveries if id(d) not in uncounted], [d for d in deliveries if id(d) in uncounted]
             )
+
+
+def lost_unit_error() -> ConnectionLostError:
+    """Return the error for the use of a unit after its connection was lost or closed."""
+    return ConnectionLostError(
+        "The connection of this unit is lost: nothing was sent, and the messages that it took are redelivered."
+    )
+
+
+def finished_unit_error() -> IllegalStateError:
+    """Return the error for the use of a unit that was committed or rolled back."""
+    return IllegalStateError("This unit is finished: a unit commits or rolls back once.")
+
+
+def takes_deliveries_error() -> IllegalStateError:
+    """Return the error for a commit without waiting of a unit that took deliveries."""
+    return IllegalStateError("Only a unit that took no delivery can be committed without waiting: use commit().")
 
 
 def size_limit_error(what: str, size: int, limit: int, to: Destination) -> ResourceAllocationError:

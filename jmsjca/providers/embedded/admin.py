@@ -21,22 +21,22 @@ from jmsjca.spi import Activity, Depth
 
 __all__ = ["EmbeddedAdmin"]
 
-_READY = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
-_HELD = "SELECT count(*) FROM message WHERE mailbox = ? AND owner IS NOT NULL"
-_DUE = "SELECT count(*) FROM message WHERE mailbox = ? AND due <= ? AND (expires IS NULL OR expires > ?)"
-_SCHEDULED = "SELECT count(*) FROM message WHERE mailbox = ? AND due > ? AND (expires IS NULL OR expires > ?)"
+_READY = "SELECT count(*) FROM message WHERE queue_id = ? AND owner IS NULL AND due IS NULL"
+_HELD = "SELECT count(*) FROM message WHERE queue_id = ? AND owner IS NOT NULL"
+_DUE = "SELECT count(*) FROM message WHERE queue_id = ? AND due <= ? AND (expires IS NULL OR expires > ?)"
+_SCHEDULED = "SELECT count(*) FROM message WHERE queue_id = ? AND due > ? AND (expires IS NULL OR expires > ?)"
 _EXPIRED = """SELECT count(*) FROM message INDEXED BY message_expires
-              WHERE mailbox = ? AND expires <= ? AND owner IS NULL AND due IS NULL"""
+              WHERE queue_id = ? AND expires <= ? AND owner IS NULL AND due IS NULL"""
 # In one statement, as other processes may write between two. Messages that came, are gone and were not removed were
 # settled.
-_ACTIVITY = """SELECT (SELECT count(*) FROM consumer WHERE consumer.mailbox = mailbox.id), added,
+_ACTIVITY = """SELECT (SELECT count(*) FROM consumer WHERE consumer.queue_id = queue.id), added,
                       added - removed
                       - (SELECT count(*) FROM message
-                         WHERE message.mailbox = mailbox.id AND message.owner IS NULL AND due IS NULL)
+                         WHERE message.queue_id = queue.id AND message.owner IS NULL AND due IS NULL)
                       - (SELECT count(*) FROM message
-                         WHERE message.mailbox = mailbox.id AND message.owner IS NOT NULL)
-                      - (SELECT count(*) FROM message WHERE message.mailbox = mailbox.id AND due IS NOT NULL)
-               FROM mailbox WHERE id = ?"""
+                         WHERE message.queue_id = queue.id AND message.owner IS NOT NULL)
+                      - (SELECT count(*) FROM message WHERE message.queue_id = queue.id AND due IS NOT NULL)
+               FROM queue WHERE id = ?"""
 
 
 class EmbeddedAdmin:
@@ -64,7 +64,7 @@ class EmbeddedAdmin:
         Raises:
             ConnectionLostError: The file was removed or replaced.
         """
-        self._store.check_file()
+        self._store.database.check_identity()
         self._store.release_dead_owners()
         with self._store.read() as cursor:
             queue_id = find_queue(cursor, source)

@@ -1,7 +1,7 @@
 """Messages as rows: headers and properties as JSON, the body as bytes, and a checksum of both.
 
 SQLite has checksums for its journal only: a bit that flips in the file itself would be delivered as part of a message.
-The checksum detects that before the message reaches the application. The file calls its column ``digest``.
+The checksum detects that before the message reaches the application.
 """
 
 import math
@@ -34,12 +34,12 @@ from jmsjca.providers.common.codec import (
 __all__ = [
     "SELECTOR_FIELDS",
     "Outgoing",
-    "checksum_with_headers",
     "decode",
     "encode",
     "encode_headers",
     "selector_values",
     "verify_checksum",
+    "with_changed_headers",
 ]
 
 # The beginning of nearly every text; it is matched without parsing the rest.
@@ -182,21 +182,23 @@ def encode(message: Message, to: Destination, *, with_checksum: bool = False) ->
     """
     try:
         kind, body = encode_body(message)
-        headers = encode_headers(_fields(message, kind, to))
+        fields = _fields(message, kind, to)
+        headers = encode_headers(fields)
         written = headers.encode()  # refuse invalid text here, not at the commit
     except (TypeError, UnicodeEncodeError) as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
-    duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if has_properties(message) else (None, None)
-    expires, due = to_milliseconds(message.expiration), to_milliseconds(message.delivery_time)
-    checksum = _checksum_of(written, body) if with_checksum else None
-    return Outgoing(to, 9 - message.priority, expires, due, headers, body, duplicate_id, bucket, checksum)
+    has_p = has_properties(message)
+    duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if has_p else (None, None)
+    expires = None if message.expiration is None else to_milliseconds(message.expiration)
+    checksum = crc32(written) ^ crc32(body or b"") if with_checksum else None
+    return Outgoing(to, 9 - message.priority, expires, fields.get("due"), headers, body, duplicate_id, bucket, checksum)
 
 
 def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "kind": kind,  # kind and id come first: see _StoredHeaders.opening
         "id": message.message_id,
-        "to": destination_to_json(to),
+        "to": [to.kind, to.name, True] if to.temporary else [to.kind, to.name],
         "mode": int(message.delivery_mode),
         "priority": message.priority,
         "time": to_milliseconds(message.timestamp),
@@ -232,9 +234,13 @@ def _duplicate_id_and_bucket(properties: Properties) -> tuple[str | None, int | 
 
 def _with_infinities(fields: dict[str, Any]) -> str:
     values = fields.pop("p")
-    unknown = {name: type_name(value) for name, value in values.items() if value != value}  # noqa: PLR0124
+    unknown = {name: type_name(value) for name, value in values.items() if _is_nan(value)}
     fields["t"] = {**fields.get("t", {}), **unknown}
     return f'{to_json(fields)[:-1]},"p":{to_json_with_infinities(values)}}}'
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | None) -> Message:
@@ -271,12 +277,7 @@ def selector_values(headers: str | bytes) -> dict[str, Any]:
         return {}
 
 
-def _checksum_of(headers: bytes, body: bytes | None) -> int:
-    """Return the checksum of a message as it is stored."""
-    return crc32(headers) ^ crc32(body or b"")
-
-
-def checksum_with_headers(checksum: int | None, before: bytes, after: bytes) -> int | None:
+def with_changed_headers(checksum: int | None, before: bytes, after: bytes) -> int | None:
     """Return the checksum after a change of the headers; a wrong checksum stays wrong, so that no damage is hidden."""
     return None if checksum is None else checksum ^ crc32(before) ^ crc32(after)
 
@@ -287,5 +288,5 @@ def verify_checksum(checksum: int | None, headers: bytes, body: bytes | None) ->
     Raises:
         MessageFormatError: The checksum does not match.
     """
-    if checksum is not None and checksum != _checksum_of(headers, body):
+    if checksum is not None and checksum != crc32(headers) ^ crc32(body or b""):
         raise MessageFormatError("The stored message is damaged: its bytes are not those that were sent.")

@@ -3,7 +3,6 @@
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Literal
 
@@ -14,7 +13,6 @@ from jmsjca.errors import (
     IllegalStateError,
     InvalidDestinationError,
     JMSError,
-    TransactionInDoubtError,
 )
 from jmsjca.providers.embedded.admin import EmbeddedAdmin
 from jmsjca.providers.embedded.consumer import ConsumerHandle, EmbeddedConsumer, browse
@@ -32,13 +30,12 @@ from jmsjca.providers.embedded.store.queues import (
     open_subscription,
     register_client_id,
     register_consumer,
-    release_client_id,
     remove_queue,
     sender_tags,
 )
 from jmsjca.providers.embedded.store.selector_scan import condition_of
 from jmsjca.providers.embedded.store.store import Store, close_store
-from jmsjca.providers.embedded.unit import ConnectionState, EmbeddedUnit
+from jmsjca.providers.embedded.unit import EmbeddedUnit, UnitContext
 from jmsjca.spi import Capabilities, Order
 
 __all__ = ["EmbeddedConnection"]
@@ -53,9 +50,6 @@ class EmbeddedConnection:
         capabilities: The capabilities of the broker.
         client_id: The client id, which no other connection may have; None for none.
         connection_id: The id under which the store is open for this connection.
-
-    Raises:
-        InvalidClientIDError: Another connection has the client id.
     """
 
     def __init__(
@@ -65,17 +59,25 @@ class EmbeddedConnection:
         self._limits = limits
         self._client_id = client_id
         self._id = connection_id
-        self._sender = SenderInfo(sender_tags(client_id, self._id), limits.duplicate_history)
+        self._context = UnitContext(
+            store, limits.message_bytes, SenderInfo(sender_tags(client_id, self._id), limits.duplicate_history)
+        )
         self._consumers: set[EmbeddedConsumer] = set()
-        self._state = ConnectionState()
         self._close_lock = threading.RLock()  # several threads may close the connection
         self._is_closing = self._is_released = False
         self.capabilities = capabilities
-        if client_id is not None:
-            store.release_dead_owners(now=True)  # client ids of dead processes are free
-            with store.write() as cursor:
-                store.check_owner(cursor)  # otherwise the id would stay in use after the death of this process
-                register_client_id(cursor, client_id, store.owner)
+
+    def register(self) -> None:
+        """Register the client id.
+
+        Raises:
+            InvalidClientIDError: Another connection has it.
+        """
+        if self._client_id is not None:
+            self._store.release_dead_owners(now=True)  # client ids of dead processes are free
+            with self._store.write() as cursor:
+                self._store.check_owner(cursor)  # otherwise the id would stay in use after the death of this process
+                register_client_id(cursor, self._client_id, self._store.owner, self._id)
 
     @property
     def broker(self) -> str:
@@ -89,7 +91,7 @@ class EmbeddedConnection:
         selector: str | None = None,
         no_local: bool = False,
         order: Order = Order.PREFIX,
-        window: int | None = None,  # noqa: ARG002  # there is no prefetch here
+        window: int | None = None,
     ) -> EmbeddedConsumer:
         """Create a consumer of a queue, a topic or a subscription.
 
@@ -100,7 +102,8 @@ class EmbeddedConnection:
             IllegalStateError: The durable subscription has a consumer, or is in use with another definition.
             NotSupportedError: ``no_local`` was set for a shared subscription.
         """
-        self._check_open()
+        del window  # there is no prefetch here
+        self._require_open()
         condition_of(selector)  # refuse an invalid selector before anything is created
         source = Subscription(source) if isinstance(source, Topic) else source
         if isinstance(source, Subscription):
@@ -120,19 +123,20 @@ class EmbeddedConnection:
             InvalidDestinationError: The destination is not a queue.
             ConnectionLostError: The file was removed or replaced.
         """
-        self._check_open()
-        self._store.check_file()
+        self._require_open()
+        self._store.database.check_identity()
         condition_of(selector)
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"Only a queue can be browsed, not {queue}.")
         self._store.release_dead_owners()
         return browse(self._store, queue, selector, limit)
 
-    def unit(self, *, atomic: bool = True) -> EmbeddedUnit:  # noqa: ARG002  # atomic is more than was asked for
+    def unit(self, *, atomic: bool = True) -> EmbeddedUnit:
         """Begin a unit of work."""
-        self._check_open()
-        self._store.check_usable()  # not in a forked child
-        return EmbeddedUnit(self._store, self._limits.message_bytes, self._sender, self._state)
+        del atomic  # it always is
+        if self._context.closed:
+            raise _closed_error()
+        return EmbeddedUnit(self._context)
 
     def check(self, target: Destination) -> None:
         """Check that a destination exists; only a temporary one can be missing.
@@ -140,7 +144,7 @@ class EmbeddedConnection:
         Raises:
             InvalidDestinationError: The temporary destination does not exist any more.
         """
-        self._check_open()
+        self._require_open()
         if target.temporary:
             self._store.release_dead_owners(now=True)  # temporary destinations of dead processes end here
         with self._store.read() as cursor:
@@ -148,7 +152,7 @@ class EmbeddedConnection:
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
         """Create a destination that exists as long as this connection."""
-        self._check_open()
+        self._require_open()
         with self._store.write() as cursor:
             self._store.check_owner(cursor)
             return create_temporary(cursor, kind, self._store.owner, self._id)
@@ -160,7 +164,7 @@ class EmbeddedConnection:
             InvalidDestinationError: It does not exist.
             IllegalStateError: It has consumers.
         """
-        self._check_open()
+        self._require_open()
         self._store.release_dead_owners(now=True)  # their consumers end here
         with self._store.write() as cursor:
             if isinstance(what, Destination) and is_temporary(cursor, what):
@@ -171,7 +175,7 @@ class EmbeddedConnection:
 
     def admin(self) -> EmbeddedAdmin:
         """Return the administration of the broker."""
-        self._check_open()
+        self._require_open()
         return EmbeddedAdmin(self._store)
 
     def close(self, timeout: float | None = None) -> None:
@@ -180,12 +184,10 @@ class EmbeddedConnection:
         A call that was interrupted can be repeated.
         """
         del timeout
-        if not self._state.closed:
-            self._store.check_process()  # a forked child must not close the connection of its parent
         with self._close_lock:
             if self._is_closing:  # a signal handler has interrupted this thread, and calls it
                 return
-            self._state.closed = self._is_closing = True
+            self._context.closed = self._is_closing = True
             try:
                 if not self._is_released:
                     self._release_all()
@@ -194,71 +196,46 @@ class EmbeddedConnection:
                 close_store(self._id)
 
     def _release_all(self) -> None:
-        has_begun = False
         try:
             for consumer in self._consumers:
                 self._store.release_postponed(consumer.queue_id)  # first, as it knows what counts
                 consumer.close()
-            has_begun = True
             with self._store.write() as cursor:
-                wakeup_paths = self._release_in_transaction(cursor, with_client_id=True)
-            self._is_released = True
+                wakeup_paths = self._release_in_transaction(cursor)
         except ConnectionLostError:  # the file was removed with all messages
             return
-        except BaseException as error:
-            self._is_released = isinstance(error, JMSError)  # otherwise a signal handler's: a further call repeats this
-            # If this commit is in doubt, the client id may have another connection already.
-            is_ours = self._is_released and not (has_begun and isinstance(error, TransactionInDoubtError))
-            job = partial(self._release_in_transaction, with_client_id=is_ours)
-            self._store.postpone(job, self._released, [c.queue_id for c in self._consumers], error)
+        except JMSError as error:
+            self._is_released = True
+            queue_ids = [consumer.queue_id for consumer in self._consumers]
+            self._store.postpone(self._release_in_transaction, self._released, queue_ids, error)
             raise
+        self._is_released = True
         self._released(wakeup_paths)
 
     def _released(self, wakeup_paths: list[str]) -> None:
         for consumer in self._consumers:
-            consumer.forget(list(consumer.unsettled))
+            self._store.forget(list(consumer.unsettled))
         self._store.wake_consumers(wakeup_paths)
 
-    def _release_in_transaction(self, cursor: sqlite3.Cursor, *, with_client_id: bool) -> list[str]:
+    def _release_in_transaction(self, cursor: sqlite3.Cursor) -> list[str]:
         for consumer in self._consumers:
             consumer.release_all(cursor)
         drop_of_connection(cursor, self._id)
-        if self._client_id is not None and with_client_id:
-            release_client_id(cursor, self._client_id, self._store.owner)
         return self._store.other_wakeup_paths(cursor)
 
     def _register(
         self, open_source: Callable[[sqlite3.Cursor], int], selector: str | None, order: Order
     ) -> EmbeddedConsumer:
-        """Register a consumer at the queue or subscription that a function opens; none remains on an exception."""
-        created: list[EmbeddedConsumer] = []
-        try:
-            with self._store.lock:  # a registration that was rolled back leaves its id to the next one
-                try:
-                    self._register_in_transaction(open_source, selector, order, created)
-                except BaseException:
-                    _abandon(created)
-                    raise
-            return created[0]
-        except BaseException:  # of a signal handler, as the lock was released
-            _abandon(created)
-            raise
-
-    def _register_in_transaction(
-        self,
-        open_source: Callable[[sqlite3.Cursor], int],
-        selector: str | None,
-        order: Order,
-        created: list[EmbeddedConsumer],
-    ) -> None:
-        """Register a consumer. It is in ``created`` before the commit, which a signal handler may interrupt."""
+        """Register a consumer at the queue or subscription that a function opens."""
         store = self._store
         with store.write() as cursor:
             store.check_owner(cursor)
             queue_id = open_source(cursor)
-            handle = ConsumerHandle(queue_id, register_consumer(cursor, queue_id, store.owner))
-            created.append(EmbeddedConsumer(store, handle, selector, order, self._limits.prefetch_bytes))
-        self._consumers = {c for c in self._consumers if c.unsettled or not c.closed} | set(created)
+            consumer_id = register_consumer(cursor, queue_id, store.owner, self._id)
+        handle = ConsumerHandle(queue_id, consumer_id)
+        consumer = EmbeddedConsumer(store, handle, selector, order, self._limits.prefetch_bytes)
+        self._consumers = {c for c in self._consumers if c.unsettled or not c.closed} | {consumer}
+        return consumer
 
     def _open_queue(self, queue: Destination, cursor: sqlite3.Cursor) -> int:
         check_owned(cursor, queue, self._id)
@@ -276,14 +253,10 @@ class EmbeddedConnection:
 
         return _open
 
-    def _check_open(self) -> None:
-        if self._state.closed:
-            raise IllegalStateError("This connection is closed.")
+    def _require_open(self) -> None:
+        if self._context.closed:
+            raise _closed_error()
 
 
-def _abandon(created: list[EmbeddedConsumer]) -> None:
-    """Close consumers that no caller gets: their registration may be committed. Idempotent."""
-    with suppress(JMSError):
-        while created:
-            created[-1].discard()
-            created.pop()
+def _closed_error() -> IllegalStateError:
+    return IllegalStateError("This connection is closed.")

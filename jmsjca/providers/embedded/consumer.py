@@ -1,18 +1,22 @@
 """Consumers and browsers of the embedded broker: they find messages, and consumers claim them."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import dropwhile
 from typing import NamedTuple, TypeAlias, cast
 
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
-from jmsjca.providers.embedded.delivery import EmbeddedDelivery, StoredMessage
-from jmsjca.providers.embedded.store.messages import (
+from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
+from jmsjca.providers.embedded.delivery import (
+    EmbeddedDelivery,
     Lease,
     Row,
+    StoredMessage,
+    UnsettledDeliveries,
+    settled_error,
+)
+from jmsjca.providers.embedded.store.messages import (
     candidates_by_id,
     claim,
     dead_letter,
@@ -23,6 +27,7 @@ from jmsjca.providers.embedded.store.messages import (
     ready_messages,
     release,
     release_as_handed_over,
+    release_claim,
 )
 from jmsjca.providers.embedded.store.queues import QueueState, find_queue, is_oldest, read_queue, unregister_consumer
 from jmsjca.providers.embedded.store.selector_scan import Candidate, CandidateQuery, QueueScan, condition_of
@@ -37,7 +42,6 @@ _SAFETY_POLL = 0.5
 
 _DEFAULTS = DestinationSettings()
 _Released: TypeAlias = tuple[Sequence[EmbeddedDelivery], list[str]]  # and the wakeup sockets of other processes
-_Candidates = Callable[[sqlite3.Cursor, int | None], Iterable[Row]]  # takes the maximum number of deliveries
 
 
 class ConsumerHandle(NamedTuple):
@@ -45,13 +49,6 @@ class ConsumerHandle(NamedTuple):
 
     queue_id: int
     consumer_id: int
-
-
-class _Claimed(NamedTuple):
-    """A claimed message that is not registered."""
-
-    id: int
-    lease: Lease
 
 
 class _Claimer:
@@ -62,11 +59,12 @@ class _Claimer:
         handle: The queue and the consumer.
         selector: Only messages that match; None for all.
         max_bytes: Maximum size of one chunk in bytes; one message always passes.
-        register: Creates and registers the deliveries of a claim. It is called under the lock of the store, so that
+        unsettled: Where the deliveries of a claim are registered. That happens under the lock of the store, so that
             `EmbeddedConsumer.close`, which takes the same lock, releases all of them.
 
     Attributes:
         closed: Set under the lock of the store; nothing is claimed after that.
+        lease: The lease of a claim that has not registered its deliveries: its call still runs, or was interrupted.
     """
 
     def __init__(
@@ -75,12 +73,13 @@ class _Claimer:
         handle: ConsumerHandle,
         selector: str | None,
         max_bytes: int,
-        register: Callable[[Sequence[Row], Lease], Sequence[EmbeddedDelivery]],
+        unsettled: UnsettledDeliveries,
     ) -> None:
         self._store = store
         self._queue_id, self._consumer_id = handle
         self._max_bytes = max_bytes
-        self._register = register
+        self._unsettled = unsettled
+        self.lease: Lease | None = None
         self._scan = QueueScan(store, self._queue_id, CandidateQuery(selector, self._consumer_id))
         self._selective = selector is not None
         self._busy = False
@@ -108,7 +107,7 @@ class _Claimer:
             found = self._find(limit)
             return self._claim_candidates(found) if found else []
         if self._busy or self._is_ready():  # a busy consumer takes the write lock without a check
-            return self._claim(lambda cursor, _: ready_messages(cursor, self._queue_id, limit))
+            return self._claim(limit)
         return []
 
     def _is_ready(self) -> bool:
@@ -144,58 +143,39 @@ class _Claimer:
         ids = [candidate.id for candidate in found]
         used = 0
         try:
-            claimed = self._claim(
-                lambda cursor, max_deliveries: candidates_by_id(
-                    cursor, self._queue_id, self._consumer_id, ids, max_deliveries
-                )
-            )
+            claimed = self._claim(len(ids), ids)
             used = ids.index(claimed[-1].id) + 1 if claimed else len(ids)
         finally:
             self._scan.put_back(found[used:])
         return claimed or None
 
-    def _claim(self, candidates: _Candidates) -> Sequence[EmbeddedDelivery] | None:
+    def _claim(self, limit: int, ids: Sequence[int] | None = None) -> Sequence[EmbeddedDelivery] | None:
+        """Claim the next messages, or those of some ids; see `_claim_next`."""
         store = self._store
-        lease = Lease(self._queue_id, store.owner, store.next_token())
-        rows: Sequence[Row] = []
         with store.lock:  # until the deliveries are registered
+            self.lease = lease = Lease(self._queue_id, store.owner, store.next_token())
             try:
                 with store.write(durable=False) as cursor:
                     store.check_owner(cursor)
-                    rows, moved = self._claim_in_transaction(cursor, lease, candidates)
+                    rows, moved = self._claim_in_transaction(cursor, lease, limit, ids)
                     wakeup_paths = store.other_wakeup_paths(cursor) if moved else []
-                self._busy = bool(rows)
-                claimed = self._register(rows, lease)
-            except BaseException:  # of a signal handler: the claim may be committed
-                self._give_back(rows, lease)
+            except TransactionInDoubtError as error:
+                store.postpone(partial(self._release_claim, lease), store.wake_consumers, [self._queue_id], error)
                 raise
+            self._busy = bool(rows)
+            claimed = [EmbeddedDelivery(row, lease, self._unsettled) for row in rows]
+            self._unsettled.update(dict.fromkeys(claimed))
+            self.lease = None
         if moved:
             store.wake_consumers(wakeup_paths)
         return claimed or (None if moved else [])
 
-    def _give_back(self, rows: Sequence[Row], lease: Lease) -> None:
-        """Release the messages of a claim whose caller was interrupted. The claim may or may not be committed."""
-        store = self._store
-
-        def job(cursor: sqlite3.Cursor) -> list[str]:
-            """Release the messages, uncounted; return the paths to wake."""
-            release(cursor, [_Claimed(row[0], lease) for row in rows], uncount=1)
-            return store.other_wakeup_paths(cursor)
-
-        if not rows:
-            return
-        try:
-            with store.write() as cursor:
-                wakeup_paths = job(cursor)
-        except ConnectionLostError:
-            return
-        except JMSError as error:
-            store.postpone(job, store.wake_consumers, [self._queue_id], error)
-        else:
-            store.wake_consumers(wakeup_paths)
+    def _release_claim(self, lease: Lease, cursor: sqlite3.Cursor) -> list[str]:
+        release_claim(cursor, lease)
+        return self._store.other_wakeup_paths(cursor)
 
     def _claim_in_transaction(
-        self, cursor: sqlite3.Cursor, lease: Lease, candidates: _Candidates
+        self, cursor: sqlite3.Cursor, lease: Lease, limit: int, ids: Sequence[int] | None
     ) -> tuple[Sequence[Row], bool]:
         """Claim candidates; return them, and True if messages moved, so that consumers should look again."""
         now = self._store.now()
@@ -210,8 +190,14 @@ class _Claimer:
             return [], True
         settings = state.settings or _DEFAULTS
         max_deliveries = settings.max_deliveries
-        rows, failed = claim(cursor, lease, candidates(cursor, max_deliveries), self._max_bytes, max_deliveries)
-        dead_letter(cursor, failed, settings.dead_letter)
+        found: Iterable[Row]
+        if ids is None:
+            found = ready_messages(cursor, self._queue_id, limit)
+        else:
+            found = candidates_by_id(cursor, self._queue_id, self._consumer_id, ids, max_deliveries)
+        rows, failed = claim(cursor, lease, found, self._max_bytes, max_deliveries)
+        if failed:
+            dead_letter(cursor, failed, settings.dead_letter)
         return rows, moved or bool(failed)
 
     def _may_claim(self, cursor: sqlite3.Cursor, state: QueueState) -> bool:
@@ -238,12 +224,10 @@ class EmbeddedConsumer:
         self._store = store
         self._handle = handle
         self.queue_id = handle.queue_id
-        self._claimer = _Claimer(store, handle, selector, max_bytes, self._register)
+        self.unsettled = UnsettledDeliveries(order)
+        self._claimer = _Claimer(store, handle, selector, max_bytes, self.unsettled)
         self._woken = False
-        self.order = order
         self.closed = self._released = False
-        # In order of receipt. Other threads settle meanwhile, so each use is one atomic step, never a loop over it.
-        self.unsettled: dict[EmbeddedDelivery, None] = {}
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[EmbeddedDelivery]:
         """Claim the next messages, up to a limit; wait for the first one.
@@ -274,13 +258,26 @@ class EmbeddedConsumer:
             chunk = self._claimer.claim(limit)
             if chunk:
                 return chunk
-            self._store.check_connected()  # otherwise nothing ever arrives, and that is no empty queue
+            until_due = self._seconds_until_due()
             remaining = _SAFETY_POLL if deadline is None else deadline - clock.monotonic()
             if remaining <= 0:
                 break
             self._store.listen_for_wakeups()
-            self._store.wakeups.wait(seen, self._wait_seconds(remaining))
+            self._store.wakeups.wait(seen, max(min(remaining, _SAFETY_POLL, until_due), 0.001))
         return []
+
+    def _seconds_until_due(self) -> float:
+        """Return the seconds until the next scheduled message is due.
+
+        A removed file, or one whose processes took this one for dead, looks like an empty queue for ever: that is an
+        error.
+        """
+        store = self._store
+        store.database.check_identity()
+        with store.read() as cursor:
+            store.check_owner(cursor)
+            due = next_due(cursor, self.queue_id)
+        return _SAFETY_POLL if due is None else (due - store.now()) / 1000
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
         """Release deliveries that belong to no unit, uncounted: as if they had never been received.
@@ -292,8 +289,8 @@ class EmbeddedConsumer:
             ConnectionLostError: The connection is closed, or the file was removed.
         """
         ours = cast("Sequence[EmbeddedDelivery]", deliveries)
-        for delivery in ours:
-            self.check_held(delivery)
+        if any(delivery not in self.unsettled for delivery in ours):
+            raise settled_error()
         unused = [d for d in ours if d.unit is None]
         job = partial(self._release, unused=unused)
         self._store.release_or_postpone(job, self._forget_released, [self.queue_id])
@@ -323,26 +320,19 @@ class EmbeddedConsumer:
         Raises:
             JMSError: The file cannot be written. The release is repeated.
         """
-        if self._released:  # a signal handler may have interrupted an earlier call
+        if self._released:  # an earlier call may have been interrupted
             return
+        self.closed = True
+        self.wake()
         try:
-            self.discard()
+            with self._store.write() as cursor:
+                released = self._release_unused(cursor)
         except ConnectionLostError:
             raise
         except JMSError as error:
             self._claimer.closed = True
             self._store.postpone(self._release_unused, self._forget_released, [self.queue_id], error)
             raise
-
-    def discard(self) -> None:
-        """Close this consumer as `close` does, but without repeating what fails.
-
-        A registration that was rolled back leaves its id to the next consumer, which must not be removed later.
-        """
-        self.closed = True
-        self.wake()
-        with self._store.write() as cursor:
-            released = self._release_unused(cursor)
         self._forget_released(released)
         self._released = True
 
@@ -351,65 +341,32 @@ class EmbeddedConsumer:
         self._release_unused(cursor)
         release_as_handed_over(cursor, [d for d in list(self.unsettled) if d.unit is not None])
 
-    def received_after(self, delivery: EmbeddedDelivery) -> list[EmbeddedDelivery]:
-        """Return the deliveries received after another one that belong to no unit; none if the order is free."""
-        if self.order is Order.ANY:
-            return []
-        later = dropwhile(lambda d: d is not delivery, list(self.unsettled))
-        return [d for d in later if d.unit is None]
-
-    def forget(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
-        """Forget deliveries that are settled or released."""
-        record = self._store.hand_overs
-        for delivery in deliveries:
-            # Another thread may forget it, too: its slot is freed once.
-            if self.unsettled.pop(delivery, delivery) is None and record is not None and delivery.slot is not None:
-                record.free(delivery.slot)
-
-    def check_held(self, delivery: EmbeddedDelivery) -> None:
-        """Check that this consumer received a delivery, and that it is not settled.
-
-        Raises:
-            IllegalStateError: It was settled, released, or received by another consumer.
-        """
-        if delivery not in self.unsettled:
-            raise IllegalStateError("This delivery was settled or released already; it will be redelivered if it must.")
-
     def _consume_wake(self) -> bool:
         woken, self._woken = self._woken, False
         return woken or self.closed
-
-    def _register(self, rows: Sequence[Row], lease: Lease) -> Sequence[EmbeddedDelivery]:
-        deliveries = [EmbeddedDelivery(row, lease, self) for row in rows]
-        self.unsettled.update(dict.fromkeys(deliveries))
-        return deliveries
 
     def _release(self, cursor: sqlite3.Cursor, unused: Sequence[EmbeddedDelivery]) -> _Released:
         release(cursor, unused, uncount=1)
         return unused, self._store.other_wakeup_paths(cursor)
 
     def _release_unused(self, cursor: sqlite3.Cursor) -> _Released:
-        """Release the deliveries that belong to no unit, and unregister."""
+        """Release the deliveries that belong to no unit and those of an interrupted claim, and unregister."""
         self._claimer.closed = True
-        released = self._release(cursor, [d for d in list(self.unsettled) if d.unit is None])
+        released = self._release(cursor, self.unsettled.in_no_unit())
+        if self._claimer.lease is not None:
+            release_claim(cursor, self._claimer.lease)
         unregister_consumer(cursor, self._handle.consumer_id)
         return released
 
     def _forget_released(self, released: _Released) -> None:
         deliveries, wakeup_paths = released
-        self.forget(deliveries)
+        self._store.forget(deliveries)
         self._store.wake_consumers(wakeup_paths)
-
-    def _wait_seconds(self, remaining: float) -> float:
-        with self._store.read() as cursor:
-            due = next_due(cursor, self.queue_id)
-        until_due = _SAFETY_POLL if due is None else (due - self._store.now()) / 1000
-        return max(min(remaining, _SAFETY_POLL, until_due), 0.001)
 
 
 _CHUNK = 100
-_PAGE = """SELECT urgency, id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest FROM message
-           WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND (urgency, id) > (?, ?)
+_PAGE = """SELECT urgency, id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), checksum FROM message
+           WHERE queue_id = ? AND owner IS NULL AND due IS NULL AND (urgency, id) > (?, ?)
              AND (expires IS NULL OR expires > ?)"""
 _IN_ORDER = " ORDER BY urgency, id LIMIT ?"
 

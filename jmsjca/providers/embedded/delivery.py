@@ -1,14 +1,25 @@
 """Messages received from the embedded broker, decoded at the first access."""
 
-from collections.abc import Iterable
-from typing import Protocol
+from itertools import dropwhile
+from typing import NamedTuple, TypeAlias
 
+from jmsjca.errors import IllegalStateError
 from jmsjca.messages import Message
 from jmsjca.providers.embedded.codec import decode, verify_checksum
-from jmsjca.providers.embedded.store.messages import Lease, Row
-from jmsjca.spi import Unit
+from jmsjca.spi import Order, Unit
 
-__all__ = ["EmbeddedDelivery", "EmbeddedDeliveryOwner", "StoredMessage"]
+__all__ = ["EmbeddedDelivery", "Lease", "Row", "StoredMessage", "UnsettledDeliveries", "settled_error"]
+
+Row: TypeAlias = tuple[int, int, int | None, bytes, bytes | None, int | None]
+"""A stored message: id, deliveries (this one included), expiration, headers, body, checksum."""
+
+
+class Lease(NamedTuple):
+    """Lease on claimed messages: only its owner, with the token of that claim, can settle them."""
+
+    queue_id: int
+    owner: int
+    token: int
 
 
 class StoredMessage:
@@ -66,40 +77,53 @@ class StoredMessage:
         self._message = None
 
 
-class EmbeddedDeliveryOwner(Protocol):
-    """The consumer of a delivery, as units use it."""
-
-    def check_held(self, delivery: "EmbeddedDelivery") -> None:
-        """Check that this consumer received a delivery, and that it is not settled."""
-        ...
-
-    def received_after(self, delivery: "EmbeddedDelivery") -> list["EmbeddedDelivery"]:
-        """Return the deliveries received after another one that belong to no unit."""
-        ...
-
-    def forget(self, deliveries: Iterable["EmbeddedDelivery"]) -> None:
-        """Forget deliveries that are settled or released."""
-        ...
-
-
 class EmbeddedDelivery(StoredMessage):
     """A message that a consumer has claimed.
 
     Attributes:
         id: The id of the row.
         lease: The lease of the claim.
-        consumer: The consumer that received it.
+        unsettled: The unsettled deliveries of its consumer; this one is among them until it is settled or released.
         unit: The unit it belongs to, or None.
         slot: Where its hand-over is recorded, see `HandOverRecord`; None before `hand_over`.
     """
 
-    __slots__ = ("consumer", "id", "lease", "slot", "unit")
+    __slots__ = ("id", "lease", "slot", "unit", "unsettled")
 
-    def __init__(self, row: Row, lease: Lease, consumer: EmbeddedDeliveryOwner) -> None:
+    def __init__(self, row: Row, lease: Lease, unsettled: "UnsettledDeliveries") -> None:
         self._row = row
         self._message = None
         self.id = row[0]
         self.lease = lease
-        self.consumer = consumer
+        self.unsettled = unsettled
         self.unit: Unit | None = None
         self.slot: int | None = None
+
+
+class UnsettledDeliveries(dict[EmbeddedDelivery, None]):
+    """The unsettled deliveries of a consumer, in order of receipt.
+
+    Other threads settle at the same time, so each use is one atomic step, never a loop over it.
+
+    Args:
+        order: The order in which they are settled.
+    """
+
+    def __init__(self, order: Order) -> None:
+        super().__init__()
+        self._order = order
+
+    def in_no_unit(self) -> list[EmbeddedDelivery]:
+        """Return the deliveries that belong to no unit."""
+        return [d for d in list(self) if d.unit is None]
+
+    def received_after(self, delivery: EmbeddedDelivery) -> list[EmbeddedDelivery]:
+        """Return the deliveries received after another one that belong to no unit; none if the order is free."""
+        if self._order is Order.ANY:
+            return []
+        return [d for d in dropwhile(lambda d: d is not delivery, list(self)) if d.unit is None]
+
+
+def settled_error() -> IllegalStateError:
+    """Return the error for the use of a delivery that its consumer does not hold any more."""
+    return IllegalStateError("This delivery was settled or released already; it will be redelivered if it must.")

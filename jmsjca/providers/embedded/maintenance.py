@@ -17,9 +17,9 @@ __all__ = ["backup", "check", "compact"]
 
 _MAX_FAULTS = 100
 _FAILED_WRITES = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE)
-_MESSAGES = "SELECT id, digest, CAST(headers AS BLOB), CAST(body AS BLOB) FROM message"
+_MESSAGES = "SELECT id, checksum, CAST(headers AS BLOB), CAST(body AS BLOB) FROM message"
 _WITHOUT_OWNER = "SELECT id FROM message WHERE owner IS NOT NULL AND owner NOT IN (SELECT id FROM owner)"
-_WITHOUT_QUEUE = "SELECT id FROM message WHERE owner IS NULL AND mailbox NOT IN (SELECT id FROM mailbox)"
+_WITHOUT_QUEUE = "SELECT id FROM message WHERE owner IS NULL AND queue_id NOT IN (SELECT id FROM queue)"
 
 
 def check(path: Path, lock_timeout: float = 30.0) -> list[str]:

@@ -30,12 +30,12 @@ class EmbeddedProvider:
     def connect(
         self,
         url: ConnectionURL,
-        credentials: Credentials | None,  # noqa: ARG002  # the file's permissions decide
+        credentials: Credentials | None,
         *,
         client_id: str | None,
         limits: Limits,
         clock: Clock,
-        on_lost: Callable[[JMSError], None],  # noqa: ARG002  # there is no network connection to lose
+        on_lost: Callable[[JMSError], None],
     ) -> EmbeddedConnection:
         """Connect to a broker in memory or in a file.
 
@@ -45,17 +45,23 @@ class EmbeddedProvider:
             InvalidClientIDError: Another connection has the client id.
             StoreError: The file cannot be used.
         """
+        del credentials, on_lost  # the file's permissions decide, and there is no network connection to lose
         place = location_of(url)
         capabilities = (
             CAPABILITIES if isinstance(place, Path) else replace(CAPABILITIES, shared_between_processes=False)
         )
         connection_id = uuid.uuid4().hex
+        connection = None
         try:
             store = open_store(place, limits, clock, connection_id)
-            return EmbeddedConnection(store, limits, capabilities, client_id, connection_id)
-        except BaseException:
+            connection = EmbeddedConnection(store, limits, capabilities, client_id, connection_id)
+            connection.register()
+        except BaseException:  # also of a signal handler: no caller has the connection, and could close it
+            if connection is not None:
+                connection.close()
             close_store(connection_id)
             raise
+        return connection
 
 
 def location_of(url: ConnectionURL) -> Path | str:

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeAlias, cast
+from typing import cast
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
@@ -15,50 +15,59 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.messages import Message
-from jmsjca.providers.common.unit import BaseUnit, size_limit_error
+from jmsjca.providers.common.unit import (
+    finished_unit_error,
+    lost_unit_error,
+    size_limit_error,
+    takes_deliveries_error,
+)
 from jmsjca.providers.embedded.codec import Outgoing, encode
-from jmsjca.providers.embedded.delivery import EmbeddedDelivery, EmbeddedDeliveryOwner
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery, settled_error
 from jmsjca.providers.embedded.store.messages import SenderInfo, enqueue, release, settle
 from jmsjca.providers.embedded.store.queues import check_exists
 from jmsjca.providers.embedded.store.store import Store
 from jmsjca.spi import Delivery
 
-__all__ = ["ConnectionState", "EmbeddedUnit"]
+__all__ = ["EmbeddedUnit", "UnitContext"]
 
 
-_ByConsumer: TypeAlias = dict[EmbeddedDeliveryOwner, list[EmbeddedDelivery]]
-
-
-class ConnectionState:
-    """State of a connection that its units share, so that the connection need not keep a list of its units.
-
-    Attributes:
-        closed: True once the connection is closed.
-    """
-
-    __slots__ = ("closed",)
-
-    def __init__(self) -> None:
-        self.closed = False
-
-
-class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
-    """Records deliveries and sends; `commit` writes them in one transaction.
+class UnitContext:
+    """What the units of a connection share.
 
     Args:
         store: The broker's database.
         message_bytes: The largest body that may be sent.
         sender: Identity and settings of the sender.
-        connection_state: The state of its connection, which may be closed before the unit ends.
+
+    Attributes:
+        closed: True once the connection is closed; it keeps no list of its units.
     """
 
-    def __init__(self, store: Store, message_bytes: int, sender: SenderInfo, connection_state: ConnectionState) -> None:
-        super().__init__()
-        self._store = store
-        self._message_bytes = message_bytes
-        self._sender = sender
+    __slots__ = ("closed", "message_bytes", "sender", "store")
+
+    def __init__(self, store: Store, message_bytes: int, sender: SenderInfo) -> None:
+        self.store = store
+        self.message_bytes = message_bytes
+        self.sender = sender
+        self.closed = False
+
+
+class EmbeddedUnit:
+    """Records deliveries and sends; `commit` writes them in one transaction.
+
+    Args:
+        context: What it shares with the other units of its connection, which may be closed before the unit ends.
+    """
+
+    __slots__ = ("_context", "_finished", "_outgoing", "_size", "_store", "_taken")
+
+    def __init__(self, context: UnitContext) -> None:
+        self._context = context
+        self._store = context.store
+        self._taken: list[EmbeddedDelivery] = []
         self._outgoing: list[Outgoing] = []
-        self._connection_state = connection_state
+        self._size = 0  # of the bodies in bytes
+        self._finished = False
 
     def take(self, deliveries: Sequence[Delivery]) -> None:
         """Add deliveries, which are settled when this unit ends.
@@ -67,9 +76,11 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
             IllegalStateError: A delivery is settled already or belongs to a unit, or this unit has ended.
             ConnectionLostError: The connection is closed.
         """
-        self._check_open()
+        if self._finished or self._context.closed:
+            raise self._unusable()
         for delivery in cast("Sequence[EmbeddedDelivery]", deliveries):
-            delivery.consumer.check_held(delivery)
+            if delivery not in delivery.unsettled:
+                raise settled_error()
             if delivery.unit is not None:
                 raise IllegalStateError("This delivery belongs to a unit already.")
             delivery.unit = self
@@ -83,22 +94,27 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
             MessageFormatError: The message cannot be encoded.
             ResourceAllocationError: Its body exceeds the limit.
         """
-        self._check_open()
+        if self._finished or self._context.closed:
+            raise self._unusable()
         if to.temporary:
             with self._store.read() as cursor:
                 check_exists(cursor, to)
         outgoing = encode(message, to, with_checksum=self._store.path is not None)
-        if outgoing.body is not None and len(outgoing.body) > self._message_bytes:
-            raise size_limit_error("body", len(outgoing.body), self._message_bytes, to)
+        if outgoing.body is not None:
+            size = len(outgoing.body)
+            if size > self._context.message_bytes:
+                raise size_limit_error("body", size, self._context.message_bytes, to)
+            self._size += size
         self._outgoing.append(outgoing)
 
-    def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002
+    def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
         """Settle and send in one transaction. The commit is always confirmed here.
 
         Raises:
             TransactionRolledBackError: Nothing was committed; the deliveries are released, perhaps later.
             TransactionInDoubtError: The commit may or may not have happened; if not, the deliveries are released.
         """
+        del confirmed, timeout
         self._finish()
         try:
             wakeup_paths = self._write()
@@ -111,10 +127,8 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
                 raise
             held = "" if released else " Its messages stay held until their release succeeds, which is repeated."
             raise TransactionRolledBackError(f"The unit was rolled back: {error}{held}") from error
-        except BaseException:  # of a signal handler
-            self._try_release()
-            raise
-        self._forget_deliveries()
+        if self._taken:
+            self._forget_deliveries()
         if self._outgoing:  # without sends there is nothing new for consumers
             self._store.wake_consumers(wakeup_paths)
 
@@ -127,10 +141,11 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
         Raises:
             IllegalStateError: The unit took deliveries.
         """
-        self._check_sends_only()
+        if self._taken:
+            raise takes_deliveries_error()
         self._finish()
         with _rolled_back_on_failure():
-            self._check_disk_space()
+            self._store.check_disk_space(self._size)
             wait = self._store.enqueue(self._settle_and_send, self._store.wake_consumers)
         return partial(_await, wait)
 
@@ -149,30 +164,21 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
         """
         self._finish()
         due = self._store.now() + round(delay * 1000) if delay else None
-        try:
-            self._release(due=due, unused=unused)
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler
-            self._try_release(due=due, unused=unused)
-            raise
+        self._release(due=due, unused=unused)
 
     def _write(self) -> list[str]:
         if not (self._taken or self._outgoing):
             return []
         if self._outgoing:
-            self._check_disk_space()
+            self._store.check_disk_space(self._size)
         return self._store.submit(self._settle_and_send)
 
-    def _check_disk_space(self) -> None:
-        self._store.check_disk_space(sum(len(outgoing.body or b"") for outgoing in self._outgoing))
-
     def _settle_and_send(self, cursor: sqlite3.Cursor) -> list[str]:
-        if not settle(cursor, self._taken):
+        if self._taken and not settle(cursor, self._taken):
             raise TransactionRolledBackError("a delivery is not ours any more; another consumer has it or had it.")
         if not self._outgoing:
             return []
-        self._store.count_added(cursor, enqueue(cursor, self._outgoing, self._sender))
+        self._store.count_added(cursor, enqueue(cursor, self._outgoing, self._context.sender))
         return self._store.other_wakeup_paths(cursor)
 
     def _release(self, *, due: int | None = None, unused: Sequence[Delivery] = ()) -> bool:
@@ -187,49 +193,46 @@ class EmbeddedUnit(BaseUnit[EmbeddedDelivery]):
             self._forget_deliveries()
             raise
 
-    def _released(self, result: tuple[_ByConsumer, list[str]]) -> None:
+    def _released(self, result: tuple[Sequence[EmbeddedDelivery], list[str]]) -> None:
         later, wakeup_paths = result
-        for consumer, deliveries in later.items():
-            consumer.forget(deliveries)
+        self._store.forget(later)
         self._forget_deliveries()
         self._store.wake_consumers(wakeup_paths)
 
-    def _try_release(self, *, due: int | None = None, unused: Sequence[Delivery] = ()) -> bool:
-        """Release what a failed or interrupted end has left. On a lost connection there is nothing to release."""
+    def _try_release(self) -> bool:
+        """Release what a failed commit has left. On a lost connection there is nothing to release."""
         try:
-            return self._release(due=due, unused=unused)
+            return self._release()
         except ConnectionLostError:
             return True
 
     def _release_in_transaction(
         self, cursor: sqlite3.Cursor, due: int | None, unused: Sequence[Delivery]
-    ) -> tuple[_ByConsumer, list[str]]:
+    ) -> tuple[Sequence[EmbeddedDelivery], list[str]]:
         """Release all deliveries, after later ones of their consumers that belong to no unit; return the later ones.
 
         Otherwise the later ones would overtake the released ones.
         """
         spared = {id(d) for d in unused}
-        later = {consumer: consumer.received_after(first) for consumer, first in self._first_by_consumer().items()}
-        for deliveries in later.values():
-            release(cursor, deliveries, uncount=1)
+        first_by_consumer = {id(d.unsettled): d for d in reversed(self._taken)}
+        later = [d for first in first_by_consumer.values() for d in first.unsettled.received_after(first)]
+        release(cursor, later, uncount=1)
         release(cursor, [d for d in self._taken if id(d) not in spared], uncount=0, due=due)
         release(cursor, [d for d in self._taken if id(d) in spared], uncount=1, due=due)
         return later, self._store.other_wakeup_paths(cursor)
 
-    def _first_by_consumer(self) -> dict[EmbeddedDeliveryOwner, EmbeddedDelivery]:
-        """Return each consumer with its first delivery in this unit."""
-        return {d.consumer: d for d in reversed(self._taken)}
-
     def _forget_deliveries(self) -> None:
         taken, self._taken = self._taken, []  # they refer to this unit: leave no reference cycle
-        for delivery in taken:
-            delivery.consumer.forget([delivery])
+        self._store.forget(taken)
 
-    def _check_open(self) -> None:
-        if self._connection_state.closed:
-            self._raise_lost()
-        if self._finished:  # an unconditional call costs more
-            super()._check_open()
+    def _finish(self) -> None:
+        """Mark the unit as used."""
+        if self._finished or self._context.closed:
+            raise self._unusable()
+        self._finished = True
+
+    def _unusable(self) -> JMSError:
+        return lost_unit_error() if self._context.closed else finished_unit_error()
 
 
 @contextmanager

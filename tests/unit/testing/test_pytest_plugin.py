@@ -24,9 +24,9 @@ def test_each_test_has_a_broker_of_its_own(jms_broker_url, jms_connection_factor
         session.create_producer(Queue("q")).send(session.create_text_message("left behind"))
 
 def test_brokers_are_forgotten():
-    from jmsjca.providers.embedded.store.store import _stores
+    from jmsjca.providers.embedded.store.store import _open
     assert len(set(URLS)) == 2
-    assert not _stores
+    assert not _open.by_place
 
 def test_listener_begins_at_once(jms_adapter, jms_connection_factory):
     got = threading.Event()

@@ -4,13 +4,12 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from jmsjca.errors import ConnectionLostError, StoreError, TransactionInDoubtError
+from jmsjca.errors import ConnectionLostError, StoreError
 from jmsjca.providers.embedded.errors import commit_error, is_busy, translate
 from jmsjca.providers.embedded.store.shared_file import (
-    check_local_filesystem,
     live_processes,
     lock_folder,
     prepare_file,
@@ -20,11 +19,11 @@ __all__ = [
     "APPLICATION_ID",
     "VERSION",
     "Database",
-    "check_format",
     "create_tables",
     "execute_all",
     "migrate",
     "open_database",
+    "read_version",
 ]
 
 # Seconds between two attempts to lock the file. SQLite's own waiting sleeps longer after each attempt: beside a process
@@ -46,19 +45,20 @@ class Database:
         connection: The SQLite connection.
         cursor: The cursor of all transactions.
         lost: True if the file, or its journal (``-wal``) or index (``-shm``), was removed or replaced.
+        is_rolling_back: True after a rollback that failed or was interrupted; `begin` repeats it.
     """
 
     def __init__(self, path: Path | None, lock_timeout: float) -> None:
         self._path = path
         self._lock_timeout = lock_timeout
-        self._relaxed: bool | None = False  # None: unknown
-        self._unfinished = False  # whether a rollback failed or was interrupted
+        self._durable: bool | None = True  # what the file is set to; None: unknown
+        self.is_rolling_back = False
         self.connection = open_database(path, lock_timeout)
         self.cursor = self.connection.cursor()
         self.lost = False
-        self._places = [] if path is None else [str(path), f"{path}-wal", f"{path}-shm"]
         self.cursor.execute("SELECT count(*) FROM sqlite_master")  # a read opens the journal and its index
-        self._identities = [_identity(place) for place in self._places]
+        self._places = [] if path is None else [str(path), f"{path}-wal", f"{path}-shm"]
+        self._identities = _identities(self._places)
 
     def begin(self, *, durable: bool, wait: bool = True) -> None:
         """Begin a write transaction, after those of other processes.
@@ -71,52 +71,44 @@ class Database:
             ConnectionLostError: The file was removed or replaced: writes to it would be lost.
             sqlite3.OperationalError: The file stayed locked.
         """
-        if self._unfinished:
+        if self.is_rolling_back:
             self.roll_back()
-        is_nested = self.connection.in_transaction  # in one of this thread, which goes on
+        if self._path is None:
+            self.cursor.execute("BEGIN IMMEDIATE")
+            return
+        self.check_identity()
+        if self._durable is not durable:
+            self._set_synchronous(durable=durable)
+        self.cursor.execute("PRAGMA busy_timeout = 0")
         try:
-            if self._path is None:
-                self.cursor.execute("BEGIN IMMEDIATE")
-            else:
-                self._begin_in_file(durable=durable, lock_timeout=self._lock_timeout if wait else 0.0)
-        except BaseException:  # of a signal handler, or of a statement after BEGIN
-            if not is_nested:
-                self.roll_back()
-            raise
+            self._begin_with_retry(self._lock_timeout if wait else 0.0)
+        finally:  # reads use SQLite's own wait, for a process that repairs the journal of a killed one
+            self.cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
 
     def commit(self) -> None:
-        """Commit; roll back if that fails.
+        """Commit. The caller rolls back if that fails.
 
         Raises:
             TransactionRolledBackError: The commit did not happen.
-            TransactionInDoubtError: The commit may or may not have happened. Also if a signal handler raised an
-                `Exception` meanwhile, which is the cause; others, such as `KeyboardInterrupt`, are raised as they are.
+            TransactionInDoubtError: The commit may or may not have happened.
         """
         try:
             self.cursor.execute("COMMIT")
         except sqlite3.Error as error:
-            self.roll_back()
             raise commit_error(error, self._path) from error
-        except Exception as error:
-            if self.connection.in_transaction:
-                raise
-            raise TransactionInDoubtError(
-                f"A signal handler interrupted the commit to {self._path or 'memory'} ({error!r}); it may or may not "
-                "have happened."
-            ) from error
 
     def roll_back(self) -> None:
         """Roll back, unless SQLite has done so itself, for example when the disk is full. `begin` repeats a failure."""
-        self._unfinished = True
+        self.is_rolling_back = True
         if self.connection.in_transaction:
             self.cursor.execute("ROLLBACK")
-        self._unfinished = False
+        self.is_rolling_back = False
 
     def close(self) -> None:
         """Close the file."""
         self.connection.close()
 
-    def check_file_identity(self) -> None:
+    def check_identity(self) -> None:
         """Check that the file is there, and the journal and its index that SQLite keeps beside it.
 
         Processes whose journal or index differ do not see the commits of each other, and overwrite them.
@@ -124,27 +116,24 @@ class Database:
         Raises:
             ConnectionLostError: One of them was removed or replaced.
         """
-        for place, identity in zip(self._places, self._identities, strict=True):
-            if _identity(place) != identity:
-                self.lost = True
-                raise ConnectionLostError(
-                    f"{place} was removed or replaced while it was in use; connect again to use what is there now."
-                )
+        found = _identities(self._places)
+        if found != self._identities:
+            self.lost = True
+            place = next(p for p, now, then in zip(self._places, found, self._identities, strict=True) if now != then)
+            raise ConnectionLostError(
+                f"{place} was removed or replaced while it was in use; connect again to use what is there now."
+            )
 
-    def _begin_in_file(self, *, durable: bool, lock_timeout: float) -> None:
-        self.check_file_identity()
-        self._set_synchronous(relaxed=not durable)
-        self.cursor.execute("PRAGMA busy_timeout = 0")
-        try:
-            self._begin_with_retry(lock_timeout)
-        finally:  # reads use SQLite's own wait, for a process that repairs the journal of a killed one
-            self.cursor.execute(f"PRAGMA busy_timeout = {int(self._lock_timeout * 1000)}")
+    def is_lost(self) -> bool:
+        """Return True if the file was removed or replaced."""
+        with suppress(ConnectionLostError):
+            self.check_identity()
+        return self.lost
 
-    def _set_synchronous(self, *, relaxed: bool) -> None:
-        if relaxed != self._relaxed:
-            self._relaxed = None
-            self.cursor.execute(f"PRAGMA synchronous = {'NORMAL' if relaxed else 'FULL'}")
-            self._relaxed = relaxed
+    def _set_synchronous(self, *, durable: bool) -> None:
+        self._durable = None
+        self.cursor.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        self._durable = durable
 
     def _begin_with_retry(self, lock_timeout: float) -> None:
         deadline = time.monotonic() + lock_timeout
@@ -159,13 +148,17 @@ class Database:
             time.sleep(_RETRY_INTERVAL)
 
 
-def _identity(place: str) -> tuple[int, int] | None:
-    """Return device and inode, which differ between two files of one name; None if there is no file."""
-    try:
-        status = os.stat(place)  # noqa: PTH116  # at every commit: Path.stat() takes twice as long
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+def _identities(places: Sequence[str]) -> list[tuple[int, int] | None]:
+    """Return device and inode, which differ between two files of one name, of each place; None if there is no file."""
+    found: list[tuple[int, int] | None] = []
+    for place in places:
+        try:
+            status = os.stat(place)  # noqa: PTH116  # at every commit: Path.stat() takes twice as long
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_dev, status.st_ino))
+    return found
 
 
 def open_database(path: Path | None, lock_timeout: float) -> sqlite3.Connection:
@@ -181,39 +174,22 @@ def open_database(path: Path | None, lock_timeout: float) -> sqlite3.Connection:
         StoreError: The file is foreign, damaged, of a later version, or in use by an earlier release.
     """
     if path is not None:
-        check_local_filesystem(path)
         prepare_file(path)
     db = sqlite3.connect(path or ":memory:", timeout=lock_timeout, isolation_level=None, check_same_thread=False)
     try:
         _configure(db, path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, StoreError) as error:
         db.close()
-        raise translate(error, path) from error
-    except BaseException:
-        db.close()
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, path) from error
         raise
     return db
-
-
-def check_format(cursor: sqlite3.Cursor, path: Path | None) -> None:
-    """Check that a database still has this release's format: another release may have converted it meanwhile.
-
-    Args:
-        cursor: A transaction.
-        path: The file.
-
-    Raises:
-        StoreError: It has another format.
-    """
-    version = _version(cursor, path)
-    if version != VERSION:
-        raise StoreError(f"The format of {path} changed to {version} while it was opened; open it again.")
 
 
 def _configure(db: sqlite3.Connection, path: Path | None) -> None:
     cursor = db.cursor()
     with _transaction(cursor, "DEFERRED"):  # refuses a file of another program before it is changed
-        version = _version(cursor, path)
+        version = read_version(cursor, path)
     if path is not None:
         _require_pragma(cursor, "journal_mode", "wal", set_to="WAL")
         _require_pragma(cursor, "synchronous", 2, set_to="FULL")
@@ -225,14 +201,19 @@ def _configure(db: sqlite3.Connection, path: Path | None) -> None:
 
 
 def _create_or_migrate(cursor: sqlite3.Cursor, path: Path | None) -> None:
-    version = _version(cursor, path)  # read again: another process may have been faster
+    version = read_version(cursor, path)  # read again: another process may have been faster
     if version == _NEW:
         create_tables(cursor)
     elif path is not None and version < VERSION:
         migrate(cursor, path, version, in_use=live_processes(cursor, lock_folder(path)))
 
 
-def _version(cursor: sqlite3.Cursor, path: Path | None) -> int:
+def read_version(cursor: sqlite3.Cursor, path: Path | None) -> int:
+    """Return the version of a file's format; 0 for an empty file.
+
+    Raises:
+        StoreError: The file is of another program, or of a later release.
+    """
     application, version = (
         int(cursor.execute(f"PRAGMA {p}").fetchone()[0]) for p in ("application_id", "user_version")
     )
@@ -257,34 +238,31 @@ def _require_pragma(cursor: sqlite3.Cursor, pragma: str, wanted: str | int, *, s
 @contextmanager
 def _transaction(cursor: sqlite3.Cursor, kind: str) -> Generator[None]:
     """Run a block in one transaction: its reads see one snapshot, its writes are committed together or not at all."""
-    cursor.execute(f"BEGIN {kind}")
     try:
+        cursor.execute(f"BEGIN {kind}")
         yield
         cursor.execute("COMMIT")
-    except BaseException:
+    finally:
         if cursor.connection.in_transaction:
             cursor.execute("ROLLBACK")
-        raise
 
 
 APPLICATION_ID = 0x4A4D5331  # "JMS1": marks a broker's file, so that files of other programs are refused
-VERSION = 4
+VERSION = 5
 
-# The names of tables and columns are those of the first release. In Python some have other names:
-#
-#   mailbox            a queue; its id is `queue_id`. A named queue and each subscription of a topic have one.
-#   owner              a process (`ProcessMembership`); owner.bell is the path of its wakeup socket.
-#   owner, token       of a message: its `Lease`. Only the owner, with the token of its claim, can settle the message.
-#   digest             the checksum.
-#   bucket             message groups share a fixed number of buckets; the consumer that got the first message of a
+# queue                a named queue, or the queue of a subscription of a topic.
+# owner                a process (`ProcessMembership`), with the path of its wakeup socket.
+# owner, token         of a message: its `Lease`. Only the owner, with the token of its claim, can settle the message.
+# connection           of a consumer, a client id or a temporary destination: it ends with that connection.
+# bucket               message groups share a fixed number of buckets; the consumer that got the first message of a
 #                      bucket owns it.
 #
-# A message belongs to one queue; a message to a topic is copied to each subscription. mailbox.returns counts how often
+# A message belongs to one queue; a message to a topic is copied to each subscription. queue.returns counts how often
 # messages were released or became due: a consumer that skips messages, because of its selector or of groups, continues
-# its scan until that number changes. mailbox.settings are those of its address. mailbox.added counts the messages that
-# came, mailbox.removed those that left other than by settlement: what is not there any more was settled.
+# its scan until that number changes. queue.settings are those of its address. queue.added counts the messages that
+# came, queue.removed those that left other than by settlement: what is not there any more was settled.
 _TABLES = """
-CREATE TABLE mailbox (
+CREATE TABLE queue (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     kind TEXT NOT NULL CHECK (kind IN ('queue', 'durable', 'shared', 'volatile')),
     name TEXT NOT NULL,
@@ -300,11 +278,11 @@ CREATE TABLE mailbox (
     removed INTEGER NOT NULL DEFAULT 0,
     UNIQUE (kind, name)
 );
-CREATE INDEX mailbox_topic ON mailbox (topic) WHERE topic IS NOT NULL;
-CREATE INDEX mailbox_owner ON mailbox (owner) WHERE owner IS NOT NULL;
+CREATE INDEX queue_topic ON queue (topic) WHERE topic IS NOT NULL;
+CREATE INDEX queue_owner ON queue (owner) WHERE owner IS NOT NULL;
 CREATE TABLE message (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    mailbox INTEGER NOT NULL,
+    queue_id INTEGER NOT NULL,
     urgency INTEGER NOT NULL,
     owner INTEGER,
     token INTEGER,
@@ -312,36 +290,38 @@ CREATE TABLE message (
     due INTEGER,
     expires INTEGER,
     bucket INTEGER,
-    digest INTEGER,
+    checksum INTEGER,
     headers TEXT NOT NULL,
     body BLOB
 );
-CREATE INDEX message_ready ON message (mailbox, urgency, id) WHERE owner IS NULL AND due IS NULL;
-CREATE INDEX message_held ON message (owner, mailbox) WHERE owner IS NOT NULL;
-CREATE INDEX message_due ON message (mailbox, due) WHERE due IS NOT NULL;
+CREATE INDEX message_ready ON message (queue_id, urgency, id) WHERE owner IS NULL AND due IS NULL;
+CREATE INDEX message_held ON message (owner, queue_id) WHERE owner IS NOT NULL;
+CREATE INDEX message_due ON message (queue_id, due) WHERE due IS NOT NULL;
 CREATE INDEX message_expires ON message (expires) WHERE expires IS NOT NULL;
 CREATE TABLE owner (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     pid INTEGER NOT NULL,
-    bell TEXT NOT NULL
+    wakeup_path TEXT NOT NULL
 );
 CREATE TABLE consumer (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    mailbox INTEGER NOT NULL,
-    owner INTEGER NOT NULL
+    queue_id INTEGER NOT NULL,
+    owner INTEGER NOT NULL,
+    connection TEXT NOT NULL
 );
-CREATE INDEX consumer_mailbox ON consumer (mailbox, id);
+CREATE INDEX consumer_queue ON consumer (queue_id, id);
 CREATE INDEX consumer_owner ON consumer (owner);
 CREATE TABLE message_group (
-    mailbox INTEGER NOT NULL,
+    queue_id INTEGER NOT NULL,
     bucket INTEGER NOT NULL,
     consumer INTEGER NOT NULL,
-    PRIMARY KEY (mailbox, bucket)
+    PRIMARY KEY (queue_id, bucket)
 ) WITHOUT ROWID;
 CREATE INDEX message_group_consumer ON message_group (consumer);
 CREATE TABLE client (
     id TEXT PRIMARY KEY,
-    owner INTEGER NOT NULL
+    owner INTEGER NOT NULL,
+    connection TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE temporary (
     address TEXT PRIMARY KEY,
@@ -456,6 +436,40 @@ INSERT INTO duplicate_generation (address, ids) SELECT address, count(*) FROM du
 INSERT INTO duplicate (generation, key) SELECT duplicate_generation.id, key FROM duplicate_3
     JOIN duplicate_generation ON duplicate_generation.address = duplicate_3.address;
 DROP TABLE duplicate_3;
+""",
+    4: """
+ALTER TABLE mailbox RENAME TO queue;
+DROP INDEX mailbox_topic;
+DROP INDEX mailbox_owner;
+CREATE INDEX queue_topic ON queue (topic) WHERE topic IS NOT NULL;
+CREATE INDEX queue_owner ON queue (owner) WHERE owner IS NOT NULL;
+ALTER TABLE message RENAME COLUMN mailbox TO queue_id;
+ALTER TABLE message RENAME COLUMN digest TO checksum;
+ALTER TABLE message_group RENAME COLUMN mailbox TO queue_id;
+ALTER TABLE owner RENAME COLUMN bell TO wakeup_path;
+ALTER TABLE consumer RENAME TO consumer_4;
+DROP INDEX consumer_mailbox;
+DROP INDEX consumer_owner;
+CREATE TABLE consumer (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue_id INTEGER NOT NULL,
+    owner INTEGER NOT NULL,
+    connection TEXT NOT NULL
+);
+INSERT INTO consumer (id, queue_id, owner, connection) SELECT id, mailbox, owner, '' FROM consumer_4;
+DELETE FROM sqlite_sequence WHERE name = 'consumer';
+UPDATE sqlite_sequence SET name = 'consumer' WHERE name = 'consumer_4';
+DROP TABLE consumer_4;
+CREATE INDEX consumer_queue ON consumer (queue_id, id);
+CREATE INDEX consumer_owner ON consumer (owner);
+ALTER TABLE client RENAME TO client_4;
+CREATE TABLE client (
+    id TEXT PRIMARY KEY,
+    owner INTEGER NOT NULL,
+    connection TEXT NOT NULL
+) WITHOUT ROWID;
+INSERT INTO client (id, owner, connection) SELECT id, owner, '' FROM client_4;
+DROP TABLE client_4;
 """,
 }
 

@@ -3,11 +3,12 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from jmsjca.destinations import Destination, Topic
 from jmsjca.providers.common.codec import UNDECODABLE, from_json
-from jmsjca.providers.embedded.codec import Outgoing, checksum_with_headers, encode_headers, selector_values
+from jmsjca.providers.embedded.codec import Outgoing, encode_headers, selector_values, with_changed_headers
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery, Lease, Row
 from jmsjca.providers.embedded.store.queues import (
     DuplicateIds,
     Subscriber,
@@ -23,8 +24,6 @@ from jmsjca.providers.embedded.store.queues import (
 )
 
 __all__ = [
-    "Lease",
-    "Row",
     "SenderInfo",
     "candidates_by_id",
     "claim",
@@ -38,56 +37,34 @@ __all__ = [
     "ready_messages",
     "release",
     "release_as_handed_over",
+    "release_claim",
     "settle",
 ]
-
-Row: TypeAlias = tuple[int, int, int | None, bytes, bytes | None, int | None]
-"""A stored message: id, deliveries (this one included), expiration, headers, body, checksum."""
 
 # The + makes SQLite search by the ids, not by the index of owners.
 _SETTLE = "DELETE FROM message WHERE id BETWEEN ? AND ? AND +owner = ? AND token = ?"
 _RELEASE = """UPDATE message SET owner = NULL, token = NULL, due = ?, deliveries = deliveries - ?
               WHERE id = ? AND owner = ? AND token = ?"""
+_OF_CLAIM = "SELECT id FROM message WHERE owner = ? AND token = ?"
 # Messages that were held while their queue or subscription was removed have no queue to return to.
 _DELETE_WITHOUT_QUEUE = """DELETE FROM message WHERE id = ? AND owner IS NULL
-            AND NOT EXISTS (SELECT 1 FROM mailbox WHERE mailbox.id = message.mailbox)"""
+            AND NOT EXISTS (SELECT 1 FROM queue WHERE queue.id = message.queue_id)"""
 
 
-class Lease(NamedTuple):
-    """Lease on claimed messages: only its owner, with the token of that claim, can settle them."""
-
-    queue_id: int
-    owner: int
-    token: int
-
-
-class _Leased(Protocol):
-    """A claimed message, as `settle` and `release` need it."""
-
-    @property
-    def id(self) -> int:
-        """The id of the row."""
-        ...
-
-    @property
-    def lease(self) -> Lease:
-        """The lease of the claim."""
-        ...
-
-
-class _HandedOver(_Leased, Protocol):
-    """A claimed message that may have been handed over."""
-
-    slot: int | None
-
-
-def settle(cursor: sqlite3.Cursor, deliveries: Sequence[_Leased]) -> bool:
+def settle(cursor: sqlite3.Cursor, deliveries: Sequence[EmbeddedDelivery]) -> bool:
     """Delete settled messages. Return False if a lease was lost; then the caller must roll back the transaction."""
-    return sum(cursor.execute(_SETTLE, run).rowcount for run in _leased_ranges(deliveries)) == len(deliveries)
+    by_lease: dict[Lease, list[int]] = {}
+    for delivery in deliveries:
+        by_lease.setdefault(delivery.lease, []).append(delivery.id)
+    settled = 0
+    for lease, ids in by_lease.items():
+        for first, last in _id_ranges(sorted(ids)):
+            settled += cursor.execute(_SETTLE, (first, last, lease.owner, lease.token)).rowcount
+    return settled == len(deliveries)
 
 
 def release(
-    cursor: sqlite3.Cursor, deliveries: Sequence[_Leased], *, uncount: Literal[0, 1], due: int | None = None
+    cursor: sqlite3.Cursor, deliveries: Sequence[EmbeddedDelivery], *, uncount: Literal[0, 1], due: int | None = None
 ) -> None:
     """Release messages to their queue; those that reached the maximum of deliveries are dead-lettered.
 
@@ -97,56 +74,54 @@ def release(
         uncount: 1 to subtract this delivery from the delivery count.
         due: When they may be redelivered, in milliseconds since the epoch; None for at once.
     """
-    cursor.executemany(_RELEASE, [(due, uncount, d.id, d.lease.owner, d.lease.token) for d in deliveries])
-    cursor.executemany(_DELETE_WITHOUT_QUEUE, [(d.id,) for d in deliveries])
-    queue_ids = {d.lease.queue_id for d in deliveries}
-    count_return(cursor, queue_ids)
-    for queue_id in queue_ids:
-        dead_letter_failed(cursor, queue_id, [d.id for d in deliveries if d.lease.queue_id == queue_id])
+    _release(cursor, [(d.id, d.lease) for d in deliveries], uncount, due)
 
 
-def release_as_handed_over(cursor: sqlite3.Cursor, deliveries: Sequence[_HandedOver]) -> None:
+def release_as_handed_over(cursor: sqlite3.Cursor, deliveries: Sequence[EmbeddedDelivery]) -> None:
     """Release messages whose processing was interrupted: those count as delivered that were handed over."""
     release(cursor, [d for d in deliveries if d.slot is None], uncount=1)
     release(cursor, [d for d in deliveries if d.slot is not None], uncount=0)
 
 
-def _id_ranges(ids: Iterable[int]) -> Iterator[tuple[int, int]]:
+def release_claim(cursor: sqlite3.Cursor, lease: Lease) -> None:
+    """Release the messages of a claim whose call was interrupted, uncounted. It may or may not be committed."""
+    ids = cursor.execute(_OF_CLAIM, (lease.owner, lease.token)).fetchall()
+    _release(cursor, [(number, lease) for (number,) in ids], 1, None)
+
+
+def _release(cursor: sqlite3.Cursor, leased: Sequence[tuple[int, Lease]], uncount: int, due: int | None) -> None:
+    cursor.executemany(_RELEASE, [(due, uncount, number, lease.owner, lease.token) for number, lease in leased])
+    cursor.executemany(_DELETE_WITHOUT_QUEUE, [(number,) for number, _ in leased])
+    queue_ids = {lease.queue_id for _, lease in leased}
+    count_return(cursor, queue_ids)
+    for queue_id in queue_ids:
+        dead_letter_failed(cursor, queue_id, [number for number, lease in leased if lease.queue_id == queue_id])
+
+
+def _id_ranges(ids: Sequence[int]) -> list[tuple[int, int]]:
     """Combine consecutive ids to ranges: a statement for a range costs as much as one for a row.
 
-    >>> list(_id_ranges([4, 5, 6, 9]))
+    >>> _id_ranges([4, 5, 6, 9])
     [(4, 6), (9, 9)]
     """
-    first = last = None
+    ranges: list[tuple[int, int]] = []
     for number in ids:
-        if first is None or last is None:
-            first = number
-        elif number != last + 1:
-            yield first, last
-            first = number
-        last = number
-    if first is not None and last is not None:
-        yield first, last
-
-
-def _leased_ranges(deliveries: Iterable[_Leased]) -> Iterator[tuple[int, int, int, int]]:
-    by_hold: dict[Lease, list[int]] = {}
-    for delivery in deliveries:
-        by_hold.setdefault(delivery.lease, []).append(delivery.id)
-    for lease, ids in by_hold.items():
-        for first, last in _id_ranges(sorted(ids)):
-            yield first, last, lease.owner, lease.token
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    return ranges
 
 
 # Read as bytes: SQLite does not check that text is valid UTF-8, and a receive must not fail because of that.
-_READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest FROM message
-            WHERE mailbox = ? AND owner IS NULL AND due IS NULL AND bucket IS NULL ORDER BY urgency, id LIMIT ?"""
-_READY_BY_ID = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), digest, bucket
+_READY = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), checksum FROM message
+            WHERE queue_id = ? AND owner IS NULL AND due IS NULL AND bucket IS NULL ORDER BY urgency, id LIMIT ?"""
+_READY_BY_ID = """SELECT id, deliveries + 1, expires, CAST(headers AS BLOB), CAST(body AS BLOB), checksum, bucket
                   FROM message
                   WHERE id = ? AND owner IS NULL AND due IS NULL"""
-_HAS_DUE = "SELECT 1 FROM message WHERE mailbox = ? AND due <= ? LIMIT 1"
-_NEXT_DUE = "SELECT min(due) FROM message WHERE mailbox = ? AND due IS NOT NULL"
-_MAKE_DUE_READY = "UPDATE message SET due = NULL WHERE mailbox = ? AND due <= ?"
+_HAS_DUE = "SELECT 1 FROM message WHERE queue_id = ? AND due <= ? LIMIT 1"
+_NEXT_DUE = "SELECT min(due) FROM message WHERE queue_id = ? AND due IS NOT NULL"
+_MAKE_DUE_READY = "UPDATE message SET due = NULL WHERE queue_id = ? AND due <= ?"
 _CLAIM = "UPDATE message SET owner = ?, token = ?, deliveries = deliveries + 1 WHERE id BETWEEN ? AND ?"
 
 
@@ -188,7 +163,7 @@ def candidates_by_id(
         if bucket is not None:
             if not may_claim_group(cursor, queue_id, bucket, consumer):
                 continue
-            if not _exceeds_max_deliveries(row, max_deliveries):
+            if max_deliveries is None or row[1] <= max_deliveries:
                 claim_group(cursor, queue_id, bucket, consumer)
         yield row
 
@@ -212,7 +187,7 @@ def claim(
     failed: list[int] = []
     size = 0
     for row in rows:
-        if _exceeds_max_deliveries(row, max_deliveries):
+        if max_deliveries is not None and row[1] > max_deliveries:
             failed.append(row[0])
             continue
         taken.append(row)
@@ -224,13 +199,9 @@ def claim(
     return taken, failed
 
 
-def _exceeds_max_deliveries(row: Row, max_deliveries: int | None) -> bool:
-    return max_deliveries is not None and row[1] > max_deliveries
-
-
-_INSERT = """INSERT INTO message (mailbox, urgency, due, expires, bucket, digest, headers, body)
+_INSERT = """INSERT INTO message (queue_id, urgency, due, expires, bucket, checksum, headers, body)
              VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
-_MARK_GROUPED = "UPDATE mailbox SET grouped = 1 WHERE id = ? AND grouped = 0"
+_MARK_GROUPED = "UPDATE queue SET grouped = 1 WHERE id = ? AND grouped = 0"
 
 _Parameters = tuple[int | str | bytes | None, ...]
 
@@ -274,10 +245,7 @@ def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender
                 continue
         if to not in targets:
             targets[to] = _targets(cursor, to)
-        queue_ids = [target.queue_id for target in targets[to] if _accepts(target, message, sender)]
-        if message.bucket is not None:
-            cursor.executemany(_MARK_GROUPED, [(queue_id,) for queue_id in queue_ids])
-        row = (
+        content = (
             message.urgency,
             message.due,
             message.expires,
@@ -286,9 +254,12 @@ def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender
             message.headers,
             message.body,
         )
-        for queue_id in queue_ids:
-            rows.append((queue_id, *row))
-            added[queue_id] = added.get(queue_id, 0) + 1
+        for target in targets[to]:
+            if (target.selector is None and target.no_local is None) or _accepts(target, message, sender):
+                rows.append((target.queue_id, *content))
+                added[target.queue_id] = added.get(target.queue_id, 0) + 1
+                if message.bucket is not None:
+                    cursor.execute(_MARK_GROUPED, (target.queue_id,))
     cursor.executemany(_INSERT, rows)
     for ids in known.values():
         ids.save()
@@ -296,7 +267,8 @@ def enqueue(cursor: sqlite3.Cursor, messages: Iterable[Outgoing], sender: Sender
 
 
 def _targets(cursor: sqlite3.Cursor, to: Destination) -> Sequence[Subscriber]:
-    check_exists(cursor, to)
+    if to.temporary:
+        check_exists(cursor, to)
     return subscribers(cursor, to.name) if isinstance(to, Topic) else [Subscriber(open_queue(cursor, to.name))]
 
 
@@ -311,14 +283,14 @@ def _accepts(target: Subscriber, message: Outgoing, sender: SenderInfo) -> bool:
 
 
 _CHUNK = 100
-_EXPIRED_TO_MOVE = """SELECT message.id, message.mailbox FROM message INDEXED BY message_expires
-                      JOIN mailbox ON mailbox.id = message.mailbox
+_EXPIRED_TO_MOVE = """SELECT message.id, message.queue_id FROM message INDEXED BY message_expires
+                      JOIN queue ON queue.id = message.queue_id
                       WHERE message.expires <= ? AND message.owner IS NULL
-                        AND json_extract(mailbox.settings, '$.expiry') IS NOT NULL LIMIT ?"""
-_EXPIRE = "DELETE FROM message WHERE expires <= ? AND owner IS NULL RETURNING mailbox"
+                        AND json_extract(queue.settings, '$.expiry') IS NOT NULL LIMIT ?"""
+_EXPIRE = "DELETE FROM message WHERE expires <= ? AND owner IS NULL RETURNING queue_id"
 _FAILED = "SELECT id FROM message WHERE id = ? AND owner IS NULL AND deliveries >= ?"
-_CONTENT = "SELECT urgency, expires, bucket, digest, CAST(headers AS BLOB), body FROM message WHERE id = ?"
-_DELETE = "DELETE FROM message WHERE id = ? RETURNING mailbox"
+_CONTENT = "SELECT urgency, expires, bucket, checksum, CAST(headers AS BLOB), body FROM message WHERE id = ?"
+_DELETE = "DELETE FROM message WHERE id = ? RETURNING queue_id"
 
 
 class _Content(NamedTuple):
@@ -367,7 +339,7 @@ def _move(cursor: sqlite3.Cursor, message: int, to: Destination | None, *, expir
         content = _Content(*cursor.execute(_CONTENT, (message,)).fetchone())
         headers = _with_origin_headers(content, to, expired=expired)
         written = headers if isinstance(headers, bytes) else headers.encode()
-        checksum = checksum_with_headers(content.checksum, content.headers, written)
+        checksum = with_changed_headers(content.checksum, content.headers, written)
         outgoing = Outgoing(to, content.urgency, None, None, headers, content.body, None, content.bucket, checksum)
         count_added(cursor, enqueue(cursor, [outgoing], SenderInfo()))
     for (queue_id,) in cursor.execute(_DELETE, (message,)).fetchall():

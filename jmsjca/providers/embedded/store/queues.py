@@ -56,7 +56,6 @@ __all__ = [
     "read_settings",
     "register_client_id",
     "register_consumer",
-    "release_client_id",
     "release_groups",
     "remove_groups_of_queue",
     "remove_queue",
@@ -72,15 +71,15 @@ __all__ = [
 # One statement for everything that a claim needs: most of the cost of a statement does not depend on its text.
 _STATE = """SELECT returns, grouped, settings,
                    EXISTS (SELECT 1 FROM message
-                           WHERE message.mailbox = mailbox.id AND message.owner IS NULL AND due IS NULL),
-                   EXISTS (SELECT 1 FROM message WHERE message.mailbox = mailbox.id AND due <= ?),
+                           WHERE message.queue_id = queue.id AND message.owner IS NULL AND due IS NULL),
+                   EXISTS (SELECT 1 FROM message WHERE message.queue_id = queue.id AND due <= ?),
                    EXISTS (SELECT 1 FROM message WHERE expires <= ? AND message.owner IS NULL)
-            FROM mailbox WHERE id = ?"""
+            FROM queue WHERE id = ?"""
 # Two statements, since each has its own index.
-_PURGE_READY = "DELETE FROM message WHERE mailbox = ? AND owner IS NULL AND due IS NULL"
-_PURGE_SCHEDULED = "DELETE FROM message WHERE mailbox = ? AND due IS NOT NULL"
-_COUNT_ADDED = "UPDATE mailbox SET added = added + ? WHERE id = ?"
-_COUNT_REMOVED = "UPDATE mailbox SET removed = removed + ? WHERE id = ?"
+_PURGE_READY = "DELETE FROM message WHERE queue_id = ? AND owner IS NULL AND due IS NULL"
+_PURGE_SCHEDULED = "DELETE FROM message WHERE queue_id = ? AND due IS NOT NULL"
+_COUNT_ADDED = "UPDATE queue SET added = added + ? WHERE id = ?"
+_COUNT_REMOVED = "UPDATE queue SET removed = removed + ? WHERE id = ?"
 
 
 class QueueState(NamedTuple):
@@ -111,16 +110,16 @@ def read_queue(cursor: sqlite3.Cursor, queue_id: int, now: int) -> QueueState | 
 
 def read_queue_settings(cursor: sqlite3.Cursor, queue_id: int) -> DestinationSettings | None:
     """Return the settings of a queue; None without settings, or if it was removed."""
-    row = cursor.execute("SELECT settings FROM mailbox WHERE id = ?", (queue_id,)).fetchone()
+    row = cursor.execute("SELECT settings FROM queue WHERE id = ?", (queue_id,)).fetchone()
     return None if row is None else _decode_settings(row[0])
 
 
 def open_queue(cursor: sqlite3.Cursor, name: str) -> int:
     """Return the id of a named queue. A queue is created at its first use."""
-    row = cursor.execute("SELECT id FROM mailbox WHERE kind = 'queue' AND name = ?", (name,)).fetchone()
+    row = cursor.execute("SELECT id FROM queue WHERE kind = 'queue' AND name = ?", (name,)).fetchone()
     if row is None:
         row = cursor.execute(
-            "INSERT INTO mailbox (kind, name, settings) VALUES ('queue', ?, ?) RETURNING id",
+            "INSERT INTO queue (kind, name, settings) VALUES ('queue', ?, ?) RETURNING id",
             (name, settings_text(cursor, destination(name, "queue"))),
         ).fetchone()
     return int(row[0])
@@ -131,7 +130,7 @@ def find_queue(cursor: sqlite3.Cursor, source: Destination | Subscription) -> in
     if isinstance(source, Topic):
         raise InvalidDestinationError(f"{source} holds no messages; its subscriptions do.")
     key = subscription_key(source) if isinstance(source, Subscription) else ("queue", source.name)
-    row = cursor.execute("SELECT id FROM mailbox WHERE kind = ? AND name = ?", key).fetchone()
+    row = cursor.execute("SELECT id FROM queue WHERE kind = ? AND name = ?", key).fetchone()
     return None if row is None else int(row[0])
 
 
@@ -145,12 +144,12 @@ def subscription_key(subscription: Subscription) -> tuple[str, str]:
 
 def has_consumers(cursor: sqlite3.Cursor, queue_id: int) -> bool:
     """Return True if a queue has consumers."""
-    return cursor.execute("SELECT 1 FROM consumer WHERE mailbox = ? LIMIT 1", (queue_id,)).fetchone() is not None
+    return cursor.execute("SELECT 1 FROM consumer WHERE queue_id = ? LIMIT 1", (queue_id,)).fetchone() is not None
 
 
 def count_return(cursor: sqlite3.Cursor, queue_ids: Iterable[int]) -> None:
     """Make consumers that skipped messages of these queues scan them again from the start."""
-    cursor.executemany("UPDATE mailbox SET returns = returns + 1 WHERE id = ?", [(m,) for m in queue_ids])
+    cursor.executemany("UPDATE queue SET returns = returns + 1 WHERE id = ?", [(m,) for m in queue_ids])
 
 
 def count_added(cursor: sqlite3.Cursor, numbers: Mapping[int, int]) -> None:
@@ -174,7 +173,7 @@ def drop_queue(cursor: sqlite3.Cursor, queue_id: int) -> None:
     """Delete a queue with its waiting messages. Those that a unit holds stay until the unit ends."""
     purge_queue(cursor, queue_id)
     remove_groups_of_queue(cursor, queue_id)
-    cursor.execute("DELETE FROM mailbox WHERE id = ?", (queue_id,))
+    cursor.execute("DELETE FROM queue WHERE id = ?", (queue_id,))
 
 
 def remove_queue(cursor: sqlite3.Cursor, what: Destination | Subscription) -> None:
@@ -199,7 +198,7 @@ def list_destinations(cursor: sqlite3.Cursor) -> list[Destination]:
     names = cursor.execute(
         """SELECT DISTINCT kind, name, EXISTS (SELECT 1 FROM temporary WHERE address = kind || ':' || name)
            FROM (SELECT CASE WHEN topic IS NULL THEN 'queue' ELSE 'topic' END AS kind, coalesce(topic, name) AS name
-                 FROM mailbox) ORDER BY kind, name"""
+                 FROM queue) ORDER BY kind, name"""
     )
     return [destination(name, kind, temporary=temporary == 1) for kind, name, temporary in names]
 
@@ -211,10 +210,10 @@ def write_settings(cursor: sqlite3.Cursor, address: Destination | None, settings
     """Store the settings of an address, or the default settings (None), and apply them to existing queues."""
     key = _DEFAULT if address is None else str(address)
     cursor.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (key, _encode_settings(settings)))
-    for queue_id, name, topic in cursor.execute("SELECT id, name, topic FROM mailbox").fetchall():
+    for queue_id, name, topic in cursor.execute("SELECT id, name, topic FROM queue").fetchall():
         of = destination(name, "queue") if topic is None else destination(topic, "topic")
         if address is None or str(address) == str(of):  # temporary queues too
-            cursor.execute("UPDATE mailbox SET settings = ? WHERE id = ?", (settings_text(cursor, of), queue_id))
+            cursor.execute("UPDATE queue SET settings = ? WHERE id = ?", (settings_text(cursor, of), queue_id))
 
 
 def read_settings(cursor: sqlite3.Cursor, address: Destination | None) -> DestinationSettings:
@@ -380,7 +379,7 @@ def open_subscription(
 
 def subscribers(cursor: sqlite3.Cursor, topic: str) -> list[Subscriber]:
     """Return all subscriptions of a topic."""
-    rows = cursor.execute("SELECT id, selector, no_local FROM mailbox WHERE topic = ?", (topic,))
+    rows = cursor.execute("SELECT id, selector, no_local FROM queue WHERE topic = ?", (topic,))
     return [Subscriber(*row) for row in rows]
 
 
@@ -404,37 +403,36 @@ def sender_tags(client_id: str | None, connection: str) -> tuple[str, ...]:
 def _find_matching(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Definition) -> int | None:
     """Return the queue of that name if its definition matches; otherwise drop it and return None."""
     row = cursor.execute(
-        "SELECT id, topic, selector, no_local, shared FROM mailbox WHERE kind = ? AND name = ?", key
+        "SELECT id, topic, selector, no_local, shared FROM queue WHERE kind = ? AND name = ?", key
     ).fetchone()
     if row is None:
         return None
     queue_id, existing = int(row[0]), _Definition(*row[1:])
-    busy = has_consumers(cursor, queue_id)
-    _check_sharing(key[1], existing, wanted, busy=busy)
+    busy, name = has_consumers(cursor, queue_id), key[1]
+    is_shared = "shared" if existing.shared else "not shared"
+    refusals = (
+        (existing.shared != wanted.shared, f"The durable subscription {name} is {is_shared}; unsubscribe it first."),
+        (
+            busy and not wanted.shared,
+            f"The durable subscription {name} has a consumer already; close that one, or share the subscription.",
+        ),
+        (
+            busy and existing != wanted,
+            f"The subscription {name} is in use with another topic, selector or no_local; close its consumers first.",
+        ),
+    )
+    for applies, text in refusals:
+        if applies:
+            raise IllegalStateError(text)
     if existing == wanted:
         return queue_id
-    if busy:
-        raise IllegalStateError(
-            f"The subscription {key[1]} is in use with another topic, selector or no_local; close its consumers first."
-        )
     drop_queue(cursor, queue_id)
     return None
 
 
-def _check_sharing(name: str, existing: _Definition, wanted: _Definition, *, busy: bool) -> None:
-    if existing.shared != wanted.shared:
-        raise IllegalStateError(
-            f"The durable subscription {name} is {'' if existing.shared else 'not '}shared; unsubscribe it first."
-        )
-    if busy and not wanted.shared:
-        raise IllegalStateError(
-            f"The durable subscription {name} has a consumer already; close that one, or share the subscription."
-        )
-
-
 def _insert(cursor: sqlite3.Cursor, key: tuple[str, str], wanted: _Definition, owner: int | None) -> int:
     row = cursor.execute(
-        """INSERT INTO mailbox (kind, name, topic, selector, no_local, shared, owner, settings)
+        """INSERT INTO queue (kind, name, topic, selector, no_local, shared, owner, settings)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id""",
         (*key, *wanted, owner, settings_text(cursor, destination(wanted.topic, "topic"))),
     ).fetchone()
@@ -491,7 +489,9 @@ def drop_temporary(cursor: sqlite3.Cursor, what: Destination) -> None:
 
 
 def drop_of_connection(cursor: sqlite3.Cursor, connection: str) -> None:
-    """Delete the temporary destinations of a connection. Its consumers must be closed."""
+    """Remove the consumers, the temporary destinations and the client id of a connection."""
+    _unregister_found(cursor, "SELECT id FROM consumer WHERE connection = ?", connection)
+    cursor.execute("DELETE FROM client WHERE connection = ?", (connection,))
     _drop_found(cursor, "SELECT address FROM temporary WHERE connection = ?", connection)
 
 
@@ -528,7 +528,7 @@ def _connection_of(cursor: sqlite3.Cursor, what: Destination) -> str | None:
 def may_claim_group(cursor: sqlite3.Cursor, queue_id: int, bucket: int, consumer: int) -> bool:
     """Return True if a bucket of message groups is free or belongs to this consumer."""
     row = cursor.execute(
-        "SELECT consumer FROM message_group WHERE mailbox = ? AND bucket = ?", (queue_id, bucket)
+        "SELECT consumer FROM message_group WHERE queue_id = ? AND bucket = ?", (queue_id, bucket)
     ).fetchone()
     return row is None or row[0] == consumer
 
@@ -545,18 +545,18 @@ def release_groups(cursor: sqlite3.Cursor, consumer: int) -> bool:
 
 def remove_groups_of_queue(cursor: sqlite3.Cursor, queue_id: int) -> None:
     """Remove the groups of a queue that is deleted."""
-    cursor.execute("DELETE FROM message_group WHERE mailbox = ?", (queue_id,))
+    cursor.execute("DELETE FROM message_group WHERE queue_id = ?", (queue_id,))
 
 
-def register_consumer(cursor: sqlite3.Cursor, queue_id: int, owner: int) -> int:
+def register_consumer(cursor: sqlite3.Cursor, queue_id: int, owner: int, connection: str) -> int:
     """Register a consumer of a queue, and return its id."""
-    cursor.execute("INSERT INTO consumer (mailbox, owner) VALUES (?, ?)", (queue_id, owner))
+    cursor.execute("INSERT INTO consumer (queue_id, owner, connection) VALUES (?, ?, ?)", (queue_id, owner, connection))
     return cursor.lastrowid or 0
 
 
 def unregister_consumer(cursor: sqlite3.Cursor, consumer: int) -> None:
     """Remove a consumer and free its groups; a volatile subscription ends with its last consumer."""
-    row = cursor.execute("DELETE FROM consumer WHERE id = ? RETURNING mailbox", (consumer,)).fetchone()
+    row = cursor.execute("DELETE FROM consumer WHERE id = ? RETURNING queue_id", (consumer,)).fetchone()
     if row is None:  # removed by a process that took this one for dead
         return
     if release_groups(cursor, consumer):
@@ -566,35 +566,36 @@ def unregister_consumer(cursor: sqlite3.Cursor, consumer: int) -> None:
 
 def unregister_consumers_of(cursor: sqlite3.Cursor, owner: int) -> None:
     """Remove the consumers of a process."""
-    for (consumer,) in cursor.execute("SELECT id FROM consumer WHERE owner = ?", (owner,)).fetchall():
+    _unregister_found(cursor, "SELECT id FROM consumer WHERE owner = ?", owner)
+
+
+def _unregister_found(cursor: sqlite3.Cursor, query: str, creator: str | int) -> None:
+    for (consumer,) in cursor.execute(query, (creator,)).fetchall():
         unregister_consumer(cursor, consumer)
 
 
 def is_oldest(cursor: sqlite3.Cursor, queue_id: int, consumer: int) -> bool:
     """Return True if a consumer is the oldest one of its queue."""
-    row = cursor.execute("SELECT min(id) FROM consumer WHERE mailbox = ?", (queue_id,)).fetchone()
+    row = cursor.execute("SELECT min(id) FROM consumer WHERE queue_id = ?", (queue_id,)).fetchone()
     return bool(row[0] == consumer)
 
 
 def _drop_if_volatile(cursor: sqlite3.Cursor, queue_id: int) -> None:
-    row = cursor.execute("SELECT kind FROM mailbox WHERE id = ?", (queue_id,)).fetchone()
+    row = cursor.execute("SELECT kind FROM queue WHERE id = ?", (queue_id,)).fetchone()
     if row is not None and row[0] in ("shared", "volatile") and not has_consumers(cursor, queue_id):
         drop_queue(cursor, queue_id)
 
 
-def register_client_id(cursor: sqlite3.Cursor, client_id: str, owner: int) -> None:
-    """Register a client id.
+def register_client_id(cursor: sqlite3.Cursor, client_id: str, owner: int, connection: str) -> None:
+    """Register the client id of a connection.
 
     Raises:
         InvalidClientIDError: Another connection has it.
     """
-    cursor.execute("INSERT OR IGNORE INTO client VALUES (?, ?)", (client_id, owner))
+    cursor.execute(
+        "INSERT OR IGNORE INTO client (id, owner, connection) VALUES (?, ?, ?)", (client_id, owner, connection)
+    )
     if not cursor.rowcount:
         raise InvalidClientIDError(
             f"The client id {client_id!r} is in use by another connection; close that one, or choose another id."
         )
-
-
-def release_client_id(cursor: sqlite3.Cursor, client_id: str, owner: int) -> None:
-    """Release a client id."""
-    cursor.execute("DELETE FROM client WHERE id = ? AND owner = ?", (client_id, owner))

@@ -14,10 +14,10 @@ from jmsjca.providers.embedded.store.store import Store
 
 __all__ = ["Candidate", "CandidateQuery", "QueueScan", "condition_of"]
 
-_CANDIDATES = """SELECT id FROM message WHERE mailbox = ? AND urgency = ? AND id > ? AND id <= ?
+_CANDIDATES = """SELECT id FROM message WHERE queue_id = ? AND urgency = ? AND id > ? AND id <= ?
                  AND owner IS NULL AND due IS NULL AND (bucket IS NULL OR NOT EXISTS (
                      SELECT 1 FROM message_group
-                     WHERE message_group.mailbox = message.mailbox AND message_group.bucket = message.bucket
+                     WHERE message_group.queue_id = message.queue_id AND message_group.bucket = message.bucket
                        AND consumer <> ?))"""
 _IN_ORDER = " ORDER BY id LIMIT ?"
 _HEADERS = {
@@ -77,8 +77,8 @@ def condition_of(selector: str | None) -> tuple[str, tuple[str | int | float, ..
 _SMALLEST_CHUNK, _LARGEST_CHUNK = 50, 5000
 _NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'message'"
 _NEXT_URGENCY = """SELECT urgency FROM message
-                   WHERE mailbox = ? AND urgency > ? AND owner IS NULL AND due IS NULL ORDER BY urgency LIMIT 1"""
-_BOUND = """SELECT id FROM message WHERE mailbox = ? AND urgency = ? AND id > ? AND owner IS NULL AND due IS NULL
+                   WHERE queue_id = ? AND urgency > ? AND owner IS NULL AND due IS NULL ORDER BY urgency LIMIT 1"""
+_BOUND = """SELECT id FROM message WHERE queue_id = ? AND urgency = ? AND id > ? AND owner IS NULL AND due IS NULL
             ORDER BY id LIMIT 1 OFFSET ?"""
 
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from jmsjca.errors import ConnectionLostError, InvalidURLError, ResourceAllocationError, StoreError
+from jmsjca.errors import InvalidURLError, StoreError
 from jmsjca.providers.embedded.store.messages import dead_letter_failed
 from jmsjca.providers.embedded.store.queues import count_return, drop_of_owner, drop_queue, unregister_consumers_of
 
@@ -33,8 +33,6 @@ __all__ = [
     "ProcessMembership",
     "WakeupCounter",
     "WakeupSocket",
-    "check_free_pages",
-    "check_local_filesystem",
     "has_disk_space",
     "live_processes",
     "lock_folder",
@@ -63,16 +61,16 @@ def prepare_file(path: Path) -> None:
     Raises:
         InvalidURLError: The file cannot be used, or other users could read or change it.
     """
+    fault = _network_fault(path)
     try:
-        if not path.parent.is_dir():
-            raise InvalidURLError(
-                f"The folder {path.parent} of the embedded broker does not exist; make it, or correct the URL."
-            )
-        _create_if_missing(path)
-        _check_file(path, path.lstat())
-        _check_companions(path)
+        if fault is None and not path.parent.is_dir():
+            fault = f"The folder {path.parent} of the embedded broker does not exist; make it, or correct the URL."
+        if fault is None:
+            fault = _create_if_missing(path) or _file_fault(path, path.lstat()) or _companion_fault(path)
     except OSError as error:
         raise InvalidURLError(f"The embedded broker's file {path} cannot be used: {error.strerror}.") from error
+    if fault is not None:
+        raise InvalidURLError(fault)
 
 
 def prepare_folder(folder: Path) -> None:
@@ -107,51 +105,62 @@ def open_lock_file(path: Path, *, create: bool = False) -> int:
     return fd
 
 
-def _create_if_missing(path: Path) -> None:
+def _create_if_missing(path: Path) -> str | None:
     """Create a file, without the journal and the index of a removed one, which processes may still use."""
     if os.path.lexists(path):
-        return
+        return None
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)  # otherwise another process may already use those that are removed here
         if not os.path.lexists(path):
-            _check_companions(path)
+            if fault := _companion_fault(path):
+                return fault
             for ending in _COMPANIONS:
                 Path(f"{path}{ending}").unlink(missing_ok=True)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     finally:
         os.close(folder)
+    return None
 
 
-def _check_file(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise InvalidURLError(
-            f"{path} is not a file; the URL of an embedded broker names a file (embedded:///folder/file.db)."
-        )
-    if _is_owned_by_other(status):
-        raise InvalidURLError(
-            f"{path} belongs to another user (id {status.st_uid}), who could read and change the messages of this "
-            "process; name a file of your own."
-        )
-    if status.st_nlink > 1:
-        raise InvalidURLError(
-            f"{path} has {status.st_nlink} names (hard links); opened under two names at once it would be destroyed. "
-            "Remove the others, or copy the file."
-        )
-    if not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
-        raise InvalidURLError(f"The embedded broker's file {path} cannot be read and written by this process.")
+def _file_fault(path: Path, status: os.stat_result) -> str | None:
+    """Return why an existing file cannot be used; None if it can."""
+    faults = (
+        (
+            not stat.S_ISREG(status.st_mode),
+            f"{path} is not a file; the URL of an embedded broker names a file (embedded:///folder/file.db).",
+        ),
+        (
+            _is_owned_by_other(status),
+            (
+                f"{path} belongs to another user (id {status.st_uid}), who could read and change the messages of this "
+                "process; name a file of your own."
+            ),
+        ),
+        (
+            status.st_nlink > 1,
+            (
+                f"{path} has {status.st_nlink} names (hard links); opened under two names at once it would be "
+                "destroyed. Remove the others, or copy the file."
+            ),
+        ),
+        (
+            not os.access(path, os.R_OK | os.W_OK, effective_ids=True),
+            f"The embedded broker's file {path} cannot be read and written by this process.",
+        ),
+    )
+    return next((text for applies, text in faults if applies), None)
 
 
-def _check_companions(path: Path) -> None:
+def _companion_fault(path: Path) -> str | None:
     for companion in (Path(f"{path}{ending}") for ending in _COMPANIONS):
         try:
             status = companion.lstat()
         except FileNotFoundError:
             continue
         if not stat.S_ISREG(status.st_mode) or _is_owned_by_other(status):
-            raise InvalidURLError(
-                f"{companion}, which is part of the broker's file, is not a file of this user; who put it there?"
-            )
+            return f"{companion}, which is part of the broker's file, is not a file of this user; who put it there?"
+    return None
 
 
 def _is_owned_by_other(status: os.stat_result) -> bool:
@@ -178,28 +187,26 @@ class _Mount(NamedTuple):
     kind: str
 
 
-def check_local_filesystem(path: Path) -> None:
-    """Refuse a file on a network file system: there, memory is not shared and locks may not hold.
+def _network_fault(path: Path) -> str | None:
+    """Return why a file on a network file system is refused: there, memory is not shared, and locks may not hold.
 
     Systems without ``/proc/self/mountinfo`` (Linux has it) are not checked.
 
     Args:
         path: The resolved path of the file.
-
-    Raises:
-        InvalidURLError: The file is on a network file system.
     """
     try:
         mounts = _MOUNTS.read_text(errors="surrogateescape")
     except OSError:
-        return
+        return None
     mount = _mount_of(path, mounts)
-    if mount is not None and _is_network(mount.kind):
-        raise InvalidURLError(
-            f"{path} is on a network file system ({mount.kind}, mounted on {mount.point}): the locks and the shared "
-            "memory of an embedded broker do not work there, and messages would be lost. Name a file on a local disk; "
-            "for several machines use a broker that speaks AMQP or STOMP."
-        )
+    if mount is None or not _is_network(mount.kind):
+        return None
+    return (
+        f"{path} is on a network file system ({mount.kind}, mounted on {mount.point}): the locks and the shared "
+        "memory of an embedded broker do not work there, and messages would be lost. Name a file on a local disk; "
+        "for several machines use a broker that speaks AMQP or STOMP."
+    )
 
 
 def _mount_of(path: Path, mounts: str) -> _Mount | None:
@@ -237,45 +244,31 @@ def has_disk_space(path: Path, size: int) -> bool:
     return disk.f_bavail * disk.f_frsize >= reserve + 2 * size
 
 
-def check_free_pages(cursor: sqlite3.Cursor, path: Path, size: int) -> None:
-    """Check that the unused pages of the file have space for twice `size` bytes.
-
-    Raises:
-        ResourceAllocationError: They have not.
-    """
-    pages, page_size = (cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size"))
-    if pages * page_size < 2 * size + page_size:
-        raise ResourceAllocationError(
-            f"No space left for {path}: to send {size} bytes would leave too little to consume with. "
-            "Consume, or make room on the disk, and try again."
-        )
-
-
-_PREFIX, _NAME = "jmsjca-", "bell"  # earlier releases, which may use the same file, expect this name
+_PREFIX, _NAME = "jmsjca-", "wakeup"
+_NAMES = (_NAME, "bell")  # the second: of a process of an earlier release, which was killed
 
 
 class WakeupCounter:
-    """Counts wakeups. A consumer waits for a value other than the one it has seen, so it misses no wakeup."""
+    """Counts wakeups. A consumer waits for a value other than the one it has seen, so it misses no wakeup.
+
+    Attributes:
+        value: The number of wakeups; read it before the look for messages.
+    """
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._value = 0
-
-    @property
-    def value(self) -> int:
-        """The number of wakeups; read it before the check for messages."""
-        return self._value
+        self.value = 0
 
     def notify(self) -> None:
         """Wake all waiting consumers of this process."""
         with self._condition:
-            self._value += 1
+            self.value += 1
             self._condition.notify_all()
 
     def wait(self, seen: int, timeout: float) -> None:
         """Wait until the value differs from `seen`, `timeout` seconds at most."""
         with self._condition:
-            self._condition.wait_for(lambda: self._value != seen, timeout)
+            self._condition.wait_for(lambda: self.value != seen, timeout)
 
 
 class WakeupSocket:
@@ -301,7 +294,7 @@ class WakeupSocket:
         self.path = f"{folder}/{_NAME}"
         try:
             self._socket.bind(self.path)
-        except BaseException:  # also of a signal handler
+        except OSError:
             self.close()
             with contextlib.suppress(OSError):  # which it has removed if the socket was made
                 Path(folder).rmdir()
@@ -356,7 +349,7 @@ def remove_wakeup_socket(path: str) -> None:
     folder only if it is empty after that.
     """
     place = Path(path)
-    if place.name != _NAME or not place.parent.name.startswith(_PREFIX):
+    if place.name not in _NAMES or not place.parent.name.startswith(_PREFIX):
         return
     with contextlib.suppress(OSError):
         if place.is_socket():
@@ -460,9 +453,9 @@ def _read_hand_overs(path: Path) -> set[tuple[int, int]] | None:
 
 _RELEASE_ALL = "UPDATE message SET owner = NULL, token = NULL WHERE owner = ?"
 _UNCOUNT = "UPDATE message SET deliveries = deliveries - 1 WHERE id = ?"
-_HELD = "SELECT mailbox, id, token FROM message WHERE owner = ?"
+_HELD = "SELECT queue_id, id, token FROM message WHERE owner = ?"
 # Messages that were held while their queue or subscription was removed have no queue to return to.
-_DELETE_WITHOUT_QUEUE = "DELETE FROM message WHERE owner = ? AND mailbox NOT IN (SELECT id FROM mailbox)"
+_DELETE_WITHOUT_QUEUE = "DELETE FROM message WHERE owner = ? AND queue_id NOT IN (SELECT id FROM queue)"
 
 
 class ProcessMembership:
@@ -476,6 +469,7 @@ class ProcessMembership:
         StoreError: No wakeup socket can be created.
 
     Attributes:
+        folder: The folder of the lock files.
         id: The owner id, under which this process holds messages; 0 before `register`.
         wakeup_socket: The socket through which processes wake each other.
         hand_overs: The record of the deliveries that were handed over; None before `register`, or on a full disk.
@@ -483,7 +477,7 @@ class ProcessMembership:
     """
 
     def __init__(self, path: Path, counter: WakeupCounter) -> None:
-        self._folder = lock_folder(path)
+        self.folder = lock_folder(path)
         self._lock_fd: int | None = None
         self.hand_overs: HandOverRecord | None = None
         self.id = 0
@@ -507,13 +501,13 @@ class ProcessMembership:
             StoreError: The folder cannot be written.
         """
         try:
-            prepare_folder(self._folder)
+            prepare_folder(self.folder)
             self._remove_left_files(cursor)
-            owner, self._lock_fd = self._insert_owner(cursor)
-            self.hand_overs = _create_record(self._lock_fd)
-            _sync_folder(self._folder)  # for the same reason: it could be missing
+            owner, lock_fd = self._insert_owner(cursor)
+            self.hand_overs = _create_record(lock_fd)
+            _sync_folder(self.folder)  # for the same reason: it could be missing
         except OSError as error:
-            raise StoreError(f"The folder {self._folder} cannot be written: {error.strerror}.") from error
+            raise StoreError(f"The folder {self.folder} cannot be written: {error.strerror}.") from error
         self.id = owner
 
     def _insert_owner(self, cursor: sqlite3.Cursor) -> tuple[int, int]:
@@ -522,53 +516,50 @@ class ProcessMembership:
         Another one belongs to a removed file of this name, which this process or another one still has open.
         """
         while True:
-            cursor.execute("INSERT INTO owner (pid, bell) VALUES (?, ?)", (os.getpid(), self.wakeup_socket.path))
+            cursor.execute("INSERT INTO owner (pid, wakeup_path) VALUES (?, ?)", (os.getpid(), self.wakeup_socket.path))
             owner = cursor.lastrowid or 0
             # Locked before the transaction commits: no process ever sees an owner that looks dead.
-            fd = _lock(_lock_file(self._folder, owner))
-            if fd is not None:
+            fd = self._lock_fd = open_lock_file(_lock_file(self.folder, owner), create=True)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._close_lock_file()
+                cursor.execute("DELETE FROM owner WHERE id = ?", (owner,))
+            else:
                 return owner, fd
-            cursor.execute("DELETE FROM owner WHERE id = ?", (owner,))
 
     def release(self, cursor: sqlite3.Cursor, owner: int) -> None:
         """Release the messages of this process, or of a dead one, and remove it from the owners.
 
         Call `remove_lock_files` when that is committed.
         """
-        _release_owner(cursor, owner, _read_hand_overs(_lock_file(self._folder, owner)))
+        _release_owner(cursor, owner, _read_hand_overs(_lock_file(self.folder, owner)))
 
     def _remove_left_files(self, cursor: sqlite3.Cursor) -> None:
         """Remove the lock files of owners that were released by a process that ended before it removed them."""
         owners = {str(owner) for (owner,) in cursor.execute("SELECT id FROM owner")}
-        for path in self._folder.glob("*.lock"):
+        for path in self.folder.glob("*.lock"):
             if path.stem not in owners and not _is_locked(path):
                 path.unlink(missing_ok=True)
 
     def remove_lock_files(self, owners: Iterable[int]) -> None:
         """Remove the lock files of owners that were released."""
         for owner in owners:
-            _lock_file(self._folder, owner).unlink(missing_ok=True)
+            _lock_file(self.folder, owner).unlink(missing_ok=True)
 
-    def check_registered(self, cursor: sqlite3.Cursor) -> None:
-        """Check that no process took this one for dead and removed it.
-
-        Raises:
-            ConnectionLostError: Another process did.
-        """
-        if cursor.execute("SELECT 1 FROM owner WHERE id = ?", (self.id,)).fetchone() is None:
-            self.lost = True
-            raise ConnectionLostError(
-                f"This process was taken for dead, as its lock file in {self._folder} was removed; connect again."
-            )
+    def is_registered(self, cursor: sqlite3.Cursor) -> bool:
+        """Return False if another process took this one for dead and removed it."""
+        self.lost = cursor.execute("SELECT 1 FROM owner WHERE id = ?", (self.id,)).fetchone() is None
+        return not self.lost
 
     def dead_owners(self, cursor: sqlite3.Cursor) -> list[int]:
         """Return the ids of other owners that are dead processes."""
         owners = cursor.execute("SELECT id FROM owner WHERE id <> ?", (self.id,)).fetchall()
-        return [owner for (owner,) in owners if not _is_locked(_lock_file(self._folder, owner))]
+        return [owner for (owner,) in owners if not _is_locked(_lock_file(self.folder, owner))]
 
     def other_wakeup_paths(self, cursor: sqlite3.Cursor) -> list[str]:
         """Return the paths of the wakeup sockets of the other processes."""
-        return [path for (path,) in cursor.execute("SELECT bell FROM owner WHERE id <> ?", (self.id,))]
+        return [path for (path,) in cursor.execute("SELECT wakeup_path FROM owner WHERE id <> ?", (self.id,))]
 
     def close(self) -> None:
         """Release the liveness lock, and remove the wakeup socket. Idempotent."""
@@ -613,9 +604,9 @@ def _release_owner(cursor: sqlite3.Cursor, owner: int, handed_over: set[tuple[in
     unregister_consumers_of(cursor, owner)
     drop_of_owner(cursor, owner)
     cursor.execute("DELETE FROM client WHERE owner = ?", (owner,))
-    for (queue_id,) in cursor.execute("SELECT id FROM mailbox WHERE owner = ?", (owner,)).fetchall():
+    for (queue_id,) in cursor.execute("SELECT id FROM queue WHERE owner = ?", (owner,)).fetchall():
         drop_queue(cursor, queue_id)
-    row = cursor.execute("DELETE FROM owner WHERE id = ? RETURNING bell", (owner,)).fetchone()
+    row = cursor.execute("DELETE FROM owner WHERE id = ? RETURNING wakeup_path", (owner,)).fetchone()
     if row:
         remove_wakeup_socket(row[0])
 
@@ -637,20 +628,6 @@ def _release_messages(cursor: sqlite3.Cursor, owner: int, handed_over: set[tuple
 
 def _lock_file(folder: Path, owner: int) -> Path:
     return folder / f"{owner}.lock"
-
-
-def _lock(path: Path) -> int | None:
-    """Create and lock a lock file; return its descriptor, or None if it is locked."""
-    fd = open_lock_file(path, create=True)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        return None
-    except BaseException:  # of a signal handler: the next attempt of this process may get the same id
-        os.close(fd)
-        raise
-    return fd
 
 
 def _create_record(lock_fd: int) -> HandOverRecord | None:

@@ -12,23 +12,24 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 from jmsjca.config import Clock, Limits
-from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
-from jmsjca.forking import ForkGuard
+from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError, StoreError, TransactionInDoubtError
+from jmsjca.forking import forked_error
 from jmsjca.log_records import get_logger
+from jmsjca.providers.embedded.delivery import EmbeddedDelivery
 from jmsjca.providers.embedded.errors import TRANSLATED, translate
-from jmsjca.providers.embedded.store.database import Database, check_format
+from jmsjca.providers.embedded.store.database import VERSION, Database, read_version
 from jmsjca.providers.embedded.store.queues import count_added
 from jmsjca.providers.embedded.store.shared_file import (
     HandOverRecord,
     ProcessMembership,
     WakeupCounter,
-    check_free_pages,
     has_disk_space,
 )
 
@@ -66,7 +67,7 @@ class GroupCommit:
         self._group: list[_Request] = []
         self._expected = 1
         self._enqueued = False  # whether jobs were enqueued that the writing thread has not seen
-        self._writing = False  # whether there is a writing thread
+        self._writer: threading.Thread | None = None
         self._complete = _Signal()
 
     def submit(self, job: Job[_T]) -> _T:
@@ -79,19 +80,25 @@ class GroupCommit:
         """
         request = _Request(job)
         try:
-            if not self._becomes_leader(request):
-                request.signal.wait()
+            with self._mutex:
+                request.has_thread = True
+                self._append(request)
+                if self._leader is None:
+                    self._leader = request
+            if self._leader is not request:
+                request.wait()
             while not request.done:  # once, but for requests of `enqueue` that wait before it
                 self._collect()
                 self._run(self._group)
-                self._release_group()
         finally:
             try:
                 self._hand_over(request)
             except BaseException:  # of a signal handler: a leader that is gone would stop all others
                 self._hand_over(request)
                 raise
-        return cast("_T", request.outcome())
+        if request.error is not None:
+            raise request.error
+        return cast("_T", request.result)
 
     def enqueue(self, job: Job[_T], committed: Callable[[_T], object]) -> Callable[[], _T]:
         """Submit a job without waiting. Jobs are committed in the order in which they are submitted or enqueued.
@@ -104,23 +111,18 @@ class GroupCommit:
             A function that waits for the job, and returns or raises as `submit` does.
         """
         request = _Request(job, committed)
-        try:
-            with self._mutex:
-                self._append(request)
-                self._enqueued = True
-                start, self._writing = not self._writing, True
-            if start:
-                self._start_writing()
-        except BaseException:  # of a signal handler, perhaps before the start; one writing thread more does no harm
-            self._start_writing()
-            raise
-        return request.wait
-
-    def _start_writing(self) -> None:
-        try:
-            threading.Thread(target=self._write_enqueued, name="jmsjca-writer", daemon=True).start()
-        except RuntimeError:  # no more threads
-            self._write_enqueued()
+        with self._mutex:
+            self._append(request)
+            self._enqueued = True
+            writer = None
+            if self._writer is None or not self._writer.is_alive():  # two of them do no harm
+                writer = self._writer = threading.Thread(target=self._write_enqueued, name="jmsjca-writer", daemon=True)
+        if writer is not None:
+            try:
+                writer.start()
+            except RuntimeError:  # no more threads
+                self._write_enqueued()
+        return request.outcome
 
     def _write_enqueued(self) -> None:
         """Commit all enqueued jobs: an empty job behind them is committed with the last of them."""
@@ -131,16 +133,10 @@ class GroupCommit:
     def _has_enqueued(self) -> bool:
         """Return True if jobs were enqueued since the last call; otherwise the writing thread ends."""
         with self._mutex:
-            self._writing, self._enqueued = self._enqueued, False
-            return self._writing
-
-    def _becomes_leader(self, request: "_Request") -> bool:
-        with self._mutex:
-            request.has_thread = True
-            self._append(request)
-            if self._leader is None:
-                self._leader = request
-            return self._leader is request
+            enqueued, self._enqueued = self._enqueued, False
+            if not enqueued:
+                self._writer = None
+            return enqueued
 
     def _append(self, request: "_Request") -> None:
         self._waiting.append(request)
@@ -148,9 +144,12 @@ class GroupCommit:
             self._complete.set()
 
     def _collect(self) -> None:
+        """Make a group of the waiting jobs; wait a moment for as many as the last group had."""
         with self._mutex:
-            self._complete.clear()
+            self._release_group()
             complete = len(self._waiting) >= self._expected
+            if not complete:
+                self._complete.clear()
         if not complete:
             self._complete.wait(_COLLECT_TIMEOUT)
         with self._mutex:  # in one statement, which no signal handler can interrupt
@@ -158,24 +157,26 @@ class GroupCommit:
             self._expected = len(self._group)
 
     def _run(self, group: "list[_Request]") -> None:
-        begun, results = False, None
+        begun = ended = False
         try:
             with self._write() as cursor:
                 begun = True
-                results = [request.job(cursor) for request in group]
+                for request in group:
+                    request.result = request.job(cursor)
+                ended = True
         except Exception as error:
-            if results is not None and not isinstance(error, JMSError):  # of a signal handler: it may be committed
+            if ended and not isinstance(error, JMSError):  # of a signal handler: it may be committed
                 raise
             if begun and len(group) > 1 and not isinstance(error, TransactionInDoubtError):
                 self._run_alone(group, error)
             else:
                 for request in group:
-                    request.finish(error=error)
+                    request.error, request.done = error, True
         else:
-            for request, result in zip(group, results, strict=True):
-                request.finish(result)
+            for request in group:
+                request.done = True
                 if request.committed is not None:
-                    request.committed(result)
+                    request.committed(request.result)
 
     def _run_alone(self, group: "list[_Request]", error: Exception) -> None:
         """Run each job in a transaction of its own, so that only the faulty job fails.
@@ -199,19 +200,21 @@ class GroupCommit:
                 self._waiting.remove(request)
             if self._leader is request:
                 self._release_group()
-                self._leader = self._next_leader()
+                self._leader = None
+                for waiting in self._waiting:
+                    if waiting.has_thread:
+                        self._leader = waiting
+                        break
             if self._leader:  # again, if a signal handler interrupted the call before
-                self._leader.signal.set()
-
-    def _next_leader(self) -> "_Request | None":
-        for request in self._waiting:  # no generator: Python ignores exceptions of signal handlers while it closes one
-            if request.has_thread:
-                return request
-        return None
+                self._leader.set()
 
     def _release_group(self) -> None:
+        """Wake the threads of the group."""
         for request in self._group:
-            request.release()
+            if not request.done:  # the leader was interrupted; only its own thread raises that exception
+                text = "The thread that wrote this unit with its own was interrupted."
+                request.error, request.done = TransactionInDoubtError(text), True
+            request.set()
         self._group = []
 
 
@@ -220,7 +223,7 @@ def _do_nothing(_: sqlite3.Cursor) -> None:
 
 
 class _Signal:
-    """A signal from one thread to another one that waits for it."""
+    """A signal from one thread to another one that waits for it. One thread at a time sets it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -228,10 +231,8 @@ class _Signal:
 
     def set(self) -> None:
         """End the current wait or, if no thread waits, the next one."""
-        try:  # noqa: SIM105  # `suppress` takes longer than the rest
+        if self._lock.locked():
             self._lock.release()
-        except RuntimeError:  # it is set already
-            pass
 
     def wait(self, timeout: float = -1) -> None:
         """Wait for the signal, `timeout` seconds at most; -1 waits forever."""
@@ -242,118 +243,91 @@ class _Signal:
         self._lock.acquire(blocking=False)
 
 
-class _Request:
-    """One job and its outcome. Its signal is set when the job is done, or when its thread becomes the leader."""
+class _Request(_Signal):
+    """One job and its outcome. The signal is set when the job is done, or when its thread becomes the leader."""
 
-    __slots__ = ("committed", "done", "error", "has_thread", "job", "result", "signal")
+    has_thread = False  # whether a thread waits that can lead
+    done = False
+    result: object = None
+    error: Exception | None = None
 
     def __init__(self, job: Job[Any], committed: Callable[[Any], object] | None = None) -> None:
+        super().__init__()
         self.job = job
         self.committed = committed
-        self.signal = _Signal()
-        self.has_thread = False  # whether a thread waits that can lead
-        self.done = False
-        self.result: object = None
-        self.error: Exception | None = None
-
-    def finish(self, result: object = None, error: Exception | None = None) -> None:
-        """Record the outcome of the job."""
-        self.result, self.error, self.done = result, error, True
 
     def outcome(self) -> Any:
-        """Return the result of the job, which is done, or raise its error."""
+        """Wait until the job is done, and return its result or raise its error."""
+        self.wait()
+        self.set()  # for another call
         if self.error is not None:
             raise self.error
         return self.result
 
-    def wait(self) -> Any:
-        """Wait until the job is done, and return or raise its outcome."""
-        self.signal.wait()
-        self.signal.set()  # for another call
-        return self.outcome()
 
-    def release(self) -> None:
-        """Wake the thread of the job."""
-        if not self.done:  # the leader was interrupted; only its own thread raises that exception
-            self.finish(error=TransactionInDoubtError("The thread that wrote this unit with its own was interrupted."))
-        self.signal.set()
+class _Transaction:
+    """The block of `Store.read` or `Store.write`. A class, since a generator is slower and every claim runs this.
 
+    A signal handler may raise an exception before the first line of ``__exit__``, so rarely that nothing is done about
+    it. A ``__del__`` that releases the lock would be worse: Python ignores the exceptions that signal handlers raise
+    while it runs.
 
-class _ReadTransaction:
-    """The block of `Store.read`. A class, since a generator is slower and every claim and settlement runs this.
-
-    A signal handler may raise an exception once ``acquire`` has returned, so that call is within the ``try``. It may
-    also raise one before the first line of ``__exit__``, so rarely that nothing is done about it. A ``__del__`` that
-    releases the lock would be worse: Python ignores the exceptions that signal handlers raise while it runs.
+    Args:
+        store: The store.
+        begin: Begins a write transaction; None for reads.
     """
 
-    __slots__ = ("_lock", "_store")
+    __slots__ = ("_begin", "_lock", "_store")
 
-    def __init__(self, store: "Store") -> None:
+    def __init__(self, store: "Store", begin: Callable[[], None] | None = None) -> None:
         self._store = store
+        self._begin = begin
         self._lock = store.lock  # the block releases this lock, even in a child forked within it
 
     def __enter__(self) -> sqlite3.Cursor:
+        store, database = self._store, self._store.database
+        is_nested = True  # in a transaction of this thread, which goes on
         try:
-            self._lock.acquire()
-            self._store.check_usable()
-        except BaseException:
-            _release(self._lock)
-            raise
-        return self._store.database.cursor
+            try:
+                self._lock.acquire()
+                if store.end is not None:
+                    store.end()
+                if self._begin is not None:
+                    is_nested = database.connection.in_transaction and not database.is_rolling_back
+                    self._begin()
+            except BaseException:  # also of a signal handler: all other threads would wait for the lock
+                with suppress(RuntimeError):  # the thread was interrupted before it had the lock
+                    self._roll_back_and_release(is_needed=not is_nested)
+                raise
+        except TRANSLATED as error:
+            raise translate(error, store.path) from error
+        return database.cursor
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._lock.release()
-        if error is not None and isinstance(error, TRANSLATED):
-            raise translate(error, self._store.path) from error
-
-
-class _WriteTransaction:
-    """The block of `Store.write`. A class for the same reason."""
-
-    __slots__ = ("_durable", "_lock", "_store", "_wait")
-
-    def __init__(self, store: "Store", *, durable: bool, wait: bool) -> None:
-        self._store = store
-        self._durable = durable
-        self._wait = wait
-        self._lock = store.lock
-
-    def __enter__(self) -> sqlite3.Cursor:
-        store = self._store
+        store, database = self._store, self._store.database
         try:
-            self._lock.acquire()
-            store.check_usable()
-            store.database.begin(durable=self._durable, wait=self._wait)
-        except BaseException as error:
-            _release(self._lock)
-            if isinstance(error, TRANSLATED):
-                raise translate(error, store.path) from error
-            raise
-        return store.database.cursor
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        database, path = self._store.database, self._store.path
-        try:
-            if error is None:
-                database.commit()
-            else:
-                database.roll_back()
+            try:
+                if error is None and self._begin is not None:
+                    database.commit()
+            finally:
+                try:
+                    if self._begin is not None and database.connection.in_transaction:
+                        database.is_rolling_back = True  # no call of `roll_back`: it could be interrupted at its begin
+                        database.cursor.execute("ROLLBACK")
+                        database.is_rolling_back = False
+                finally:
+                    self._lock.release()
         except sqlite3.Error as failed:
-            raise translate(failed, path) from failed
-        except BaseException:  # of a signal handler
-            database.roll_back()
-            raise
+            raise translate(failed, store.path) from failed
+        if error is not None and isinstance(error, TRANSLATED):
+            raise translate(error, store.path) from error
+
+    def _roll_back_and_release(self, *, is_needed: bool) -> None:
+        try:
+            if is_needed and self._store.database.connection.in_transaction:
+                self._store.database.roll_back()
         finally:
             self._lock.release()
-        if error is not None and isinstance(error, TRANSLATED):
-            raise translate(error, path) from error
-
-
-def _release(lock: "threading.RLock") -> None:
-    """Release a lock, unless this thread was interrupted before it had it."""
-    with suppress(RuntimeError):
-        lock.release()
 
 
 class _Postponed(NamedTuple):
@@ -376,6 +350,7 @@ class Store:
     Attributes:
         lock: Held during each read and write; hold it to combine several steps.
         database: The SQLite connection.
+        end: Raises the error of each use once the store is closed, and in a forked child; else None.
         wakeups: Counts the wakeups of consumers of this process.
         postponed: The releases that failed and are repeated.
         hand_overs: The record of the deliveries that were handed over; None for memory, which no process outlives.
@@ -388,10 +363,9 @@ class Store:
         self.limits = limits
         self.clock = clock
         self.lock = threading.RLock()
-        self._closed = False
-        self._fork_guard = ForkGuard()
-        self._groups = GroupCommit(self.write)
+        self.end: Callable[[], NoReturn] | None = None
         self.database = Database(path, limits.lock_timeout)
+        self._make_blocks()
         self.wakeups = WakeupCounter()
         self.added: dict[int, int] = {}
         self._tokens = itertools.count(1)
@@ -402,35 +376,16 @@ class Store:
         self._membership: ProcessMembership | None = None
         self.hand_overs: HandOverRecord | None = None
         if path is not None:
-            try:
+            with ExitStack() as undo:
+                undo.callback(self._close_files)
                 self._register(path)
-            except BaseException:
-                self._close_files()
-                raise
+                undo.pop_all()
 
-    def check_usable(self) -> None:
-        """Check that the database can be used in this process.
-
-        Raises:
-            ConnectionLostError: It is closed, or this is a forked child and the parent opened it.
-        """
-        if self._closed:
-            raise ConnectionLostError("This broker was closed; connect again.")
-        self.check_process()
-
-    def check_process(self) -> None:
-        """Raise an error in a forked child.
-
-        Raises:
-            ConnectionLostError: The parent opened the database.
-        """
-        self._fork_guard.check()
-
-    def read(self) -> "_ReadTransaction":
+    def read(self) -> _Transaction:
         """Return a context manager for reads; it yields the cursor and holds the lock."""
-        return _ReadTransaction(self)
+        return self._reading
 
-    def write(self, *, durable: bool = True, wait: bool = True) -> "_WriteTransaction":
+    def write(self, *, durable: bool = True, wait: bool = True) -> _Transaction:
         """Return a context manager for a short write transaction, which commits, or rolls back on an exception.
 
         Args:
@@ -444,7 +399,7 @@ class Store:
             TransactionRolledBackError: The commit failed and did not happen.
             TransactionInDoubtError: The commit failed, and may or may not have happened.
         """
-        return _WriteTransaction(self, durable=durable, wait=wait)
+        return self._writing[durable, wait]
 
     def release_or_postpone(self, job: Job[_T], released: Callable[[_T], object], queue_ids: Iterable[int]) -> bool:
         """Run a release like `submit`; if it fails, `postpone` it. Return False if it is postponed.
@@ -545,12 +500,20 @@ class Store:
             A function that waits until the job is committed, and returns its result or raises its error.
         """
         if self.path is not None:
-            self.check_usable()
+            if self.end is not None:
+                self.end()
             return self._groups.enqueue(job, committed)
         with self.write() as cursor:
             result = job(cursor)
         committed(result)
         return lambda: result
+
+    def forget(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
+        """Forget deliveries that are settled or released, and the records of their hand-over."""
+        for delivery in deliveries:
+            # Another thread may forget it, too: its slot is freed once.
+            if delivery.unsettled.pop(delivery, delivery) is None and delivery.slot is not None and self.hand_overs:
+                self.hand_overs.free(delivery.slot)
 
     def count_added(self, cursor: sqlite3.Cursor, numbers: Mapping[int, int]) -> None:
         """Count messages that a write transaction adds to queues: their numbers by the ids of the queues."""
@@ -564,7 +527,7 @@ class Store:
             self.added.clear()
 
     def check_disk_space(self, size: int) -> None:
-        """Refuse sends that would leave too little disk space for consumers.
+        """Check that sends leave enough disk space for consumers, or enough unused pages in the file.
 
         Args:
             size: Bytes of all bodies to be sent.
@@ -572,9 +535,15 @@ class Store:
         Raises:
             ResourceAllocationError: There is too little disk space.
         """
-        if self.path is not None and not has_disk_space(self.path, size):
-            with self.read() as cursor:
-                check_free_pages(cursor, self.path, size)
+        if self.path is None or has_disk_space(self.path, size):
+            return
+        with self.read() as cursor:
+            pages, page_size = (cursor.execute(f"PRAGMA {p}").fetchone()[0] for p in ("freelist_count", "page_size"))
+        if pages * page_size < 2 * size + page_size:
+            raise ResourceAllocationError(
+                f"No space left for {self.path}: to send {size} bytes would leave too little to consume with. "
+                "Consume, or make room on the disk, and try again."
+            )
 
     @property
     def owner(self) -> int:
@@ -610,33 +579,11 @@ class Store:
         Raises:
             ConnectionLostError: Another process took this one for dead.
         """
-        if self._membership:
-            self._membership.check_registered(cursor)
-
-    def check_file(self) -> None:
-        """Check that the file is there: what is read from a removed one seems empty.
-
-        Raises:
-            ConnectionLostError: It was removed or replaced.
-        """
-        self.database.check_file_identity()
-
-    def is_file_lost(self) -> bool:
-        """Return True if the file was removed or replaced."""
-        with suppress(ConnectionLostError):
-            self.check_file()
-        return self.database.lost
-
-    def check_connected(self) -> None:
-        """Check that messages still arrive here: the file is there, and this process is registered.
-
-        Raises:
-            ConnectionLostError: The file was removed or replaced, or another process took this one for dead.
-        """
-        self.check_file()
-        if self._membership:
-            with self.read() as cursor:
-                self._membership.check_registered(cursor)
+        if self._membership and not self._membership.is_registered(cursor):
+            raise ConnectionLostError(
+                f"This process was taken for dead, as its lock file in {self._membership.folder} was removed; "
+                "connect again."
+            )
 
     def listen_for_wakeups(self) -> None:
         """Start to listen for wakeups of other processes."""
@@ -668,26 +615,38 @@ class Store:
 
     def close(self) -> None:
         """Release the messages of this process and close the file. A call that was interrupted can be repeated."""
-        if self._membership and not self._closed:
+        if self._membership and self.end is None:
             self._membership.wakeup_socket.stop()
         with self.lock:
             try:
-                if self._membership and not self._closed and not self.lost:
+                if self._membership and self.end is None and not self.lost:
                     self._unregister(self._membership)
             finally:
                 self._close_files()
 
     def abandon_after_fork(self) -> None:
         """Close the lock file and the socket in a forked child, and replace the locks; leave the rest to the parent."""
+        self.end = _end_in_child
         self.lock = threading.RLock()  # a thread that does not exist in the child may hold the old one
-        self._groups = GroupCommit(self.write)
+        self._make_blocks()
         if self._membership:
             self._membership.abandon_after_fork()
+
+    def _make_blocks(self) -> None:
+        self._groups = GroupCommit(self.write)
+        self._reading = _Transaction(self)
+        self._writing = {
+            (durable, wait): _Transaction(self, partial(self.database.begin, durable=durable, wait=wait))
+            for durable in (True, False)
+            for wait in (True, False)
+        }
 
     def _register(self, path: Path) -> None:
         self._membership = ProcessMembership(path, self.wakeups)
         with self.write() as cursor:
-            check_format(cursor, path)
+            version = read_version(cursor, path)
+            if version != VERSION:  # another release has converted the file since it was opened
+                raise StoreError(f"The format of {path} changed to {version} while it was opened; open it again.")
             self._membership.register(cursor)
         self.hand_overs = self._membership.hand_overs
         self.release_dead_owners()
@@ -700,7 +659,7 @@ class Store:
         self.wake_consumers(wakeup_paths)
 
     def _close_files(self) -> None:
-        self._closed = True
+        self.end = _end_of_closed
         self._closing.set()
         try:
             self.database.close()
@@ -709,10 +668,42 @@ class Store:
                 self._membership.close()
 
 
-_lock = threading.Lock()
-_stores: dict[Path | str, Store] = {}
-_used: dict[str, Store] = {}  # by the ids of the open connections
-_abandoned: list[Store] = []  # stores of the parent process: a reference keeps the child from closing them
+def _end_of_closed() -> NoReturn:
+    raise ConnectionLostError("This broker was closed; connect again.")
+
+
+def _end_in_child() -> NoReturn:
+    raise forked_error()
+
+
+class _OpenStores:
+    """The stores that this process has open.
+
+    Attributes:
+        lock: Held while a store is opened or closed.
+        by_place: The stores by their files, or the names of memory brokers.
+        used: The stores by the ids of the open connections.
+        of_parent: The stores of the parent process: a reference keeps the child from closing them.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.by_place: dict[Path | str, Store] = {}
+        self.used: dict[str, Store] = {}
+        self.of_parent: list[Store] = []
+
+    def abandon_after_fork(self) -> None:
+        """Leave all stores to the parent process."""
+        self.lock = threading.Lock()  # a thread that does not exist in the child may hold the old one
+        for store in self.by_place.values():
+            store.abandon_after_fork()
+        self.of_parent.extend([*self.by_place.values(), *self.used.values()])
+        self.by_place.clear()
+        self.used.clear()
+
+
+_open = _OpenStores()
+os.register_at_fork(after_in_child=_open.abandon_after_fork)
 
 
 def open_store(place: Path | str, limits: Limits, clock: Clock, user: str) -> Store:
@@ -724,13 +715,13 @@ def open_store(place: Path | str, limits: Limits, clock: Clock, user: str) -> St
         clock: Its source of time, if it is opened now.
         user: The id of the connection.
     """
-    with _lock:
-        store = _stores.get(place)
-        if store is not None and store.is_file_lost():
+    with _open.lock:
+        store = _open.by_place.get(place)
+        if store is not None and store.database.is_lost():
             store.close()  # SQLite shares the index of a file between the connections of a process, also a removed one
         if store is None or store.lost:
-            store = _stores[place] = Store(place if isinstance(place, Path) else None, limits, clock)
-        _used[user] = store
+            store = _open.by_place[place] = Store(place if isinstance(place, Path) else None, limits, clock)
+        _open.used[user] = store
         return store
 
 
@@ -739,38 +730,25 @@ def close_store(user: str) -> None:
 
     A call that was interrupted can be repeated. It does nothing if the connection uses no store any more.
     """
-    with _lock:
-        store = _used.get(user)
-        if store is not None and store.path is not None and list(_used.values()).count(store) == 1:
-            if _stores.get(store.path) is store:  # otherwise it was lost, and another store has replaced it
-                del _stores[store.path]
+    with _open.lock:
+        store = _open.used.get(user)
+        if store is not None and store.path is not None and list(_open.used.values()).count(store) == 1:
+            if _open.by_place.get(store.path) is store:  # otherwise it was lost, and another store has replaced it
+                del _open.by_place[store.path]
             store.close()
-        _used.pop(user, None)
+        _open.used.pop(user, None)
 
 
 def drop_memory_store(name: str) -> None:
     """Delete a memory broker with all its messages."""
-    with _lock:
-        store = _stores.pop(name, None)
+    with _open.lock:
+        store = _open.by_place.pop(name, None)
         if store is not None:
             store.close()
 
 
 @atexit.register
 def _close_files() -> None:
-    for store in [s for s in _stores.values() if s.path is not None]:
+    for store in [s for s in _open.by_place.values() if s.path is not None]:
         with suppress(JMSError):  # other processes release the messages when they find this process dead
             store.close()
-
-
-def _abandon_all_after_fork() -> None:
-    global _lock  # noqa: PLW0603  # a thread that does not exist in the child may hold the old one
-    _lock = threading.Lock()
-    for store in _stores.values():
-        store.abandon_after_fork()
-    _abandoned.extend([*_stores.values(), *_used.values()])
-    _stores.clear()
-    _used.clear()
-
-
-os.register_at_fork(after_in_child=_abandon_all_after_fork)

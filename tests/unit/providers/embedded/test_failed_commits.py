@@ -238,7 +238,7 @@ def test_only_a_wakeup_socket_is_removed(tmp_path):
     folder = tmp_path / "jmsjca-project"
     folder.mkdir()
     (folder / "thesis.txt").write_text("precious")
-    shared_file.remove_wakeup_socket(str(folder / "bell"))
+    shared_file.remove_wakeup_socket(str(folder / "wakeup"))
     shared_file.remove_wakeup_socket(str(folder / "thesis.txt"))
     assert (folder / "thesis.txt").read_text() == "precious"
 

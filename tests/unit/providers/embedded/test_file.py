@@ -15,7 +15,7 @@ import pytest
 from jmsjca import Queue
 from jmsjca.errors import InvalidOptionError, InvalidURLError, ResourceAllocationError, StoreError
 from jmsjca.providers.embedded.store.database import open_database
-from jmsjca.providers.embedded.store.store import _stores
+from jmsjca.providers.embedded.store.store import _open
 from jmsjca.reconnection import ConnectionSettings, connect
 from tests.unit.providers.embedded.processes import PATIENCE, heard, process
 
@@ -29,10 +29,10 @@ def open_files() -> int:
 
 
 def refused(path: object, kind: type[Exception], match: str) -> None:
-    before = dict(_stores)
+    before = dict(_open.by_place)
     with pytest.raises(kind, match=match):
         connect(ConnectionSettings(f"embedded://{path}"))
-    assert _stores == before
+    assert _open.by_place == before
 
 
 def test_missing_folder(tmp_path):

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from jmsjca.errors import StoreError, TransactionInDoubtError
+from jmsjca.errors import StoreError
 from jmsjca.providers.embedded.store import database, store
 from tests.support.interruptions import Interruption, TimeLimitError, each_moment
 
@@ -66,30 +66,11 @@ def test_interrupted_transaction_leaves_nothing_behind(the_store, transact, dura
         try:
             with interruption.planted():
                 transact(the_store, str(interruption.left), durable=durable)
-        except (kind, TransactionInDoubtError, ZeroDivisionError):
+        except (kind, ZeroDivisionError):
             pass
         check_free(the_store)
 
     assert each_moment(play, kind, *PLACES) > 3
-
-
-def test_interrupted_commit_is_in_doubt_if_it_happened(the_store):
-    """A group of jobs that failed is run again: a commit that happened must not look like one that did not."""
-    outcomes: list[tuple[str, bool]] = []
-
-    def play(interruption: Interruption) -> None:
-        address, outcome = str(interruption.left), "committed"
-        try:
-            with interruption.planted():
-                write(the_store, address)
-        except (TimeLimitError, TransactionInDoubtError) as error:
-            outcome = type(error).__name__
-        outcomes.append((outcome, has(the_store, address)))
-
-    each_moment(play, TimeLimitError, *PLACES)
-    *others, released, _ = outcomes  # the last two: interrupted once the lock was released, and not at all
-    assert set(others) == {("TimeLimitError", False), ("TransactionInDoubtError", True)}
-    assert released == ("TimeLimitError", True)
 
 
 def test_transaction_within_a_transaction_of_its_thread_is_refused_and_spares_it(the_store):

@@ -69,7 +69,7 @@ def test_what_a_process_leaves(broker_file, connected_file, end):
             connection.check(gone)
     traces = counts(broker_file, "consumer", "message_group", "client", "temporary", "owner")
     assert traces == {"consumer": 0, "message_group": 0, "client": 0, "temporary": 0, "owner": 1}
-    assert counts(broker_file, "mailbox", "message", "duplicate") == {"mailbox": 3, "message": 3, "duplicate": 2}
+    assert counts(broker_file, "queue", "message", "duplicate") == {"queue": 3, "message": 3, "duplicate": 2}
     for source in (QUEUE, SHARED, Subscription(TOPIC, "d", "c")):
         assert [(d.message.body, d.count) for d in connection.consumer(source).receive(9, 0)] == [("a", 2)]
 
@@ -94,7 +94,7 @@ def test_a_maximum_of_deliveries_of_an_earlier_release_that_is_too_large_is_the_
     connection.admin().configure(QUEUE, DestinationSettings(max_deliveries=7, dead_letter=DEAD))
     connection.close()
     with sqlite3.connect(broker_file) as database:
-        for table in ("setting", "mailbox"):
+        for table in ("setting", "queue"):
             database.execute(f"UPDATE {table} SET settings = replace(settings, '7', '{10**20}')")  # noqa: S608
     database.close()
     again = connected_file()

@@ -61,11 +61,11 @@ def test_changed_message_is_a_fault(connected_file, broker_file):
     assert "damaged" in fault
 
 
-def test_message_without_a_digest_is_no_fault(connected_file, broker_file):
+def test_message_without_a_checksum_is_no_fault(connected_file, broker_file):
     """Files of the first release have none."""
     connection = connected_file()
     send(connection, 1, 10)
-    change(broker_file, "UPDATE message SET digest = NULL")
+    change(broker_file, "UPDATE message SET checksum = NULL")
     assert connection.admin().check() == []
 
 
@@ -75,7 +75,7 @@ def test_message_that_nobody_can_receive_is_a_fault(connected_file, broker_file)
     change(
         broker_file,
         "UPDATE message SET owner = 99, token = 1 WHERE id = 1",
-        "UPDATE message SET mailbox = 99 WHERE id = 2",
+        "UPDATE message SET queue_id = 99 WHERE id = 2",
     )
     assert connection.admin().check() == [
         "Message 1 is held by no registered process.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jmsjca import Queue, TextMessage
+from jmsjca import DestinationSettings, Queue, TextMessage
 from jmsjca.destinations import Subscription, Topic
 from jmsjca.errors import StoreError
 from jmsjca.providers.embedded.store import database
@@ -140,8 +140,8 @@ def test_durable_subscription_is_kept_with_its_messages(converted):
 
 def test_subscription_of_the_dead_is_forgotten_with_its_messages(converted):
     with converted._store.read() as cursor:
-        assert cursor.execute("SELECT count(*) FROM mailbox WHERE kind = 'volatile'").fetchone() == (0,)
-        assert cursor.execute("SELECT count(*) FROM message WHERE mailbox = 5").fetchone() == (0,)
+        assert cursor.execute("SELECT count(*) FROM queue WHERE kind = 'volatile'").fetchone() == (0,)
+        assert cursor.execute("SELECT count(*) FROM message WHERE queue_id = 5").fetchone() == (0,)
 
 
 def test_duplicate_of_what_was_sent_before_is_dropped(converted):
@@ -156,9 +156,9 @@ def test_duplicate_of_what_was_sent_before_is_dropped(converted):
 def test_ids_go_on_where_they_were(converted):
     """An id that was used once is never used again: what still names it would name something else."""
     with converted._store.write() as cursor:
-        cursor.execute("INSERT INTO mailbox (kind, name) VALUES ('queue', 'new')")
+        cursor.execute("INSERT INTO queue (kind, name) VALUES ('queue', 'new')")
         assert cursor.lastrowid == 71
-        cursor.execute("INSERT INTO message (mailbox, urgency, headers) VALUES (71, 5, '{}')")
+        cursor.execute("INSERT INTO message (queue_id, urgency, headers) VALUES (71, 5, '{}')")
         assert cursor.lastrowid == 91
 
 
@@ -208,6 +208,43 @@ def test_ids_of_a_file_of_the_third_format_are_remembered(old_file, connected_fi
         unit.send(prepare(TextMessage("x", properties={"_AMQ_DUPL_ID": key}), QUEUE), QUEUE)
         unit.commit()
     assert connection.admin().depth(QUEUE).total == before + 1
+
+
+@pytest.fixture
+def file_of_version_4(broker_file: Path) -> Path:
+    """The dump of a file that commit e518d05f wrote. Its process was killed while it held messages and a client id."""
+    db = sqlite3.connect(broker_file)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.executescript(Path(__file__).with_name("version_4.sql").read_text(encoding="utf-8"))
+    db.close()
+    return broker_file
+
+
+def test_file_of_the_fourth_format_is_converted_with_all_that_its_dead_process_left(
+    file_of_version_4, connected_file, tmp_path
+):
+    connection = connect(ConnectionSettings(f"embedded://{file_of_version_4}", client_id="me"))  # the dead one's id
+    connect(ConnectionSettings(f"embedded://{tmp_path / 'new.db'}")).close()
+    assert structure(file_of_version_4) == structure(tmp_path / "new.db")
+    admin = connection.admin()
+    assert admin.settings(QUEUE) == DestinationSettings(max_deliveries=5, dead_letter=Queue("dead"))
+    received = connection.consumer(QUEUE).receive(10, 0)
+    assert [(d.message.body, d.count) for d in received] == [("é", 1), (b"\0\xff", 1), ("held", 2)]
+    assert dict(received[0].message.properties) == {"region": "EU"}
+    [grouped] = connection.consumer(Queue("groups")).receive(10, 0)
+    assert (grouped.message.body, grouped.count) == ("grouped", 2)
+    [news] = connection.consumer(SUBSCRIPTION, selector="region = 'EU'").receive(10, 0)
+    assert (news.message.body, admin.activity(SUBSCRIPTION).consumers) == ("news", 1)
+    unit = connection.unit()
+    unit.send(prepare(TextMessage("again", properties={"_AMQ_DUPL_ID": "once"}), Queue("ids")), Queue("ids"))
+    unit.commit()
+    assert admin.depth(Queue("ids")).total == 1
+    with connection._store.read() as cursor:  # what ended with the dead process is gone
+        kinds = cursor.execute("SELECT kind, count(*) FROM queue GROUP BY kind ORDER BY kind").fetchall()
+        assert kinds == [("durable", 1), ("queue", 3)]
+        assert cursor.execute("SELECT count(*) FROM temporary").fetchone() == (0,)
+        assert cursor.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
 
 
 def test_traffic_of_a_converted_file_is_counted(converted):

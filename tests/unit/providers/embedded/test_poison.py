@@ -48,7 +48,7 @@ def poisoned(request, connected_file, broker_file):
         unit.send(prepare(TextMessage(body), QUEUE), QUEUE)
     unit.commit()
     db = sqlite3.connect(broker_file)
-    db.execute("UPDATE message SET headers = ?, body = ?, digest = NULL WHERE id = 2", (request.param, BODY))
+    db.execute("UPDATE message SET headers = ?, body = ?, checksum = NULL WHERE id = 2", (request.param, BODY))
     db.commit()
     db.close()
     return connection
@@ -70,7 +70,7 @@ def test_headers_that_are_damaged_hide_no_body(connected_file, broker_file):
     unit.send(prepare(TextMessage("a"), QUEUE), QUEUE)
     unit.commit()
     db = sqlite3.connect(broker_file)
-    db.execute("UPDATE message SET headers = substr(headers, 1, length(headers) - 9), digest = NULL")
+    db.execute("UPDATE message SET headers = substr(headers, 1, length(headers) - 9), checksum = NULL")
     db.commit()
     db.close()
     [delivery] = connection.consumer(QUEUE).receive(1, 0)

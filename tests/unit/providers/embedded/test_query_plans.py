@@ -29,6 +29,7 @@ QUERIES = [
     (messages._DELETE, "INTEGER PRIMARY KEY"),
     (messages._SETTLE, "INTEGER PRIMARY KEY"),
     (messages._RELEASE, "INTEGER PRIMARY KEY"),
+    (messages._OF_CLAIM, "message_held"),
     (messages._DELETE_WITHOUT_QUEUE, "INTEGER PRIMARY KEY"),
     (consumer._PAGE, "message_ready"),
     (admin._READY, "message_ready"),
