@@ -24,8 +24,8 @@ from typing import Any
 from jmsjca import Queue, TextMessage
 from jmsjca.config import SystemClock
 from jmsjca.messages import Int
-from jmsjca.providers.stomp.brokers.dialect import TRANSACTION
 from jmsjca.providers.stomp.consumer import STOMPConsumer
+from jmsjca.providers.stomp.dialect import TRANSACTION
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser, check_headers, encode_frame, with_headers
 from jmsjca.providers.stomp.protocol.stomp_py import BaseTransport, ConnectionListener, Protocol12
 from jmsjca.providers.stomp.protocol.transport import SocketChannel, STOMPTransport

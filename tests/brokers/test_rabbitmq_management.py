@@ -13,7 +13,7 @@ from jmsjca.destinations import Queue
 from jmsjca.errors import InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
-from jmsjca.providers.common.http_management import HTTPManagement
+from jmsjca.providers.brokers.management import HTTPManagement
 from jmsjca.providers.common.network import NetworkOptions
 from jmsjca.reconnection import ConnectionSettings, connect
 from jmsjca.spi import Depth

@@ -5,17 +5,16 @@ import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol, cast
+from typing import Any, cast
 
 from proton import symbol
 
-from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import (
     ConnectionLostError,
-    InvalidDestinationError,
     JMSError,
     JMSSecurityError,
     TransactionInDoubtError,
@@ -30,24 +29,12 @@ from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import SENDER_SETTLED, DeliveryTags, Pointer, pointer_to, send, settle
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.receiver import LimitExceeded, TransferReader
-from jmsjca.spi import Consumer, Delivery, Unit
+from jmsjca.providers.brokers.management import discard, unexpected_response
+from jmsjca.spi import Connection, Consumer, Delivery
 
-__all__ = [
-    "ManagementClient",
-    "ManagementConnection",
-    "ManagementResponse",
-    "RequestLink",
-    "ResponseFields",
-    "creatable_name",
-    "expect_list",
-    "expect_number",
-    "unexpected_response",
-]
+__all__ = ["ManagementClient", "ManagementResponse", "RequestLink"]
 
 _CORRELATION_ID, _CREATION_TIME = 5, 9  # which of the properties they are
-
-_MAX_DIGITS = 20  # of the largest number that a broker counts
-_MAX_SHOWN_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +52,6 @@ class ManagementResponse:
     created: float | None = None
 
 
-class ManagementConnection(Protocol):
-    """The part of a connection that management requests use."""
-
-    def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
-        """Create a temporary destination."""
-        ...
-
-    def consumer(self, source: Destination | Subscription) -> Consumer:
-        """Open a consumer."""
-        ...
-
-    def unit(self, *, atomic: bool = True) -> Unit:
-        """Open a unit of work."""
-        ...
-
-    def remove(self, what: Destination | Subscription) -> None:
-        """Delete a temporary destination."""
-        ...
-
-
 class ManagementClient:
     """Sends one management request at a time, with a temporary queue of its own for the responses.
 
@@ -94,7 +61,7 @@ class ManagementClient:
         timeout: Seconds to wait for a response.
     """
 
-    def __init__(self, connection: ManagementConnection, address: str, timeout: float) -> None:
+    def __init__(self, connection: Connection, address: str, timeout: float) -> None:
         self._connection = connection
         self._address = Queue(address)
         self._timeout = timeout
@@ -119,14 +86,7 @@ class ManagementClient:
 
     def discard(self, queue: Queue, limit: int) -> int:
         """Receive and acknowledge at most `limit` messages of a queue; return their number."""
-        if not limit:
-            return 0
-        left, consumer = limit, self._connection.consumer(queue)
-        with closing(consumer):
-            while left and (chunk := consumer.receive(left, 0)):
-                self._settle(chunk)
-                left -= len(chunk)
-        return limit - left
+        return discard(self._connection, queue, limit, 0)
 
     def _settle(self, chunk: Sequence[Delivery]) -> None:
         unit = self._connection.unit(atomic=False)
@@ -203,86 +163,6 @@ def _parse_response(encoded: bytes, correlation: str) -> ManagementResponse | No
         )
     except UNDECODABLE as error:
         raise unexpected_response("a message,", encoded) from error
-
-
-def unexpected_response(expected: str, found: Any) -> JMSError:
-    """Return the error for a response of an unexpected form.
-
-    Args:
-        expected: A description of the expected value.
-        found: The actual value.
-    """
-    shown = repr(found)[:_MAX_SHOWN_CHARACTERS]
-    return JMSError(f"A response of the broker's management is invalid: expected {expected} got {shown}")
-
-
-def creatable_name(queue: Destination) -> str:
-    """Return the name of a queue that an operator may create.
-
-    Raises:
-        InvalidDestinationError: It is a topic, or temporary.
-    """
-    if not isinstance(queue, Queue) or queue.temporary:
-        raise InvalidDestinationError(f"{queue} cannot be created here: only queues with a name of yours are.")
-    return queue.name
-
-
-def expect_list(what: str, found: Any) -> list[Any]:
-    """Return a value that must be a list.
-
-    Raises:
-        JMSError: The value is not a list.
-    """
-    if not isinstance(found, list):
-        raise unexpected_response(f"a list, {what},", found)
-    return list(found)  # pyright: ignore[reportUnknownArgumentType]  # of anything
-
-
-def expect_number(what: str, found: Any) -> int:
-    """Return a count, which the broker may send as a string.
-
-    Raises:
-        JMSError: The value is not a count.
-    """
-    text = str(int(found)) if isinstance(found, int) and not isinstance(found, bool) else found
-    if isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS:
-        return int(text)
-    raise unexpected_response(f"a number, {what},", found)
-
-
-class ResponseFields:
-    """The fields of a map in a response. Each method but `get` raises `JMSError` for a field of another type.
-
-    Args:
-        found: The value, which must be a map.
-
-    Raises:
-        JMSError: The value is not a map.
-    """
-
-    def __init__(self, found: Any) -> None:
-        if not isinstance(found, Mapping):
-            raise unexpected_response("a map,", found)
-        self._found: Mapping[Any, Any] = found
-
-    def get(self, name: str) -> Any:
-        """Return a field of any type; None without it."""
-        return self._found.get(name)
-
-    def text(self, name: str) -> str:
-        """Return a string field."""
-        found = self.get(name)
-        if not isinstance(found, str):
-            raise unexpected_response(f"a string, {name},", found)
-        return found
-
-    def number(self, name: str) -> int:
-        """Return a field that is a count."""
-        return expect_number(name, self.get(name))
-
-    def list(self, name: str) -> list[Any]:
-        """Return a list field."""
-        return expect_list(name, self.get(name))
 
 
 _PAIRED = symbol("paired")

@@ -13,7 +13,6 @@ from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
 from jmsjca.forking import ForkGuard
-from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile, Topology
 from jmsjca.providers.amqp.codec.addresses import Address, ReceiveContext, address_of
 from jmsjca.providers.amqp.consumer import AMQPConsumer, browse
 from jmsjca.providers.amqp.delivery import FailureCounts, ReceivedMessage
@@ -24,7 +23,9 @@ from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.link_pool import LinkPool
 from jmsjca.providers.amqp.links.source import Source, SubscriptionLink, subscription_link
 from jmsjca.providers.amqp.unit import AMQPUnit
-from jmsjca.providers.common.network import OwnedDestinations, check_no_local, foreign_subscription_error
+from jmsjca.providers.brokers.profile import AMQPBrokerProfile
+from jmsjca.providers.brokers.rabbitmq_amqp import RabbitMQTopology
+from jmsjca.providers.common.network import OwnedDestinations, foreign_subscription_error
 from jmsjca.spi import Admin, Capabilities, Order
 
 __all__ = [
@@ -85,7 +86,7 @@ class DeclaredTemporaryDestinations(OwnedDestinations[None]):
         topology: Declares them.
     """
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: RabbitMQTopology) -> None:
         super().__init__()
         self._topology = topology
 
@@ -264,7 +265,7 @@ class SourceFactory:
         """
         broker = self._broker
         if no_local:
-            check_no_local(broker, source)
+            broker.require_no_local(source)
         if not isinstance(source, Subscription):
             self._temporaries.check_owned(source)
             return
@@ -341,8 +342,6 @@ class AMQPConnection:
         self._limits = limits
         self._clock = clock
         self._topology = links.topology
-        if links.topology is not None and links.broker.extend_admin is not None:
-            links.broker.extend_admin(links.topology.admin)
         self._temporary_destinations = (
             TemporaryDestinations(engine, links.reply_timeout)
             if links.topology is None

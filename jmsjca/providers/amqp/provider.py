@@ -20,28 +20,29 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.log_records import get_logger
-from jmsjca.providers.amqp.admin import ManagementConnection
-from jmsjca.providers.amqp.brokers.activemq import ACTIVEMQ
-from jmsjca.providers.amqp.brokers.artemis import ARTEMIS
-from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
-from jmsjca.providers.amqp.brokers.qpid import QPID
-from jmsjca.providers.amqp.brokers.rabbitmq import (
-    RABBITMQ,
-    RABBITMQ4,
-    QueueType,
-    RabbitMQAdmin,
-    StreamOptions,
-    queue_name,
-    rabbitmq4,
-)
 from jmsjca.providers.amqp.codec.addresses import address_of
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.event_loop import offer_idle_timeout
 from jmsjca.providers.amqp.engine.proton_ffi import check_version
 from jmsjca.providers.amqp.links.link_pool import LinkPool
-from jmsjca.providers.common.broker_profile import administered
-from jmsjca.providers.common.http_management import JOLOKIA, MANAGED, ActiveMQAdmin, HTTPManagement, RabbitMQHTTPAdmin
+from jmsjca.providers.brokers.activemq import ActiveMQAdmin
+from jmsjca.providers.brokers.activemq_amqp import ACTIVEMQ
+from jmsjca.providers.brokers.artemis_amqp import ARTEMIS
+from jmsjca.providers.brokers.management import MANAGED, HTTPManagement
+from jmsjca.providers.brokers.profile import AMQPBrokerProfile, no_management_error
+from jmsjca.providers.brokers.qpid_amqp import QPID
+from jmsjca.providers.brokers.rabbitmq import RabbitMQHTTPAdmin
+from jmsjca.providers.brokers.rabbitmq_amqp import (
+    RABBITMQ,
+    RABBITMQ4,
+    ManagementNode,
+    QueueType,
+    RabbitMQTopology,
+    StreamOptions,
+    queue_name,
+    rabbitmq4,
+)
 from jmsjca.providers.common.network import (
     NetworkOptions,
     await_answer,
@@ -53,8 +54,9 @@ from jmsjca.providers.common.network import (
     silent_peer_error,
 )
 from jmsjca.spi import Admin, Capabilities
+from jmsjca.spi import Connection as JMSConnection
 
-__all__ = ["BROKERS", "AMQPOptions", "AMQPProvider", "Login", "probe_transactions", "profile_for", "with_management"]
+__all__ = ["BROKERS", "AMQPOptions", "AMQPProvider", "Login", "probe_transactions", "profile_for"]
 
 logger = get_logger("jmsjca.amqp")
 
@@ -143,7 +145,8 @@ class Login:
             properties = engine.call(lambda: handler.properties)  # one turn later: a close may follow the open
             offers = engine.call(lambda: _offered_capabilities(connection))
             product, version = (str(properties.get(name, "")) for name in ("product", "version"))
-            broker = profile_for(product, version, offers, queue_type=options.queue_type, streams=options.streams)
+            broker = profile_for(product, version, offers, queue_type=options.queue_type)
+            topology = self._topology(engine, broker)
         except BaseException as error:  # also one of a signal handler: the caller does not get this connection
             engine.abort(ConnectionLostError("The connection was abandoned while it was opened."))
             if isinstance(error, ConnectionLostError):
@@ -152,7 +155,22 @@ class Login:
                     raise silent_peer_error(error, url, port) from error
             raise
         engine.sessions.keeps = broker.keeps_sessions
-        return engine, LinkPool(engine, broker, options.reply_timeout)
+        return engine, LinkPool(engine, broker, options.reply_timeout, topology)
+
+    def _topology(self, engine: Engine, broker: AMQPBrokerProfile) -> RabbitMQTopology | None:
+        """Return what declares the queues of RabbitMQ 4; None for a broker that creates them when links attach.
+
+        Raises:
+            NotSupportedError: An option for streams is set, and the broker is another one.
+        """
+        options = self.options
+        if (broker.product, broker.version) == (RABBITMQ4.product, RABBITMQ4.version):
+            return RabbitMQTopology(ManagementNode(engine, options.reply_timeout), options.queue_type, options.streams)
+        if options.streams:
+            raise NotSupportedError(
+                f"The options stream_offset and stream_filter are for RabbitMQ 4; the broker is {broker.announced}."
+            )
+        return None
 
     def _await_open(self, engine: Engine, port: int) -> None:
         opened, timeout = engine.connection_handler.opened, self.options.connect_timeout
@@ -271,20 +289,15 @@ class AMQPProvider:
         """
         options = self.check_url(url)
         require_tls_for_password(url, options, credentials, "amqps")
+        management = None if options.management_url is None else HTTPManagement(options, credentials)
         engine, links = Login(url, options, credentials, client_id, clock, on_lost).open()
-        if options.management_url is not None:
-            links.broker = _managed(engine, links.broker, options, credentials)
+        if management is not None:
+            try:
+                _add_management(links, management)
+            except JMSError:
+                engine.close(_CLOSE_TIMEOUT)
+                raise
         return AMQPConnection(engine, links, limits, clock, client_id)
-
-
-def _managed(
-    engine: Engine, broker: AMQPBrokerProfile, options: AMQPOptions, credentials: Credentials | None
-) -> AMQPBrokerProfile:
-    try:
-        return with_management(broker, options, credentials)
-    except BaseException:  # also one of a signal handler: the caller does not get this connection
-        engine.close(_CLOSE_TIMEOUT)
-        raise
 
 
 BROKERS = (ARTEMIS, ACTIVEMQ, QPID, RABBITMQ, RABBITMQ4)
@@ -306,7 +319,6 @@ def profile_for(
     offered: Collection[str],
     *,
     queue_type: QueueType = "quorum",
-    streams: StreamOptions = StreamOptions(),  # noqa: B008  # immutable
 ) -> AMQPBrokerProfile:
     """Return the profile for the broker that sent an open frame.
 
@@ -319,19 +331,10 @@ def profile_for(
         version: The version; empty if the broker sent none.
         offered: The capabilities that the broker offers.
         queue_type: The type of queues that are declared on RabbitMQ 4.
-        streams: The options for consumers of streams of RabbitMQ 4.
-
-    Raises:
-        NotSupportedError: An option for streams is set, and the broker is another one.
     """
     of_product = (broker for broker in BROKERS if broker.product == product and broker.version <= _major(version))
     found = max(of_product, key=lambda broker: broker.version, default=_UNKNOWN)
-    if found is RABBITMQ4:
-        found = rabbitmq4(queue_type, streams)
-    elif streams:
-        raise NotSupportedError(
-            f"The options stream_offset and stream_filter are for RabbitMQ 4; the broker is {product} {version}."
-        )
+    found = rabbitmq4(queue_type) if found is RABBITMQ4 else found
     return replace(found.negotiated(offered), announced=f"{product} {version}".strip())
 
 
@@ -341,53 +344,29 @@ def _major(version: str) -> int:
     return int(found[0]) if found else 0
 
 
-def with_management(
-    broker: AMQPBrokerProfile, options: NetworkOptions, credentials: Credentials | None
-) -> AMQPBrokerProfile:
-    """Return the profile of a broker with its management at the option ``management_url``.
+def _add_management(links: LinkPool, management: HTTPManagement) -> None:
+    """Add the management at the option ``management_url`` to the profile of the broker.
 
     Raises:
-        InvalidOptionError: The broker is another one, or the option is no URL of HTTP.
-        JMSSecurityError: The password would be sent without TLS.
+        InvalidOptionError: The management of this broker is not known.
     """
-    management = HTTPManagement(options, credentials)
-    if broker.product == ACTIVEMQ.product:
-        return replace(administered(broker, JOLOKIA), create_admin=_jolokia(management))
-    if broker.product != RABBITMQ.product:
-        return administered(broker, None)
-    if broker.version < RABBITMQ4.version:
-        return replace(administered(broker, MANAGED), create_admin=_api(management))
-    # RabbitMQ 4.0 counts no messages that AMQP 1.0 clients send and receive.
-    return replace(administered(broker, {**MANAGED, "counts_traffic": False}), extend_admin=_extension(management))
+    broker = links.broker
+    if links.topology is not None:
+        links.topology.admin.extend(RabbitMQHTTPAdmin(management, queue_name))
+        # RabbitMQ 4.0 counts no messages that AMQP 1.0 clients send and receive.
+        links.broker = broker.with_capabilities({**MANAGED, "counts_traffic": False})
+        return
+    if broker.product not in {ACTIVEMQ.product, RABBITMQ.product}:
+        raise no_management_error(broker)
 
-
-def _jolokia(management: HTTPManagement) -> Callable[[ManagementConnection, float], Admin]:
-    def create(connection: ManagementConnection, timeout: float) -> Admin:
+    def create(connection: JMSConnection, timeout: float) -> Admin:
         """Return the administration of a connection."""
         del timeout
-        return ActiveMQAdmin(management, connection)
-
-    return create
-
-
-def _api(management: HTTPManagement) -> Callable[[ManagementConnection, float], Admin]:
-    def create(connection: ManagementConnection, timeout: float) -> Admin:
-        """Return the administration of a connection."""
-        del connection, timeout
+        if broker.product == ACTIVEMQ.product:
+            return ActiveMQAdmin(management, connection)
         return RabbitMQHTTPAdmin(management, _plugin_queue)
 
-    return create
-
-
-def _extension(management: HTTPManagement) -> Callable[[Admin], None]:
-    api = RabbitMQHTTPAdmin(management, queue_name)
-
-    def extend(admin: Admin) -> None:
-        """Add what only the API over HTTP lists and counts."""
-        if isinstance(admin, RabbitMQAdmin):
-            admin.extend(api)
-
-    return extend
+    links.broker = replace(broker.with_capabilities(MANAGED), create_admin=create)
 
 
 def _plugin_queue(source: Destination | Subscription) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL, Credentials
 from jmsjca.config.connection_url import check_text
-from jmsjca.destinations import Destination, Queue, Subscription, destination
+from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidClientIDError,
@@ -23,17 +23,14 @@ from jmsjca.errors import (
     InvalidURLError,
     JMSError,
     JMSSecurityError,
-    NotSupportedError,
     WrongProtocolError,
 )
-from jmsjca.providers.common.broker_profile import BrokerProfile
 
 __all__ = [
     "LOGIN_REMEDY",
     "NetworkOptions",
     "OwnedDestinations",
     "await_answer",
-    "check_no_local",
     "check_protocol",
     "check_silent_peer",
     "connection_error",
@@ -460,22 +457,6 @@ class OwnedDestinations(Generic[T]):
             if len(self._removed) > _MAX_REMOVED:
                 del self._removed[next(iter(self._removed))]
             return self._owned.pop(what)
-
-
-def check_no_local(broker: BrokerProfile, source: Destination | Subscription) -> None:
-    """Check that a consumer can exclude the messages of its own connection.
-
-    Raises:
-        NotSupportedError: The broker does not support it for this kind of subscription, or the subscription is shared.
-        InvalidDestinationError: The source is a queue.
-    """
-    broker.require("no_local")
-    if isinstance(source, Queue):
-        raise InvalidDestinationError(f"no_local applies to subscribers of topics, not to {source}.")
-    if isinstance(source, Subscription):
-        if source.shared:
-            raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
-        broker.require("durable_no_local", requested=source.durable)
 
 
 def foreign_subscription_error(subscription: Subscription, client_id: str | None) -> InvalidClientIDError:

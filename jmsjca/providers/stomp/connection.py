@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import Literal
 from weakref import WeakSet
 
 from jmsjca.config import Clock, Limits
@@ -21,17 +21,21 @@ from jmsjca.errors import (
     JMSError,
     NotSupportedError,
 )
-from jmsjca.providers.common.broker_profile import BrokerProfile
-from jmsjca.providers.common.http_management import AdministeredConnection
-from jmsjca.providers.common.network import OwnedDestinations, check_no_local, foreign_subscription_error
-from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
-from jmsjca.providers.stomp.consumer import RenewingSubscription, STOMPConsumer, SubscriptionSet, default_window
-from jmsjca.providers.stomp.delivery import STOMPDelivery
+from jmsjca.providers.brokers.profile import BrokerProfile
+from jmsjca.providers.common.network import OwnedDestinations, foreign_subscription_error
+from jmsjca.providers.stomp.consumer import (
+    RenewingSubscription,
+    STOMPConsumer,
+    STOMPDelivery,
+    SubscriptionSet,
+    default_window,
+)
+from jmsjca.providers.stomp.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.errors import translating_errors
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.providers.stomp.unit import STOMPUnit
-from jmsjca.spi import Admin, Capabilities, Order
+from jmsjca.spi import Admin, Capabilities, Connection, Order
 
 __all__ = [
     "DurableSubscriptions",
@@ -64,7 +68,7 @@ class STOMPConnection:
         client_id: str | None,
         limits: Limits,
         clock: Clock,
-        create_admin: Callable[[AdministeredConnection], Admin] | None = None,
+        create_admin: Callable[[Connection], Admin] | None = None,
     ) -> None:
         self._session = session
         session.dispatcher.receipt_confirmed_by = dialect.receipt_confirmed_by
@@ -105,7 +109,7 @@ class STOMPConnection:
         self._broker.require("selectors", requested=bool(selector))
         source = Subscription(source) if isinstance(source, Topic) else source
         if no_local:
-            check_no_local(self._broker, source)
+            self._broker.require_no_local(source)
         check_subscription(self._broker, source, self._client_id)
         self._temporaries.check_owned(source)
         open_consumer = partial(
@@ -367,16 +371,6 @@ class TemporaryDestinations(OwnedDestinations[None]):
             session.close(session.reply_timeout)
 
 
-C = TypeVar("C", bound="_Consumer")
-
-
-class _Consumer(Protocol):
-    @property
-    def is_finished(self) -> bool:
-        """True if it is closed and no unit holds anything of it."""
-        ...
-
-
 class DurableSubscriptions:
     """The durable subscriptions that this connection has used; no broker lists them over STOMP.
 
@@ -391,10 +385,12 @@ class DurableSubscriptions:
         self._dialect = dialect
         self._open_side_session = open_side_session
         self._known: dict[str, tuple[Topic, str | None]] = {}  # topic and selector by name
-        self._consumers: dict[str, _Consumer] = {}
+        self._consumers: dict[str, STOMPConsumer] = {}
         self._changing: dict[str, object] = {}  # by name: a token of the call that opens a consumer, or removes
 
-    def open(self, source: Destination | Subscription, selector: str | None, open_consumer: Callable[[], C]) -> C:
+    def open(
+        self, source: Destination | Subscription, selector: str | None, open_consumer: Callable[[], STOMPConsumer]
+    ) -> STOMPConsumer:
         """Open a consumer; of a durable subscription only if it has none.
 
         Args:

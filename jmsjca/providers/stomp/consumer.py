@@ -1,4 +1,4 @@
-"""A STOMP consumer and its subscriptions: SUBSCRIBE, prefetched messages, their return, and UNSUBSCRIBE."""
+"""A STOMP consumer, its subscriptions and its deliveries: SUBSCRIBE, prefetch, return of messages, UNSUBSCRIBE."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate, count, islice
@@ -7,14 +7,22 @@ from threading import Lock
 from jmsjca.config import Clock
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
+from jmsjca.messages import Message
 from jmsjca.providers.common.consumer import BaseConsumer
-from jmsjca.providers.stomp.brokers.dialect import INDIVIDUAL_ACK_PREFIX, Dialect, destination_of
-from jmsjca.providers.stomp.delivery import STOMPDelivery
+from jmsjca.providers.stomp.dialect import INDIVIDUAL_ACK_PREFIX, Dialect, destination_of
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
-from jmsjca.spi import Delivery, Order
+from jmsjca.spi import Delivery, Order, Unit
 
-__all__ = ["RenewingSubscription", "STOMPConsumer", "SubscriptionSet", "default_window", "return_by_nack", "round_trip"]
+__all__ = [
+    "RenewingSubscription",
+    "STOMPConsumer",
+    "STOMPDelivery",
+    "SubscriptionSet",
+    "default_window",
+    "return_by_nack",
+    "round_trip",
+]
 
 _RENEWAL_SECONDS = 5.0  # only spares quiet consumers of slow brokers: the message returns to the broker at once
 
@@ -301,6 +309,79 @@ def _park(session: STOMPSession, dialect: Dialect, name: str) -> None:
 def _nacks(session: STOMPSession, dialect: Dialect, frames: Sequence[Frame]) -> bytes:
     headers = ({**dialect.acknowledgement(frame), **_RETURN, "requeue": "true"} for frame in frames)
     return b"".join(session.encode("NACK", each) for each in headers)
+
+
+_OF_ONE_DELIVERY = {"subscription", "message-id", "ack", "redelivered"}
+
+
+class STOMPDelivery:
+    """A MESSAGE frame that a consumer received, decoded on first access.
+
+    Args:
+        frame: The frame.
+        handle: Its place in the order of receipt.
+        consumer: The consumer that received it.
+        failures: How often it failed here, which the broker does not know.
+
+    Attributes:
+        size: Its size on the wire, in bytes.
+        unit: The unit that took it; None until a unit takes it.
+    """
+
+    __slots__ = ("_failures", "_message", "consumer", "frame", "sequence", "size", "unit")
+
+    def __init__(self, frame: Frame, sequence: int, consumer: "STOMPConsumer", failures: int = 0) -> None:
+        self.frame = frame
+        self.sequence = sequence
+        self.size = frame.size
+        self.consumer = consumer
+        self.unit: Unit | None = None
+        self._failures = failures
+        self._message: Message | None = None
+
+    @property
+    def message(self) -> Message:
+        """The message, decoded on first access; a body that cannot be decoded raises `MessageFormatError` here."""
+        if self._message is None:
+            told = {"delivery_count": self.count, "redelivered": self.redelivered}
+            self._message = self.consumer.dialect.decode(self.frame, self.consumer.source, **told)
+        return self._message
+
+    @property
+    def raw(self) -> bytes:
+        """The body as received."""
+        return self.frame.body
+
+    @property
+    def digest(self) -> str:
+        """A digest of the body and of those headers that are the same for each delivery."""
+        from hashlib import sha256  # loads OpenSSL, for few messages
+
+        kept = sorted(item for item in self.frame.headers.items() if item[0] not in _OF_ONE_DELIVERY)
+        return sha256(repr(kept).encode() + self.frame.body).hexdigest()
+
+    @property
+    def count(self) -> int:
+        """Lower bound of the delivery count: over STOMP brokers report only whether it was delivered before."""
+        return 1 + self._came_before + self._failures
+
+    @property
+    def redelivered(self) -> bool:
+        """True if it was delivered before."""
+        return self._came_before or self._failures > 0
+
+    def drop_content(self) -> None:
+        """Free the memory of the message and its body; its acknowledgement needs the headers."""
+        self.frame = self.frame._replace(body=b"")
+        self._message = None
+
+    def for_redelivery(self, *, counted: bool) -> "STOMPDelivery":
+        """Return the same message for another attempt; this delivery cannot be used afterwards."""
+        return STOMPDelivery(self.frame, self.sequence, self.consumer, self._failures + counted)
+
+    @property
+    def _came_before(self) -> bool:
+        return self.frame.headers.get("redelivered") == "true"
 
 
 class STOMPConsumer(BaseConsumer[STOMPDelivery]):

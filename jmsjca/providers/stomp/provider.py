@@ -8,15 +8,14 @@ from urllib.parse import unquote
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
 from jmsjca.errors import ConnectionLostError, JMSError, NotSupportedError
-from jmsjca.providers.common.broker_profile import BrokerProfile, administered
-from jmsjca.providers.common.http_management import (
-    JOLOKIA,
-    MANAGED,
-    ActiveMQAdmin,
-    AdministeredConnection,
-    HTTPManagement,
-    RabbitMQHTTPAdmin,
-)
+from jmsjca.providers.brokers.activemq import ActiveMQAdmin
+from jmsjca.providers.brokers.activemq_stomp import ACTIVEMQ, ActiveMQ, RecentActiveMQ
+from jmsjca.providers.brokers.artemis_stomp import ARTEMIS, Artemis
+from jmsjca.providers.brokers.management import MANAGED, HTTPManagement
+from jmsjca.providers.brokers.openmq_stomp import OPENMQ, OpenMQ
+from jmsjca.providers.brokers.profile import BrokerProfile, no_management_error
+from jmsjca.providers.brokers.rabbitmq import RabbitMQHTTPAdmin
+from jmsjca.providers.brokers.rabbitmq_stomp import RABBITMQ, RABBITMQ4, RabbitMQ
 from jmsjca.providers.common.network import (
     NetworkOptions,
     check_protocol,
@@ -25,16 +24,12 @@ from jmsjca.providers.common.network import (
     peer_name,
     require_tls_for_password,
 )
-from jmsjca.providers.stomp.brokers.activemq import ACTIVEMQ, ActiveMQ, RecentActiveMQ
-from jmsjca.providers.stomp.brokers.artemis import ARTEMIS, Artemis
-from jmsjca.providers.stomp.brokers.dialect import Dialect, quote_client_id
-from jmsjca.providers.stomp.brokers.openmq import OPENMQ, OpenMQ
-from jmsjca.providers.stomp.brokers.rabbitmq import RABBITMQ, RABBITMQ4, RabbitMQ
 from jmsjca.providers.stomp.connection import STOMPConnection
+from jmsjca.providers.stomp.dialect import Dialect, quote_client_id
 from jmsjca.providers.stomp.errors import translating_errors
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 from jmsjca.providers.stomp.protocol.transport import SocketChannel
-from jmsjca.spi import Admin, Capabilities
+from jmsjca.spi import Admin, Capabilities, Connection
 
 __all__ = ["BROKERS", "UNKNOWN", "STOMPProvider", "UnknownBroker", "dialect_for"]
 
@@ -167,18 +162,23 @@ def _virtual_host(url: ConnectionURL) -> str:
 
 def _administered(
     session: STOMPSession, dialect: Dialect, management: HTTPManagement, virtual_host: str
-) -> tuple[Dialect, Callable[[AdministeredConnection], Admin]]:
+) -> tuple[Dialect, Callable[[Connection], Admin]]:
     """Return the dialect with the capabilities of the management over HTTP, and what creates the administration."""
-    added = JOLOKIA if dialect.broker is ACTIVEMQ else MANAGED if isinstance(dialect, RabbitMQ) else None
-    try:
-        broker = administered(dialect.broker, added)
-    except JMSError:
+    broker = dialect.broker
+    if isinstance(dialect, RabbitMQ):
+        queue_name = dialect.queue_name
+
+        def create(connection: Connection) -> Admin:
+            """Return the administration of a connection."""
+            del connection
+            return RabbitMQHTTPAdmin(management, queue_name, virtual_host=virtual_host)
+
+    elif broker is ACTIVEMQ:
+        create = partial(ActiveMQAdmin, management)
+    else:
         session.end(ConnectionLostError("The broker has no such management."))
-        raise
-    if not isinstance(dialect, RabbitMQ):
-        return replace(dialect, broker=broker), lambda connection: ActiveMQAdmin(management, connection)
-    admin = RabbitMQHTTPAdmin(management, dialect.queue_name, virtual_host=virtual_host)
-    return replace(dialect, broker=broker), lambda _: admin
+        raise no_management_error(broker)
+    return replace(dialect, broker=broker.with_capabilities(MANAGED)), create
 
 
 UNKNOWN = BrokerProfile(

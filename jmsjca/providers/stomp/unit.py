@@ -8,9 +8,8 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error
-from jmsjca.providers.stomp.brokers.dialect import TRANSACTION, Dialect
-from jmsjca.providers.stomp.consumer import STOMPConsumer
-from jmsjca.providers.stomp.delivery import STOMPDelivery
+from jmsjca.providers.stomp.consumer import STOMPConsumer, STOMPDelivery
+from jmsjca.providers.stomp.dialect import TRANSACTION, Dialect
 from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import Frame, with_headers
 from jmsjca.providers.stomp.protocol.session import ReceiptWait, STOMPSession

@@ -7,8 +7,8 @@ from selector_engines import ENGINES, decisions, random_message, random_selector
 
 from jmsjca.errors import NotSupportedError
 from jmsjca.messages import Byte, Double, Float, Int, Short
-from jmsjca.providers.amqp.brokers.activemq import ACTIVEMQ
-from jmsjca.providers.amqp.brokers.artemis import ARTEMIS
+from jmsjca.providers.brokers.activemq_amqp import ACTIVEMQ
+from jmsjca.providers.brokers.artemis_amqp import ARTEMIS
 from jmsjca.selectors import Selector
 from tests.brokers.conftest import demand
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from proton import Array, symbol
@@ -12,12 +12,12 @@ from jmsjca.config.connection_url import check_text
 from jmsjca.destinations import Destination, DestinationKind, Queue, Topic, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.providers.amqp.engine.proton_ffi import CONFIGURATION, SYMBOL_ARRAY
+from jmsjca.providers.brokers.profile import AddressStyle
 
 __all__ = [
     "DESTINATION_TYPE",
     "REPLY_TO_TYPE",
     "Address",
-    "AddressStyle",
     "ReceiveContext",
     "address_of",
     "destination_name",
@@ -27,12 +27,6 @@ __all__ = [
 ]
 
 _TEMPORARY_SCHEMES = ("temp-queue://", "temp-topic://")  # the schemes of ActiveMQ
-
-AddressStyle = Literal["capability", "encoded", "exchange", "path", "scheme"]
-"""How a broker distinguishes queues from topics.
-
-By a terminus capability, a percent-encoded path, an exchange, a path, or a URL scheme.
-"""
 
 
 @dataclass(frozen=True, slots=True)

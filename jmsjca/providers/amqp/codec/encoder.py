@@ -20,7 +20,7 @@ from jmsjca.messages import (
 )
 from jmsjca.messages.message import has_properties
 from jmsjca.messages.object_message import plain_data_of
-from jmsjca.providers.amqp.codec.addresses import AddressStyle, address_of, destination_type_of
+from jmsjca.providers.amqp.codec.addresses import address_of, destination_type_of
 from jmsjca.providers.amqp.codec.jms_mapping import (
     ENCODED_ID_PREFIX,
     JAVA_NULL,
@@ -37,6 +37,7 @@ from jmsjca.providers.amqp.codec.jms_mapping import (
     to_amqp_id,
     usual_header_and_annotations,
 )
+from jmsjca.providers.brokers.profile import AddressStyle
 from jmsjca.providers.common.amqp_types import (
     NULL,
     amqp_value_string_section,

@@ -16,7 +16,6 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jmsjca.providers.amqp.brokers.profile import MAX_SENDER_LINKS, AMQPBrokerProfile
 from jmsjca.providers.amqp.codec.addresses import address_of
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import (
@@ -44,6 +43,8 @@ from jmsjca.providers.amqp.links.delivery_states import (
 )
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.sender import AnonymousRelayLink, SendBatch, SenderLink, Then
+from jmsjca.providers.brokers.profile import MAX_SENDER_LINKS, AMQPBrokerProfile
+from jmsjca.providers.brokers.rabbitmq_amqp import RabbitMQTopology
 
 __all__ = [
     "IDLE_SECONDS",
@@ -71,21 +72,28 @@ class LinkPool:
         engine: The connection's engine.
         broker: The profile of the broker.
         reply_timeout: Seconds to wait for the broker's replies.
+        topology: Declares queues before messages are sent to them; None if the broker creates them.
 
     Attributes:
         engine: The same.
         broker: The same.
         reply_timeout: The same.
-        topology: Declares queues before messages are sent to them; None if the broker creates them.
+        topology: The same.
         commit_lock: Held while a unit ends: the ends of two units never overlap on a connection.
         is_closing: True once the connection closes; no new unit may begin.
     """
 
-    def __init__(self, engine: Engine, broker: AMQPBrokerProfile, reply_timeout: float) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        broker: AMQPBrokerProfile,
+        reply_timeout: float,
+        topology: RabbitMQTopology | None = None,
+    ) -> None:
         self.engine = engine
         self.broker = broker
         self.reply_timeout = reply_timeout
-        self.topology = broker.create_topology(engine, reply_timeout) if broker.create_topology else None
+        self.topology = topology
         self.commit_lock = threading.RLock()
         self.is_closing = False
         self._coordinator: CoordinatorLink | None = None

@@ -15,8 +15,8 @@ from jmsjca.destinations import Queue, Subscription, TemporaryQueue, Topic
 from jmsjca.errors import ConnectionLostError, JMSError, JMSSecurityError, TransactionInDoubtError
 from jmsjca.messages import Message
 from jmsjca.providers.amqp.admin import ManagementClient, ManagementResponse
-from jmsjca.providers.amqp.brokers.artemis import ArtemisAdmin
-from jmsjca.providers.amqp.brokers.qpid import QpidAdmin
+from jmsjca.providers.brokers.artemis_amqp import ArtemisAdmin
+from jmsjca.providers.brokers.qpid_amqp import QpidAdmin
 from jmsjca.spi import Activity, Depth
 
 GONE = object()

@@ -9,10 +9,10 @@ from proton import timestamp
 
 from jmsjca import Queue, TextMessage
 from jmsjca.errors import InvalidOptionError, MessageFormatError
-from jmsjca.providers.amqp.brokers.rabbitmq import StreamOptions
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
+from jmsjca.providers.brokers.rabbitmq_amqp import StreamOptions
 from jmsjca.reconnection import ConnectionSettings, connect
 
 STREAM = Queue("stream")

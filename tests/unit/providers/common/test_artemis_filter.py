@@ -3,7 +3,7 @@
 import pytest
 
 from jmsjca.errors import NotSupportedError
-from jmsjca.providers.common.broker_profile import identifiers_in, to_artemis_filter
+from jmsjca.providers.brokers.artemis import identifiers_in, to_artemis_filter
 from jmsjca.providers.stomp.provider import dialect_for
 
 

@@ -28,7 +28,7 @@ from jmsjca.messages import (
     type_name,
     typed_entry,
 )
-from jmsjca.providers.stomp.brokers.activemq import from_xml, to_xml
+from jmsjca.providers.brokers.activemq_stomp import from_xml, to_xml
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.provider import dialect_for
 from jmsjca.redelivery import RedeliveryPolicy

@@ -11,7 +11,7 @@ from proton import Data, byte, char, decimal32, float32, int32, short, symbol, t
 from jmsjca.destinations import Queue
 from jmsjca.errors import ConnectionLostError, MessageFormatError
 from jmsjca.messages import Byte, BytesMessage, Double, Float, Int, Long, Message, Short, TextMessage
-from jmsjca.providers.stomp.brokers.rabbitmq import read_section
+from jmsjca.providers.brokers.rabbitmq_stomp import read_section
 from jmsjca.providers.stomp.protocol.frames import Frame, FrameParser
 from jmsjca.providers.stomp.provider import dialect_for
 

@@ -12,7 +12,7 @@ from jmsjca.destinations import Destination, Queue, Subscription, Topic, destina
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import Message
 from jmsjca.messages.message import time_of_send
-from jmsjca.providers.common.broker_profile import BrokerProfile
+from jmsjca.providers.brokers.profile import BrokerProfile
 from jmsjca.providers.stomp.codec import Content, HeaderRules, Outgoing, decode, encode, is_header_value, is_property
 from jmsjca.providers.stomp.errors import translating_errors
 from jmsjca.providers.stomp.protocol.frames import Frame, encode_frame

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.amqp.codec.jms_mapping import (
     ENCODED_ID_PREFIX,
     ID_KINDS,
@@ -10,8 +9,9 @@ from jmsjca.providers.amqp.codec.jms_mapping import (
     amqp_id_in_selector,
     to_jms_message_id,
 )
+from jmsjca.providers.brokers.activemq import OVER_AMQP, RELEASE
+from jmsjca.providers.brokers.profile import AMQPBrokerProfile
 from jmsjca.selectors.rewriting import EngineValues, rewrite
-from jmsjca.spi import Capabilities
 
 __all__ = ["ACTIVEMQ"]
 
@@ -46,29 +46,8 @@ _IDS = {
 ACTIVEMQ = AMQPBrokerProfile(
     "Apache ActiveMQ Classic",
     "AMQP",
-    "6.3.1",
-    Capabilities(
-        transacted_receive=True,
-        transacted_send=True,
-        atomic=True,
-        give_back="local",
-        counts_lost=True,
-        selectors=True,
-        exact_selectors=True,
-        browse=True,
-        durable=True,
-        client_ids=True,
-        checks=True,
-        subscription_lock=True,
-        temporary=True,
-        temporary_guarded=True,
-        temporary_ends=True,
-        no_local=True,
-        groups=True,
-        groups_apart=True,
-        shared_between_processes=True,
-        structured=True,
-    ),
+    RELEASE,
+    OVER_AMQP,
     product="ActiveMQ",
     naming="scheme",
     translate_selector=partial(rewrite, values=_IDS),

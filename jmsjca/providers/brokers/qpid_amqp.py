@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import (
     IllegalStateError,
@@ -13,23 +12,20 @@ from jmsjca.errors import (
     JMSError,
     JMSSecurityError,
     MessageFormatError,
-    NotSupportedError,
 )
 from jmsjca.messages import MapMessage
-from jmsjca.providers.amqp.admin import (
-    ManagementClient,
-    ManagementConnection,
-    ManagementResponse,
+from jmsjca.providers.amqp.admin import ManagementClient, ManagementResponse
+from jmsjca.providers.amqp.codec.jms_mapping import amqp_id_text, to_amqp_id
+from jmsjca.providers.brokers.management import (
     ResponseFields,
+    SettingsElsewhere,
     creatable_name,
     expect_list,
     expect_number,
 )
-from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
-from jmsjca.providers.amqp.codec.jms_mapping import amqp_id_text, to_amqp_id
-from jmsjca.providers.common.broker_profile import identifiers_in
+from jmsjca.providers.brokers.profile import AMQPBrokerProfile
 from jmsjca.selectors.syntax import read_string, write_literal
-from jmsjca.spi import Activity, Capabilities, Depth
+from jmsjca.spi import Activity, Capabilities, Connection, Depth
 
 __all__ = ["QPID", "QpidAdmin"]
 
@@ -43,7 +39,7 @@ _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND = 400, 403, 404
 _ESCAPES = str.maketrans({"_": "__", ".": "_:", "(": "_O", ")": "_C", "<": "_L", ">": "_R"})
 
 
-class QpidAdmin:
+class QpidAdmin(SettingsElsewhere):
     """Administers a virtual host of Broker-J over AMQP. The user needs the permission to manage it.
 
     Args:
@@ -54,7 +50,7 @@ class QpidAdmin:
         self._client = client
 
     @classmethod
-    def connect(cls, connection: ManagementConnection, timeout: float) -> "QpidAdmin":
+    def connect(cls, connection: Connection, timeout: float) -> "QpidAdmin":
         """Administer the broker of a connection, with a timeout in seconds for each response."""
         return cls(ManagementClient(connection, _ADDRESS, timeout))
 
@@ -135,15 +131,6 @@ class QpidAdmin:
             raise IllegalStateError(f"{queue} still has consumers; close them first.")
         self._request(_QUEUE, "DELETE", _path(queue.name))
 
-    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
-        """Raise `NotSupportedError`: settings are part of the broker's own configuration."""
-        del settings
-        raise NotSupportedError(f"Settings of {address} are made in the broker's own configuration.")
-
-    def settings(self, address: Destination | None) -> DestinationSettings:
-        """Raise `NotSupportedError`, as `configure` does."""
-        raise NotSupportedError(f"Settings of {address} are part of the broker's own configuration.")
-
     def _counts(self, source: Destination | Subscription) -> ResponseFields | None:
         where = self._locate(source)
         status, counts = self._request(_QUEUE, "getStatistics", where) if where else (_NOT_FOUND, None)
@@ -211,11 +198,12 @@ def _queue_name(source: Subscription) -> str:
 
 
 _STRING_LITERAL = re.compile(r"'(?:[^']|'')*'")
+_ID_NAMES = re.compile(r"(?<![\w$])JMS(?:Message|Correlation)ID(?![\w$])")
 
 
 def _translate_ids(selector: str) -> str:
     """Return a selector with ids as the broker shows them: the AMQP value as text, without its type."""
-    if identifiers_in(selector).isdisjoint({"JMSMessageID", "JMSCorrelationID"}):
+    if not _ID_NAMES.search(_STRING_LITERAL.sub("''", selector)):
         return selector
     return _STRING_LITERAL.sub(_translate_id, selector)
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import EntryValue, MapMessage, Message, TextMessage, convert, type_name, typed_entry
-from jmsjca.providers.common.broker_profile import BrokerProfile
+from jmsjca.providers.brokers.activemq import OVER_STOMP, RELEASE
+from jmsjca.providers.brokers.profile import BrokerProfile
 from jmsjca.providers.common.codec import encode_body
-from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Outgoing
+from jmsjca.providers.stomp.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.protocol.frames import ESCAPES, Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
-from jmsjca.spi import Capabilities
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -229,20 +229,6 @@ def _plain(element: "Element") -> str:
 ACTIVEMQ = BrokerProfile(
     "ActiveMQ",
     "STOMP",
-    "6.3.1",
-    Capabilities(
-        transacted_receive=True,
-        transacted_send=True,
-        atomic=True,
-        give_back="local",
-        counts_lost=True,
-        selectors=True,
-        durable=True,
-        subscription_lock=True,
-        client_ids=True,
-        temporary=True,
-        no_local=True,
-        structured=True,
-        shared_between_processes=True,
-    ),
+    RELEASE,
+    OVER_STOMP,
 )

@@ -14,6 +14,8 @@ from urllib.parse import quote, unquote
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Message, Short, TextMessage, convert, type_name
+from jmsjca.providers.brokers.profile import BrokerProfile
+from jmsjca.providers.brokers.rabbitmq import OVER_STOMP
 from jmsjca.providers.common.amqp_types import (
     MALFORMED,
     Described,
@@ -26,13 +28,11 @@ from jmsjca.providers.common.amqp_types import (
     UShort,
     read,
 )
-from jmsjca.providers.common.broker_profile import BrokerProfile
-from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of, time_to_live
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Content, is_encoded
+from jmsjca.providers.stomp.dialect import Dialect, destination_of, time_to_live
 from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
-from jmsjca.spi import Capabilities
 
 __all__ = ["RABBITMQ", "RABBITMQ4", "RabbitMQ", "from_amqp_sections", "read_section"]
 
@@ -255,18 +255,5 @@ def _to_jms_value(value: Any) -> Any:
     return _CONVERTERS[kind](value)
 
 
-_CAPABILITIES = Capabilities(
-    give_back="local", counts_lost=True, durable=True, structured=True, shared_between_processes=True
-)
-RABBITMQ = BrokerProfile(
-    "RabbitMQ",
-    "STOMP",
-    "3.10.8",
-    _CAPABILITIES,
-)
-RABBITMQ4 = BrokerProfile(
-    "RabbitMQ 4",
-    "STOMP",
-    "4.0.5",
-    _CAPABILITIES,
-)
+RABBITMQ = BrokerProfile("RabbitMQ", "STOMP", "3.10.8", OVER_STOMP)
+RABBITMQ4 = BrokerProfile("RabbitMQ 4", "STOMP", "4.0.5", OVER_STOMP)

@@ -13,13 +13,22 @@ from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import IllegalStateError, NotSupportedError
 from jmsjca.log_records import get_logger
 from jmsjca.messages import Message
-from jmsjca.providers.common.broker_profile import BrokerProfile, identifiers_in, to_artemis_filter
-from jmsjca.providers.stomp.brokers.dialect import Dialect, destination_of, quote_client_id
+from jmsjca.providers.brokers.artemis import (
+    MANAGEMENT_ADDRESS,
+    OVER_STOMP,
+    RELEASE,
+    SUCCEEDED,
+    identifiers_in,
+    operation_headers,
+    queue_filter,
+    to_artemis_filter,
+)
+from jmsjca.providers.brokers.profile import BrokerProfile
 from jmsjca.providers.stomp.codec import Content
+from jmsjca.providers.stomp.dialect import Dialect, destination_of, quote_client_id
 from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
-from jmsjca.spi import Capabilities
 
 __all__ = ["ARTEMIS", "Artemis"]
 
@@ -144,7 +153,7 @@ def _queue_name(source: Subscription) -> str:
     return f"{quote_client_id(source.client_id or '')}.{_name(source)}"
 
 
-_MANAGEMENT = {"destination": "activemq.management", "destination-type": "MULTICAST"}  # no queue of this name is made
+_MANAGEMENT = {"destination": MANAGEMENT_ADDRESS, "destination-type": "MULTICAST"}  # no queue of this name is made
 _ANSWERS = "jmsjca.management"
 _ANSWER_SECONDS = 5.0  # after the receipt of the request, which the broker carries out before it confirms it
 
@@ -156,11 +165,10 @@ class _Answer(NamedTuple):
 
 def _find_queue(session: STOMPSession, name: str) -> list[dict[str, str]] | None:
     """Return the row of a queue in a list, which is empty if there is none; None if the management does not say."""
-    wanted = json.dumps({"field": "name", "operation": "EQUALS", "value": name})
     try:
         subscription = {"id": "answers", "ack": "auto", "destination": _ANSWERS, "subscription-type": "MULTICAST"}
         session.request("SUBSCRIBE", subscription)
-        answer = _manage(session, "listQueues", wanted, 1, 10)
+        answer = _manage(session, "listQueues", json.dumps(queue_filter(name)), 1, 10)
         return [row for row in json.loads(answer.result)["data"] if row["name"] == name] if answer.succeeded else None
     except (BrokerRefusedError, LookupError, TypeError, ValueError):  # no permission, or no such operation
         return None
@@ -182,7 +190,7 @@ def _manage(session: STOMPSession, operation: str, *arguments: object) -> _Answe
                 answer.set_result(frame)
 
     session.dispatcher.add_listener("answers", on_frames)
-    requested = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": operation}
+    requested = operation_headers("broker", operation)
     headers = {**_MANAGEMENT, **requested, "correlation-id": mark, "reply-to": _ANSWERS}
     session.request("SEND", headers, text=json.dumps(arguments))
     try:
@@ -190,7 +198,7 @@ def _manage(session: STOMPSession, operation: str, *arguments: object) -> _Answe
     except FutureTimeoutError:  # the management has another address
         return _Answer(succeeded=False, result=f"nothing within {_ANSWER_SECONDS:g} seconds")
     result = next(iter(json.loads(frame.body or b"[]")), None)
-    return _Answer(frame.headers.get("_AMQ_OperationSucceeded") == "true", result)
+    return _Answer(frame.headers.get(SUCCEEDED) == "true", result)
 
 
 def _serves(row: dict[str, str], topic: Destination, chosen: dict[str, str]) -> bool:
@@ -214,17 +222,6 @@ def _warn_of_unknown_subscription(source: Subscription) -> None:
 ARTEMIS = BrokerProfile(
     "ActiveMQ-Artemis",
     "STOMP",
-    "2.56.0",
-    Capabilities(
-        transacted_send=True,
-        give_back="local",
-        counts_lost=True,
-        selectors=True,
-        delivery_delay=True,
-        priority=True,
-        durable=True,
-        duplicate_detection=True,
-        structured=True,
-        shared_between_processes=True,
-    ),
+    RELEASE,
+    OVER_STOMP,
 )

@@ -1,77 +1,81 @@
-"""The profile of a broker that speaks AMQP 1.0, and the queues that a client declares on it."""
+"""Broker profiles: the name, the protocol and the capabilities of a broker, and its ways of speaking AMQP 1.0."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, Self
 
-from jmsjca.destinations import Destination, DestinationKind, Subscription
-from jmsjca.providers.amqp.admin import ManagementConnection
-from jmsjca.providers.amqp.codec.addresses import Address, AddressStyle
-from jmsjca.providers.amqp.engine.engine import Engine
-from jmsjca.providers.common.broker_profile import BrokerProfile
-from jmsjca.spi import Admin
+from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.errors import InvalidDestinationError, InvalidOptionError, NotSupportedError
+from jmsjca.spi import Admin, Capabilities, Connection
 
-__all__ = ["MAX_SENDER_LINKS", "AMQPBrokerProfile", "DeclaredSource", "Topology"]
+__all__ = ["MAX_SENDER_LINKS", "AMQPBrokerProfile", "AddressStyle", "BrokerProfile", "no_management_error"]
 
 
-class DeclaredSource(NamedTuple):
-    """The queue from which a consumer receives."""
+@dataclass(frozen=True, slots=True)
+class BrokerProfile:
+    """A broker over one protocol.
 
-    address: Address
-    counts_deliveries: bool  #: True if failed deliveries are counted
-    redelivers_locally: bool  #: True if the consumer keeps released messages until it is closed
-    drops_returned: bool = False  #: True if the broker drops a message that was returned some times
-    filters: Mapping[str, Any] = MappingProxyType({})  #: further filters of the source, by their descriptors
-    selects: Callable[[bytes], bool] | None = None  #: returns True for messages to receive; None for all
+    Args:
+        name: The product name that the broker announces to its clients.
+        protocol: The protocol's name.
+        release: The release that the contract suite ran against.
+        capabilities: The capabilities of a connection to the broker.
+    """
 
+    name: str
+    protocol: str
+    release: str
+    capabilities: Capabilities
 
-class Topology(Protocol):
-    """Declares queues, exchanges and bindings. Every call may wait for the broker."""
+    def require(self, capability: str, *, requested: bool = True) -> None:
+        """Raise an error unless the broker has a requested capability.
 
-    @property
-    def admin(self) -> Admin:
-        """The administration of the broker."""
-        ...
-
-    def ensure_target(self, to: Destination, timeout: float) -> None:
-        """Declare a queue, unless it is known to exist. The timeout is for each response.
+        Args:
+            capability: The name of the field of `jmsjca.spi.Capabilities`.
+            requested: False if the caller does not request the capability; then nothing is checked.
 
         Raises:
-            InvalidDestinationError: The broker refuses the name.
+            NotSupportedError: The capability is requested and missing.
         """
-        ...
+        if requested and not getattr(self.capabilities, capability):
+            raise NotSupportedError(
+                f"{self.name} lacks the capability {capability} over {self.protocol}: do without it, or use a broker"
+                " that has it."
+            )
 
-    def forget_targets(self) -> None:
-        """Forget which queues are known to exist."""
-        ...
-
-    def declare_source(self, source: Destination | Subscription) -> DeclaredSource:
-        """Declare the queue of a consumer.
+    def require_no_local(self, source: Destination | Subscription) -> None:
+        """Raise an error unless a consumer can exclude the messages of its own connection.
 
         Raises:
-            InvalidDestinationError: The broker refuses the name.
-            IllegalStateError: The subscription is in use, with other terms or unshared.
+            NotSupportedError: The broker does not support it for this kind of subscription, or the subscription is
+                shared.
+            InvalidDestinationError: The source is a queue.
         """
-        ...
+        self.require("no_local")
+        if isinstance(source, Queue):
+            raise InvalidDestinationError(f"no_local applies to subscribers of topics, not to {source}.")
+        if isinstance(source, Subscription):
+            if source.shared:
+                raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
+            self.require("durable_no_local", requested=source.durable)
 
-    def unsubscribe(self, subscription: Subscription) -> None:
-        """Delete the queue of a durable subscription.
+    def with_capabilities(self, added: Mapping[str, Any]) -> Self:
+        """Return the profile with further capabilities, or other values of them."""
+        return replace(self, capabilities=replace(self.capabilities, **added))
 
-        Raises:
-            InvalidDestinationError: There is no such subscription.
-            IllegalStateError: It has consumers.
-        """
-        ...
 
-    def create_temporary(self, kind: DestinationKind) -> Destination:
-        """Create a temporary destination, which the broker deletes with the connection."""
-        ...
+def no_management_error(broker: BrokerProfile) -> InvalidOptionError:
+    """Return the error for the option ``management_url`` in the URL of a broker whose management is not known."""
+    return InvalidOptionError(
+        f"Option management_url is for ActiveMQ Classic and RabbitMQ, and this is {broker.name}: leave it out."
+    )
 
-    def delete_temporary(self, what: Destination) -> None:
-        """Delete a temporary destination with its messages."""
-        ...
 
+AddressStyle = Literal["capability", "encoded", "exchange", "path", "scheme"]
+"""How a broker that speaks AMQP distinguishes queues from topics.
+
+By a terminus capability, a percent-encoded path, an exchange, a path, or a URL scheme.
+"""
 
 MAX_SENDER_LINKS = 64  #: destinations with a link of their own
 
@@ -103,10 +107,7 @@ class AMQPBrokerProfile(BrokerProfile):
         presettles_in_transaction: True if it ends the link because of a message of a transaction that it rejects,
             settled or not, and ignores all later messages of the link. Then it need not reply to each.
         keeps_sessions: True if the session of a closed link is kept for the next one.
-        create_topology: Creates what declares queues, with seconds to wait for each response; None if the broker
-            creates them when links attach.
         create_admin: Creates its management, with seconds to wait for each response; None without management over AMQP.
-        extend_admin: Adds to the management of the topology what another protocol offers; None for nothing.
         required_offers: The capability that the open frame must offer for a capability of JMS; without the offer the
             connection does not have it.
         announced: The product and the version in the open frame of a connection.
@@ -128,9 +129,7 @@ class AMQPBrokerProfile(BrokerProfile):
     refuses_links_to_missing: bool = True
     presettles_in_transaction: bool = False
     keeps_sessions: bool = False
-    create_topology: Callable[[Engine, float], Topology] | None = None
-    create_admin: Callable[[ManagementConnection, float], Admin] | None = None
-    extend_admin: Callable[[Admin], None] | None = None
+    create_admin: Callable[[Connection, float], Admin] | None = None
     required_offers: Mapping[str, str] = field(default_factory=dict[str, str])
     announced: str = field(default="", compare=False)
 

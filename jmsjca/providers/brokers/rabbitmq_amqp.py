@@ -6,14 +6,14 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from proton import Message, timestamp
 
-from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, destination
 from jmsjca.errors import (
     IllegalStateError,
@@ -24,19 +24,28 @@ from jmsjca.errors import (
     ResourceAllocationError,
 )
 from jmsjca.log_records import get_logger
-from jmsjca.providers.amqp.admin import RequestLink, ResponseFields, creatable_name, expect_number, unexpected_response
-from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile, DeclaredSource
-from jmsjca.providers.amqp.codec.addresses import ReceiveContext, address_of, encoded_name
+from jmsjca.providers.amqp.admin import RequestLink
+from jmsjca.providers.amqp.codec.addresses import Address, ReceiveContext, address_of, encoded_name
 from jmsjca.providers.amqp.codec.decoder import UNDECODABLE
 from jmsjca.providers.amqp.codec.jms_mapping import FILTER_ANNOTATION
 from jmsjca.providers.amqp.codec.sections import VALUE, EncodedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
-from jmsjca.providers.common.http_management import RabbitMQHTTPAdmin
-from jmsjca.spi import RARELY_REACHED, Activity, Capabilities, Depth
+from jmsjca.providers.brokers.management import (
+    ResponseFields,
+    SettingsElsewhere,
+    creatable_name,
+    expect_list,
+    expect_number,
+    unexpected_response,
+)
+from jmsjca.providers.brokers.profile import AMQPBrokerProfile
+from jmsjca.providers.brokers.rabbitmq import OVER_AMQP, OVER_AMQP_4, TOPICS, RabbitMQHTTPAdmin
+from jmsjca.spi import RARELY_REACHED, Activity, Depth
 
 __all__ = [
     "RABBITMQ",
     "RABBITMQ4",
+    "DeclaredSource",
     "ManagementNode",
     "QueueType",
     "RabbitMQAdmin",
@@ -135,10 +144,7 @@ class ManagementNode:
         """Return True if a queue is bound to an exchange with this key."""
         query = f"src={encoded_name(exchange)}&dstq={encoded_name(queue)}&key={encoded_name(key)}"
         status, found = self._request("GET", f"/bindings?{query}")
-        bindings = _checked(status, found, f"to look up the bindings of {queue!r}")
-        if not isinstance(bindings, list):
-            raise unexpected_response("a list, bindings,", bindings)
-        return len(bindings) > 0  # pyright: ignore[reportUnknownArgumentType]  # of anything
+        return len(expect_list("bindings", _checked(status, found, f"to look up the bindings of {queue!r}"))) > 0
 
     def _request(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> tuple[int, Any]:
         """Return the status and the body of a response. The timeout is in seconds; None for that of the connection."""
@@ -182,7 +188,7 @@ def _checked(status: int, body: Any, what: str) -> Any:
     raise _ERRORS.get(status, JMSError)(f"The broker refuses {what} ({status}): {text}")
 
 
-class RabbitMQAdmin:
+class RabbitMQAdmin(SettingsElsewhere):
     """Administers the queues of a virtual host of RabbitMQ 4 over AMQP.
 
     Args:
@@ -270,15 +276,6 @@ class RabbitMQAdmin:
         if found.number("consumer_count"):
             raise IllegalStateError(f"{queue} still has consumers; close them first.")
         self._node.delete_queue(queue.name)
-
-    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
-        """Raise `NotSupportedError`: settings are arguments of a queue's declaration, or policies of the broker."""
-        del settings
-        raise NotSupportedError(f"Settings of {address} are made by a policy in the broker.")
-
-    def settings(self, address: Destination | None) -> DestinationSettings:
-        """Raise `NotSupportedError`, as `configure` does."""
-        raise NotSupportedError(f"Settings of {address} are policies in the broker.")
 
 
 def queue_name(source: Destination | Subscription) -> str:
@@ -391,7 +388,6 @@ def _offset_value(text: str) -> Any:
 
 QueueType = Literal["classic", "quorum"]
 
-_TOPICS = "amq.topic"  # the exchange of all topics, also over STOMP and MQTT
 _TYPE, _QUORUM, _STREAM = "x-queue-type", "quorum", "stream"
 _LIMIT, _DEFAULT_LIMIT = "x-delivery-limit", 20
 _CLASSIC: Mapping[str, Any] = {_TYPE: "classic"}
@@ -403,6 +399,17 @@ _QUEUE_ARGUMENTS: Mapping[QueueType, Mapping[str, Any]] = {
 _ACTIVE = "x-single-active-consumer"  # a second consumer would get nothing
 _START_PAUSES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)  # seconds to wait for the leader of a quorum queue
 _VOLATILE: Mapping[str, Any] = {"x-expires": 60_000}  # milliseconds without a consumer
+
+
+class DeclaredSource(NamedTuple):
+    """The queue from which a consumer receives."""
+
+    address: Address
+    counts_deliveries: bool  #: True if failed deliveries are counted
+    redelivers_locally: bool  #: True if the consumer keeps released messages until it is closed
+    drops_returned: bool = False  #: True if the broker drops a message that was returned some times
+    filters: Mapping[str, Any] = MappingProxyType({})  #: further filters of the source, by their descriptors
+    selects: Callable[[bytes], bool] | None = None  #: returns True for messages to receive; None for all
 
 
 class RabbitMQTopology:
@@ -604,7 +611,7 @@ def _counts(found: ResponseFields) -> bool:
 
 def _binding_of(topic: Destination) -> tuple[str, str]:
     """Return the exchange of a topic, and the routing key."""
-    return (topic.name, "") if topic.temporary else (_TOPICS, topic.name)
+    return (topic.name, "") if topic.temporary else (TOPICS, topic.name)
 
 
 def _unique_name(kind: str) -> str:
@@ -617,45 +624,23 @@ def _source(name: str, *, counts: bool, private: bool = False) -> DeclaredSource
     )
 
 
-_PRODUCT = "RabbitMQ"
-
-
 RABBITMQ = AMQPBrokerProfile(
     "RabbitMQ",
     "AMQP",
     "3.10.8",
-    Capabilities(give_back="local", counts_lost=True, checks=True, shared_between_processes=True, structured=True),
-    product=_PRODUCT,
+    OVER_AMQP,
+    product="RabbitMQ",
     naming="path",
     supports_drain=False,
     counts_deliveries=False,
 )
 
-
 RABBITMQ4 = AMQPBrokerProfile(
     "RabbitMQ 4",
     "AMQP",
     "4.0.5",
-    Capabilities(
-        give_back="uncounted",
-        exact_credit=True,
-        delivery_count=True,
-        counts_lost=True,
-        durable=True,
-        shared=True,
-        subscription_lock=True,
-        subscription_kinds=True,
-        temporary=True,
-        temporary_guarded=True,
-        temporary_ends=True,
-        checks=True,
-        admin=True,
-        creates_queues=True,
-        counts_consumers=True,
-        shared_between_processes=True,
-        structured=True,
-    ),
-    product=_PRODUCT,
+    OVER_AMQP_4,
+    product=RABBITMQ.product,
     version=4,
     naming="encoded",
     max_sender_links=0,
@@ -664,19 +649,9 @@ RABBITMQ4 = AMQPBrokerProfile(
 )
 
 
-def rabbitmq4(queue_type: QueueType, streams: StreamOptions) -> AMQPBrokerProfile:
-    """Return the profile of RabbitMQ 4 for a connection.
-
-    Args:
-        queue_type: The type of the queues that it declares.
-        streams: The options for consumers of streams.
-    """
-    capabilities = RABBITMQ4.capabilities
-    if queue_type == "classic":  # such queues keep priorities, and count no failures
-        capabilities = replace(capabilities, give_back="local", delivery_count=False, priority=True)
-
-    def create_topology(engine: Engine, timeout: float) -> RabbitMQTopology:
-        """Create what declares queues, with seconds to wait for each response."""
-        return RabbitMQTopology(ManagementNode(engine, timeout), queue_type, streams)
-
-    return replace(RABBITMQ4, capabilities=capabilities, create_topology=create_topology)
+def rabbitmq4(queue_type: QueueType) -> AMQPBrokerProfile:
+    """Return the profile of RabbitMQ 4 for a connection that declares queues of a type."""
+    if queue_type == "quorum":
+        return RABBITMQ4
+    # Classic queues keep priorities, and count no failures.
+    return RABBITMQ4.with_capabilities({"give_back": "local", "delivery_count": False, "priority": True})

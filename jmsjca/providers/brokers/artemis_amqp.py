@@ -9,16 +9,7 @@ from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import TextMessage
-from jmsjca.providers.amqp.admin import (
-    ManagementClient,
-    ManagementConnection,
-    ResponseFields,
-    creatable_name,
-    expect_list,
-    expect_number,
-    unexpected_response,
-)
-from jmsjca.providers.amqp.brokers.profile import AMQPBrokerProfile
+from jmsjca.providers.amqp.admin import ManagementClient
 from jmsjca.providers.amqp.codec.jms_mapping import (
     ENCODED_ID_PREFIX,
     ID_KINDS,
@@ -27,13 +18,28 @@ from jmsjca.providers.amqp.codec.jms_mapping import (
     amqp_id_text,
     to_jms_message_id,
 )
-from jmsjca.providers.common.broker_profile import to_exact_artemis_filter
+from jmsjca.providers.brokers.artemis import (
+    MANAGEMENT_ADDRESS,
+    OVER_AMQP,
+    RELEASE,
+    SUCCEEDED,
+    operation_headers,
+    queue_filter,
+    to_exact_artemis_filter,
+)
+from jmsjca.providers.brokers.management import (
+    ResponseFields,
+    SettingsElsewhere,
+    creatable_name,
+    expect_list,
+    expect_number,
+    unexpected_response,
+)
+from jmsjca.providers.brokers.profile import AMQPBrokerProfile
 from jmsjca.selectors.rewriting import EngineValues
-from jmsjca.spi import Activity, Capabilities, Depth
+from jmsjca.spi import Activity, Connection, Depth
 
 __all__ = ["ARTEMIS", "ArtemisAdmin"]
-
-_ADDRESS = "activemq.management"
 
 _PAGE_ROWS = 500
 _MAX_PAGES = 2000
@@ -44,7 +50,7 @@ _ADDRESS_FIELDS = ("deadLetterAddress", "expiryAddress")
 _NO_FILTER = {"field": "", "operation": "", "value": ""}
 
 
-class ArtemisAdmin:
+class ArtemisAdmin(SettingsElsewhere):
     """Administers Artemis over AMQP. The user needs the permission ``manage`` on the management address.
 
     Args:
@@ -55,9 +61,9 @@ class ArtemisAdmin:
         self._client = client
 
     @classmethod
-    def connect(cls, connection: ManagementConnection, timeout: float) -> "ArtemisAdmin":
+    def connect(cls, connection: Connection, timeout: float) -> "ArtemisAdmin":
         """Administer the broker of a connection, with a timeout in seconds for each response."""
-        return cls(ManagementClient(connection, _ADDRESS, timeout))
+        return cls(ManagementClient(connection, MANAGEMENT_ADDRESS, timeout))
 
     def destinations(self) -> Sequence[Destination]:
         """Return all queues, and the topics with subscriptions; those without a name are unusable and left out."""
@@ -122,11 +128,6 @@ class ArtemisAdmin:
             raise IllegalStateError(f"{queue} still has consumers; close them first.")
         self._request("broker", "destroyQueue", queue.name)
 
-    def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
-        """Raise `NotSupportedError`: settings are part of the broker's own configuration."""
-        del settings
-        raise NotSupportedError(f"Settings of {address} are made in the broker's own configuration.")
-
     def settings(self, address: Destination | None) -> DestinationSettings:
         """Return the settings of an address; None asks for the default settings."""
         name = "#" if address is None else address.name
@@ -136,8 +137,7 @@ class ArtemisAdmin:
         if isinstance(source, Destination) and not isinstance(source, Queue):
             raise InvalidDestinationError(f"{source} stores no messages itself; name one of its subscriptions.")
         name = _queue_name(source)
-        wanted = {"field": "name", "operation": "EQUALS", "value": name}
-        return next((row for row in self._rows("listQueues", wanted) if row.text("name") == name), None)
+        return next((row for row in self._rows("listQueues", queue_filter(name)) if row.text("name") == name), None)
 
     def _rows(self, operation: str, options: dict[str, str]) -> Iterator[ResponseFields]:
         for page in range(1, _MAX_PAGES + 1):
@@ -161,10 +161,10 @@ class ArtemisAdmin:
         return ResponseFields(_parse_json(self._request("broker", operation, json.dumps(options), page, _PAGE_ROWS)))
 
     def _request(self, resource: str, operation: str, *arguments: Any) -> Any:
-        properties = {"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}
-        answer = self._client.request(TextMessage(json.dumps(arguments), properties=properties))
+        request = TextMessage(json.dumps(arguments), properties=operation_headers(resource, operation))
+        answer = self._client.request(request)
         result = next(iter(expect_list("of results", _parse_json(answer.body or "[]"))), None)
-        if answer.properties.get("_AMQ_OperationSucceeded") is True:
+        if answer.properties.get(SUCCEEDED) is True:
             return result
         refused = "AMQ229032" in str(result) or "AMQ229213" in str(result)  # no permission
         raise (JMSSecurityError if refused else JMSError)(f"The broker refuses {operation}: {str(result)[:500]}")
@@ -224,45 +224,15 @@ _IDS = {
 ARTEMIS = AMQPBrokerProfile(
     "Apache Artemis",
     "AMQP",
-    "2.56.0",
-    Capabilities(
-        transacted_receive=True,
-        transacted_send=True,
-        atomic=True,
-        give_back="uncounted",
-        exact_credit=True,
-        delivery_delay=True,
-        delivery_count=True,
-        priority=True,
-        selectors=True,
-        exact_selectors=True,
-        browse=True,
-        durable=True,
-        client_ids=True,
-        duplicate_detection=True,
-        checks=True,
-        shared=True,
-        subscription_lock=True,
-        temporary=True,
-        no_local=True,
-        durable_no_local=True,
-        groups=True,
-        admin=True,
-        counts_held=True,
-        lists_destinations=True,
-        creates_queues=True,
-        counts_consumers=True,
-        counts_traffic=True,
-        shared_between_processes=True,
-        structured=True,
-    ),
+    RELEASE,
+    OVER_AMQP,
     product="apache-activemq-artemis",
     naming="capability",
     duplicate_ids_before_transaction=True,
     translate_selector=partial(to_exact_artemis_filter, ids=_IDS),
     in_use_texts=("AMQ229200", "AMQ229082"),
     other_kind_texts=("is not configured for queue support", "is not configured for topic support"),
-    relay_exclusions=(_ADDRESS,),
+    relay_exclusions=(MANAGEMENT_ADDRESS,),
     refuses_links_to_missing=False,
     create_admin=ArtemisAdmin.connect,
     required_offers={

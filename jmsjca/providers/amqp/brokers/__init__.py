@@ -1,1 +1,0 @@
-"""The brokers that speak AMQP 1.0: one module each, with names, capabilities and management."""

@@ -1,1 +1,0 @@
-"""The brokers that speak STOMP: one module each, with its dialect and capabilities."""
