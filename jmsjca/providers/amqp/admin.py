@@ -28,7 +28,7 @@ from jmsjca.providers.amqp.delivery import ReceivedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.proton_ffi import SENDER_SETTLED, DeliveryTags, Pointer, pointer_to, send, settle
 from jmsjca.providers.amqp.links.link import Link
-from jmsjca.providers.amqp.links.receiver import LimitExceeded, TransferReader
+from jmsjca.providers.amqp.links.receiver import LimitExceededError, TransferReader
 from jmsjca.providers.brokers.management import discard, unexpected_response
 from jmsjca.spi import Connection, Consumer, Delivery
 
@@ -217,7 +217,7 @@ class RequestLink(Link):
         del delivery
         try:
             arrived = self._reader.read(len(self._pending))
-        except LimitExceeded as excess:
+        except LimitExceededError as excess:
             self._fail(JMSError(f"{excess.what} came from {self._address}{excess.remedy}."))
             self.detach()
             return True

@@ -25,7 +25,7 @@ from jmsjca.providers.amqp.links.source import Source, SubscriptionLink, subscri
 from jmsjca.providers.amqp.unit import AMQPUnit
 from jmsjca.providers.brokers.profile import AMQPBrokerProfile
 from jmsjca.providers.brokers.rabbitmq_amqp import RabbitMQTopology
-from jmsjca.providers.common.network import OwnedDestinations, foreign_subscription_error
+from jmsjca.providers.common.network import OwnedDestinations
 from jmsjca.spi import Admin, Capabilities, Order
 
 __all__ = [
@@ -176,7 +176,6 @@ class _SubscriptionLink(Link):
     """A receiver link without credit, which attaches to a subscription to close it."""
 
     def __init__(self, engine: Engine, source: Source, reply_timeout: float) -> None:
-        source.check()
         super().__init__(engine, f"the subscription at {source.address.name}", reply_timeout)
         self._source = source
         self.close_error: JMSError | None = None
@@ -246,57 +245,11 @@ class SourceFactory:
     Args:
         broker: The profile of the broker.
         temporaries: The temporary destinations of the connection.
-        client_id: The client id, the owner of durable subscriptions; None without one.
     """
 
-    def __init__(self, broker: AMQPBrokerProfile, temporaries: OwnedDestinations[Any], client_id: str | None) -> None:
+    def __init__(self, broker: AMQPBrokerProfile, temporaries: OwnedDestinations[Any]) -> None:
         self._broker = broker
         self._temporaries = temporaries
-        self._client_id = client_id
-
-    def check_consumable(self, source: Destination | Subscription, *, no_local: bool) -> None:
-        """Check that this connection may consume from a source.
-
-        Raises:
-            NotSupportedError: The broker does not support such a consumer.
-            InvalidClientIDError: The subscription belongs to another client id.
-            InvalidDestinationError: The source is a temporary destination of another connection, or not valid for
-                such a consumer.
-        """
-        broker = self._broker
-        if no_local:
-            broker.require_no_local(source)
-        if not isinstance(source, Subscription):
-            self._temporaries.check_owned(source)
-            return
-        broker.require("shared", requested=source.shared)
-        broker.require("durable", requested=source.durable)
-        self.check_client_id(source)
-        self._temporaries.check_owned(source)
-
-    def check_client_id(self, subscription: Subscription) -> None:
-        """Check that a subscription belongs to this client id. A shared subscription may belong to all clients.
-
-        Raises:
-            InvalidClientIDError: The subscription belongs to another client id.
-        """
-        if subscription.client_id is None and (subscription.shared or not subscription.durable):
-            return
-        if not self._client_id or subscription.client_id not in {None, self._client_id}:
-            raise foreign_subscription_error(subscription, self._client_id)
-
-    def check_unsubscribable(self, what: Subscription) -> None:
-        """Check that this connection can remove a subscription.
-
-        Raises:
-            InvalidDestinationError: The subscription is not durable, so it ends with its last consumer.
-            InvalidClientIDError: The subscription belongs to another client id.
-            NotSupportedError: The subscription is shared between clients, which the broker does not support.
-        """
-        if not what.durable:
-            raise InvalidDestinationError(f"A subscription of {what.topic} that is not durable ends by itself.")
-        self.check_client_id(what)
-        self._broker.require("shared", requested=what.shared and what.client_id is None)
 
     def for_consumer(self, terms: ConsumerSpec) -> Source:
         """Return the source of a consumer."""
@@ -348,7 +301,8 @@ class AMQPConnection:
             else DeclaredTemporaryDestinations(links.topology)
         )
         self._lock = threading.RLock()  # reentrant: management requests use this connection while it is held
-        self._sources = SourceFactory(links.broker, self._temporary_destinations, client_id)
+        self._sources = SourceFactory(links.broker, self._temporary_destinations)
+        self._client_id = client_id
         self._consumers = ConsumerRegistry()
         self._failure_counts = FailureCounts()
         self._admin: Admin | None = None  # created on demand; refers to this connection
@@ -376,7 +330,8 @@ class AMQPConnection:
     ) -> AMQPConsumer:
         """Create a consumer of a queue, a topic or a subscription. None is the default size of the prefetch window."""
         self._check_open()
-        self._sources.check_consumable(source, no_local=no_local)
+        self._broker.require_source(source, self._client_id, no_local=no_local)
+        self._temporary_destinations.check_owned(source)
         try:
             with self._lock:  # two threads may open the same subscription
                 terms = self._consumers.reserve(ConsumerSpec(source, selector, no_local))
@@ -416,9 +371,9 @@ class AMQPConnection:
         self._check_open()
         if atomic:
             self._broker.require("atomic")
-        return AMQPUnit(self._links, self._limits.message_bytes, self._clock, self._check_temporary, atomic=atomic)
+        return AMQPUnit(self._links, self._limits.message_bytes, self._clock, self._reach_temporary, atomic=atomic)
 
-    def _check_temporary(self, target: Destination) -> None:
+    def _reach_temporary(self, target: Destination) -> None:
         """Attach the link to a temporary destination: a commit that its end refused would roll back what was received.
 
         A relay would accept the message, and the broker refuse it at the commit.
@@ -428,7 +383,7 @@ class AMQPConnection:
         """
         self._temporary_destinations.check_not_removed(target)
         if self._broker.refuses_links_to_missing:
-            self._links.check_target(target)
+            self._links.attach_own_link(target)
             return
         with self._links.commit_lock:
             self._links.ensure_links([target], self._links.reply_timeout)
@@ -441,7 +396,7 @@ class AMQPConnection:
         """
         self._check_open()
         self._temporary_destinations.check_not_removed(target)
-        self._links.check_target(target)
+        self._links.attach_own_link(target)
 
     def temporary(self, kind: Literal["queue", "topic"]) -> Destination:
         """Create a destination that the broker deletes together with this connection."""
@@ -459,7 +414,8 @@ class AMQPConnection:
         """
         self._check_open()
         with self._lock:
-            self._consumers.check_unused(what)
+            if self._consumers.uses(what):
+                raise IllegalStateError(f"{what} still has consumers; close them first.")
             if isinstance(what, Subscription):
                 self._unsubscribe(what)
                 return
@@ -552,7 +508,10 @@ class AMQPConnection:
             return self._admin
 
     def _unsubscribe(self, what: Subscription) -> None:
-        self._sources.check_unsubscribable(what)
+        if not what.durable:
+            raise InvalidDestinationError(f"A subscription of {what.topic} that is not durable ends by itself.")
+        self._broker.require_owner(what, self._client_id)
+        self._broker.require("shared", requested=what.shared and what.client_id is None)
         seconds = self._links.reply_timeout
         if self._topology is not None:
             self._topology.unsubscribe(what)
@@ -606,14 +565,9 @@ class ConsumerRegistry:
         """Add a consumer, and remove finished ones."""
         self._active = {c: t for c, t in self._active.items() if not c.is_finished} | {consumer: terms}
 
-    def check_unused(self, what: Destination | Subscription) -> None:
-        """Raise an error if a destination or subscription is in use.
-
-        Raises:
-            IllegalStateError: A consumer of this connection uses it.
-        """
-        if self._consumers_of(what) if isinstance(what, Subscription) else self._open_consumers_of(what):
-            raise IllegalStateError(f"{what} still has consumers; close them first.")
+    def uses(self, what: Destination | Subscription) -> bool:
+        """Return True if a consumer of this connection uses a destination or subscription."""
+        return bool(self._consumers_of(what) if isinstance(what, Subscription) else self._open_consumers_of(what))
 
     def of_subscriptions(self) -> list[AMQPConsumer]:
         """Return the consumers of named subscriptions, which others may want as soon as the connection is closed."""

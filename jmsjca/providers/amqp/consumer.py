@@ -124,7 +124,9 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         self._fork_guard.check()
         limit = 1 if self.drops_returned and self.order is not Order.ANY else limit
         with self._changed:
-            self._check_usable()
+            self.check_link()
+            if self.closed:
+                raise IllegalStateError("This consumer is closed.")
             self._prefetch.limit = limit
             self._grant_credit()
             woken = self._wait(timeout)
@@ -292,11 +294,6 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         kept = {delivery.sequence for delivery in selected}
         self.settle([delivery for delivery in deliveries if delivery.sequence not in kept], accept)
         return selected
-
-    def _check_usable(self) -> None:
-        self.check_link()
-        if self.closed:
-            raise IllegalStateError("This consumer is closed.")
 
     def _wait(self, timeout: float | None) -> bool:
         """Wait for a message; return True if `wake` was called."""

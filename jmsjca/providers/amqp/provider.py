@@ -24,7 +24,6 @@ from jmsjca.providers.amqp.codec.addresses import address_of
 from jmsjca.providers.amqp.connection import AMQPConnection
 from jmsjca.providers.amqp.engine.engine import Engine
 from jmsjca.providers.amqp.engine.event_loop import offer_idle_timeout
-from jmsjca.providers.amqp.engine.proton_ffi import check_version
 from jmsjca.providers.amqp.links.link_pool import LinkPool
 from jmsjca.providers.brokers.activemq import ActiveMQAdmin
 from jmsjca.providers.brokers.activemq_amqp import ACTIVEMQ
@@ -263,9 +262,8 @@ class AMQPProvider:
         """Check a URL without a connection; return its options.
 
         Raises:
-            ConfigurationError: The URL is invalid, or the installed release of proton is not supported.
+            ConfigurationError: The URL is invalid.
         """
-        check_version()
         if url.path.strip("/"):
             raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
         return AMQPOptions.parse(url)
@@ -283,7 +281,7 @@ class AMQPProvider:
         """Connect, in one attempt.
 
         Raises:
-            ConfigurationError: The URL is invalid, or the installed release of proton is not supported.
+            ConfigurationError: The URL is invalid.
             JMSSecurityError: The login or the certificate is rejected, or the password would be sent in plain text.
             ConnectionLostError: The broker is unreachable.
         """

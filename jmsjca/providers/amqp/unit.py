@@ -330,8 +330,10 @@ class UnitCommit:
         """Write the acknowledgements and the discharge together. On the engine thread."""
         try:
             self._links.engine.check_open()  # an aborted unit must not be committed
-            self._links.check_coordinator()
-            self._check_links()  # before any settlement: a delivery settled in a transaction cannot be released
+            if error := self._links.coordinator_error:
+                raise error
+            for consumer in self._taken:  # before any settlement: one in a transaction cannot be undone by a release
+                consumer.check_link()
             if not self._discharge_lock.acquire(blocking=False):
                 return  # the committing thread has given up
             if self._taken:
@@ -361,11 +363,6 @@ class UnitCommit:
         if self._taken:
             error = ConnectionLostError("The broker rolled a unit back; its messages are redelivered.")
             self._links.engine.abort(error)
-
-    def _check_links(self) -> None:
-        """Raise the error of a link that is known to have ended."""
-        for consumer in self._taken:
-            consumer.check_link()
 
     def _roll_back(self, error: JMSError) -> JMSError:
         """Requeue the deliveries; return the error to raise."""

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from jmsjca.destinations import Destination, Subscription, destination
-from jmsjca.errors import InvalidDestinationError
 from jmsjca.messages import DeliveryMode, Message
 from jmsjca.providers.brokers.profile import BrokerProfile
 from jmsjca.providers.stomp.codec import METADATA_HEADER, Content, is_property
@@ -18,7 +17,6 @@ __all__ = ["OPENMQ", "OpenMQ"]
 # The name of a destination is a Java identifier that may hold dots. A longer one is too long for a directory: the
 # broker shuts down when it must store a message there.
 _SPECIAL = re.compile(r"\A(?![^\W\d]|\$)|[^\w.$]|\Amq\.")
-_LONGEST = 200  # bytes
 _PROPERTY = re.compile(r"[A-Za-z_$][\w$]*\Z", re.ASCII)  # Java and Python differ in what is a letter
 _TEMPORARY = re.compile(r"/temp-(queue|topic)/(temporary_destination://.+)\Z", re.DOTALL)
 _SETTLED = re.compile(r"ACK: \[BSS4028\].*(ID:\S+).* (" + INDIVIDUAL_ACK_PREFIX + r"\d+)\Z", re.DOTALL)
@@ -39,6 +37,7 @@ class OpenMQ(Dialect):
     acks_cumulatively = True
     recreates_changed_subscriptions = True
     may_withhold_first_message = True
+    max_name_bytes: ClassVar[int | None] = 200
     no_local: ClassVar[Mapping[str, str]] = {"no-local": "true"}
 
     def forbidden_in_names(self) -> re.Pattern[str]:
@@ -50,17 +49,6 @@ class OpenMQ(Dialect):
         if to.temporary:
             return {"destination": f"/temp-{to.kind}/{to.name}"}
         return Dialect.address(self, to)
-
-    def checked_name(self, to: Destination) -> str:
-        """Return the name of a destination.
-
-        Raises:
-            InvalidDestinationError: It is no identifier, or too long.
-        """
-        name = Dialect.checked_name(self, to)
-        if len(name.encode()) > _LONGEST:
-            raise InvalidDestinationError(f"{self.broker.name} has no names of more than {_LONGEST} bytes.")
-        return name
 
     def read_address(self, text: str) -> Destination | None:
         """Parse a destination in the form of its JMS clients."""

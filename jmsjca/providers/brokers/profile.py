@@ -5,10 +5,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from jmsjca.destinations import Destination, Queue, Subscription
-from jmsjca.errors import InvalidDestinationError, InvalidOptionError, NotSupportedError
+from jmsjca.errors import InvalidClientIDError, InvalidDestinationError, InvalidOptionError, NotSupportedError
 from jmsjca.spi import Admin, Capabilities, Connection
 
-__all__ = ["MAX_SENDER_LINKS", "AMQPBrokerProfile", "AddressStyle", "BrokerProfile", "no_management_error"]
+__all__ = [
+    "MAX_SENDER_LINKS",
+    "AMQPBrokerProfile",
+    "AddressStyle",
+    "BrokerProfile",
+    "foreign_subscription_error",
+    "no_management_error",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +50,56 @@ class BrokerProfile:
                 " that has it."
             )
 
-    def require_no_local(self, source: Destination | Subscription) -> None:
-        """Raise an error unless a consumer can exclude the messages of its own connection.
+    def require_source(
+        self, source: Destination | Subscription, client_id: str | None, *, no_local: bool = False
+    ) -> None:
+        """Raise an error unless a connection may have a consumer of a source.
+
+        Args:
+            source: The destination or subscription.
+            client_id: The client id of the connection, the owner of durable subscriptions; None without one.
+            no_local: True if the consumer excludes the messages of its own connection.
 
         Raises:
-            NotSupportedError: The broker does not support it for this kind of subscription, or the subscription is
-                shared.
-            InvalidDestinationError: The source is a queue.
+            NotSupportedError: The broker does not support such a consumer, or the subscription is shared and excludes
+                messages.
+            InvalidDestinationError: The source is a queue, and the consumer excludes messages.
+            InvalidClientIDError: The subscription belongs to another client id.
         """
-        self.require("no_local")
-        if isinstance(source, Queue):
-            raise InvalidDestinationError(f"no_local applies to subscribers of topics, not to {source}.")
-        if isinstance(source, Subscription):
-            if source.shared:
-                raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
-            self.require("durable_no_local", requested=source.durable)
+        self.require("no_local", requested=no_local)
+        if not isinstance(source, Subscription):
+            if no_local and isinstance(source, Queue):
+                raise InvalidDestinationError(f"no_local applies to subscribers of topics, not to {source}.")
+            return
+        if no_local and source.shared:
+            raise NotSupportedError("A shared subscription cannot use no_local; use one that is not shared.")
+        self.require("durable_no_local", requested=no_local and source.durable)
+        self.require("shared", requested=source.shared)
+        self.require("durable", requested=source.durable)
+        self.require_owner(source, client_id)
+
+    def require_owner(self, subscription: Subscription, client_id: str | None) -> None:
+        """Raise an error unless a subscription belongs to a client id. A shared one may belong to all clients.
+
+        Raises:
+            InvalidClientIDError: The subscription belongs to another client id.
+        """
+        if subscription.client_id is None and (subscription.shared or not subscription.durable):
+            return
+        if not client_id or subscription.client_id not in {None, client_id}:
+            raise foreign_subscription_error(subscription, client_id)
 
     def with_capabilities(self, added: Mapping[str, Any]) -> Self:
         """Return the profile with further capabilities, or other values of them."""
         return replace(self, capabilities=replace(self.capabilities, **added))
+
+
+def foreign_subscription_error(subscription: Subscription, client_id: str | None) -> InvalidClientIDError:
+    """Return the error for a durable subscription that belongs to another client id than the connection's."""
+    return InvalidClientIDError(
+        f"The durable subscription {subscription.name!r} belongs to the client id {subscription.client_id!r}, and this"
+        f" connection has {client_id!r}."
+    )
 
 
 def no_management_error(broker: BrokerProfile) -> InvalidOptionError:

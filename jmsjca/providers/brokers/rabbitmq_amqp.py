@@ -4,7 +4,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -87,10 +87,9 @@ class ManagementNode:
 
     def find_queue(self, name: str, timeout: float | None = None) -> ResponseFields | None:
         """Return the state of a queue; None if it does not exist."""
-        status, found = self._request("GET", _queue_path(name), timeout=timeout)
-        if status == _NOT_FOUND:
-            return None
-        return ResponseFields(_checked(status, found, f"to look up the queue {name!r}"))
+        what = f"to look up the queue {name!r}"
+        status, found = self._request("GET", _queue_path(name), what, timeout=timeout, expected=(*_SUCCESS, _NOT_FOUND))
+        return None if status == _NOT_FOUND else ResponseFields(found)
 
     def declare_queue(
         self,
@@ -108,53 +107,73 @@ class ManagementNode:
             IllegalStateError: The queue exists with other arguments.
         """
         body = {"durable": True, "exclusive": exclusive, "auto_delete": auto_delete, "arguments": arguments}
-        status, found = self._request("PUT", _queue_path(name), body, timeout)
-        fields = ResponseFields(_checked(status, found, f"to declare the queue {name!r}"))
-        return status == _CREATED, fields
+        status, found = self._request("PUT", _queue_path(name), f"to declare the queue {name!r}", body, timeout)
+        return status == _CREATED, ResponseFields(found)
 
     def delete_queue(self, name: str) -> None:
         """Delete a queue with its messages; one that does not exist is no error."""
-        status, found = self._request("DELETE", _queue_path(name))
-        _checked(status, found, f"to delete the queue {name!r}")
+        self._request("DELETE", _queue_path(name), f"to delete the queue {name!r}")
 
     def purge_queue(self, name: str) -> int:
         """Delete the waiting messages of a queue; return their number."""
-        status, found = self._request("DELETE", f"{_queue_path(name)}/messages")
-        fields = ResponseFields(_checked(status, found, f"to purge the queue {name!r}"))
-        return expect_number("of messages", fields.get("message_count"))
+        _, found = self._request("DELETE", f"{_queue_path(name)}/messages", f"to purge the queue {name!r}")
+        return expect_number("of messages", ResponseFields(found).get("message_count"))
 
     def declare_exchange(self, name: str, kind: str) -> None:
         """Declare an exchange that is deleted with its last binding."""
         body: dict[str, Any] = {"type": kind, "durable": True, "auto_delete": True, "internal": False, "arguments": {}}
-        status, found = self._request("PUT", f"/exchanges/{encoded_name(name)}", body)
-        _checked(status, found, f"to declare the exchange {name!r}")
+        self._request("PUT", f"/exchanges/{encoded_name(name)}", f"to declare the exchange {name!r}", body)
 
     def delete_exchange(self, name: str) -> None:
         """Delete an exchange."""
-        status, found = self._request("DELETE", f"/exchanges/{encoded_name(name)}")
-        _checked(status, found, f"to delete the exchange {name!r}")
+        self._request("DELETE", f"/exchanges/{encoded_name(name)}", f"to delete the exchange {name!r}")
 
     def bind(self, queue: str, exchange: str, key: str) -> None:
         """Bind a queue to an exchange."""
         body: dict[str, Any] = {"source": exchange, "destination_queue": queue, "binding_key": key, "arguments": {}}
-        status, found = self._request("POST", "/bindings", body)
-        _checked(status, found, f"to bind the queue {queue!r}")
+        self._request("POST", "/bindings", f"to bind the queue {queue!r}", body)
 
     def is_bound(self, queue: str, exchange: str, key: str) -> bool:
         """Return True if a queue is bound to an exchange with this key."""
         query = f"src={encoded_name(exchange)}&dstq={encoded_name(queue)}&key={encoded_name(key)}"
-        status, found = self._request("GET", f"/bindings?{query}")
-        return len(expect_list("bindings", _checked(status, found, f"to look up the bindings of {queue!r}"))) > 0
+        _, found = self._request("GET", f"/bindings?{query}", f"to look up the bindings of {queue!r}")
+        return len(expect_list("bindings", found)) > 0
 
-    def _request(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> tuple[int, Any]:
-        """Return the status and the body of a response. The timeout is in seconds; None for that of the connection."""
+    def _request(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        body: Any = None,
+        timeout: float | None = None,
+        expected: Container[int] = _SUCCESS,
+    ) -> tuple[int, Any]:
+        """Return the status and the body of a response.
+
+        Args:
+            method: The method, as in HTTP.
+            path: The path.
+            what: The operation, as the error names it.
+            body: The body; None for none.
+            timeout: Seconds to wait; None for those of the connection.
+            expected: The statuses that are no error.
+
+        Raises:
+            JMSError: The broker refuses the operation.
+        """
         seconds = self._timeout if timeout is None else min(timeout, self._timeout)
         identity = uuid.uuid4().hex
         message = Message(body, id=identity, address=path, subject=method, reply_to="$me")
         encoded = bytes(message.encode()) + (_NO_BODY if body is None else b"")
         with self._lock:
             response = self._attached_link(seconds).request(encoded, seconds)
-        return _parse(response, identity)
+        status, found = _parse(response, identity)
+        if status in expected:
+            return status, found
+        text = str(found)[:500]
+        if status == _FORBIDDEN and "limit" in text:
+            raise ResourceAllocationError(f"The broker refuses {what}: {text}")
+        raise _ERRORS.get(status, JMSError)(f"The broker refuses {what} ({status}): {text}")
 
     def _attached_link(self, timeout: float) -> RequestLink:
         if self._link is None or self._link.error is not None:
@@ -176,16 +195,6 @@ def _parse(response: bytes, identity: str) -> tuple[int, Any]:
         return expect_number("the status,", found.fields[_SUBJECT]), found.value_of(VALUE)
     except UNDECODABLE as error:
         raise unexpected_response("a message,", response) from error
-
-
-def _checked(status: int, body: Any, what: str) -> Any:
-    """Return the body of a response; raise an error if the broker refused the request."""
-    if status in _SUCCESS:
-        return body
-    text = str(body)[:500]
-    if status == _FORBIDDEN and "limit" in text:
-        raise ResourceAllocationError(f"The broker refuses {what}: {text}")
-    raise _ERRORS.get(status, JMSError)(f"The broker refuses {what} ({status}): {text}")
 
 
 class RabbitMQAdmin(SettingsElsewhere):
@@ -457,7 +466,8 @@ class RabbitMQTopology:
         address_of(topic, "encoded").check()
         if isinstance(topic, Queue):
             return _source(topic.name, counts=False) if topic.temporary else self._queue_source(topic.name)
-        self._refuse_stream_options(topic)
+        if self._streams and not topic.temporary:
+            raise _no_stream_error(topic)
         if isinstance(source, Subscription) and source.name is not None:
             return self._declare_subscription(source)
         name = _unique_name("subscriber")
@@ -498,7 +508,8 @@ class RabbitMQTopology:
         source = self._source_of(name, found)
         if found.get("type") == _STREAM:
             return source._replace(filters=self._streams.filters, selects=self._streams.selects)
-        self._refuse_stream_options(destination(name, "queue"))
+        if self._streams:
+            raise _no_stream_error(destination(name, "queue"))
         return source
 
     def _source_of(self, name: str, found: ResponseFields) -> DeclaredSource:
@@ -509,13 +520,6 @@ class RabbitMQTopology:
             return source
         _warn_of_limit(name, limit)
         return source._replace(drops_returned=True)
-
-    def _refuse_stream_options(self, source: Destination) -> None:
-        if self._streams and not source.temporary:
-            raise NotSupportedError(
-                f"{source} is not a stream, and the options stream_offset and stream_filter of the URL are for streams"
-                " alone: consume it over a connection without them."
-            )
 
     def _declare(self, name: str, timeout: float | None = None) -> ResponseFields:
         """Declare a queue, or find one of any type; return its state."""
@@ -586,6 +590,13 @@ class RabbitMQTopology:
 
     def _bind(self, queue: str, topic: Destination) -> None:
         self._node.bind(queue, *_binding_of(topic))
+
+
+def _no_stream_error(source: Destination) -> NotSupportedError:
+    return NotSupportedError(
+        f"{source} is not a stream, and the options stream_offset and stream_filter of the URL are for streams"
+        " alone: consume it over a connection without them."
+    )
 
 
 @lru_cache(maxsize=1000)  # once for each queue

@@ -8,7 +8,7 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, unquote
 
 from jmsjca.destinations import Destination, Queue, Subscription, destination
@@ -47,6 +47,7 @@ class RabbitMQ(Dialect):
     __slots__ = ()
     returns_by_nack = True
     confirms_before_commit = False
+    refusal_of_send: ClassVar[str | None] = "access_refused"
 
     def forbidden_in_names(self) -> re.Pattern[str]:
         """Return the pattern of wildcards, and of escapes that the broker would decode."""
@@ -99,10 +100,6 @@ class RabbitMQ(Dialect):
     def unsubscribe(self, source: Subscription) -> dict[str, str]:
         """Return the headers with the name of its queue, which includes the topic, so that topics never share one."""
         return {"durable": "true", "x-queue-name": self.queue_of(source)}
-
-    def refuses_all_of(self, text: str, sends: int) -> bool:
-        """Return True for a refused single SEND: of several, those before the refused one have happened."""
-        return sends == 1 and "access_refused" in text
 
     def existence_probe(self, source: Subscription) -> dict[str, str]:
         """Return the headers of a SUBSCRIBE that fails if the subscription does not exist."""

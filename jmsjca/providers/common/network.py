@@ -17,7 +17,6 @@ from jmsjca.config.connection_url import check_text
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import (
     ConnectionLostError,
-    InvalidClientIDError,
     InvalidDestinationError,
     InvalidOptionError,
     InvalidURLError,
@@ -34,7 +33,6 @@ __all__ = [
     "check_protocol",
     "check_silent_peer",
     "connection_error",
-    "foreign_subscription_error",
     "open_socket",
     "peer_name",
     "request_quick_ack",
@@ -457,11 +455,3 @@ class OwnedDestinations(Generic[T]):
             if len(self._removed) > _MAX_REMOVED:
                 del self._removed[next(iter(self._removed))]
             return self._owned.pop(what)
-
-
-def foreign_subscription_error(subscription: Subscription, client_id: str | None) -> InvalidClientIDError:
-    """Return the error for a durable subscription that belongs to another client id than the connection's."""
-    return InvalidClientIDError(
-        f"The durable subscription {subscription.name!r} belongs to the client id {subscription.client_id!r}, and this"
-        f" connection has {client_id!r}."
-    )

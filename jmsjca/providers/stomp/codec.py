@@ -294,7 +294,8 @@ def _encode_headers(
         if rules.is_value(text):
             headers[name] = text
         else:
-            ours[short] = _checked(text)
+            text.encode()  # the escapes of JSON could hold half of a surrogate pair
+            ours[short] = text
     if message.reply_to:
         ours["r"] = destination_to_json(message.reply_to)
     ours["s"], ours["x"], ours["d"] = (
@@ -302,12 +303,6 @@ def _encode_headers(
     )
     if message.timestamp is not None:
         headers["timestamp"] = str(ours["s"])
-
-
-def _checked(text: str) -> str:
-    """Return a text for the metadata, whose escapes could hold half of a surrogate pair."""
-    text.encode()
-    return text
 
 
 def _encode_properties(
@@ -324,7 +319,8 @@ def _encode_properties(
         elif rules.is_value(text):
             headers[name] = text
         else:
-            hidden[name] = _checked(text)
+            text.encode()  # as above
+            hidden[name] = text
         if text is not None and name.startswith("JMS"):  # brokers interpret some of them
             hidden[name] = text
     ours["t"], ours["p"] = types, hidden

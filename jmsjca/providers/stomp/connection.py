@@ -21,8 +21,8 @@ from jmsjca.errors import (
     JMSError,
     NotSupportedError,
 )
-from jmsjca.providers.brokers.profile import BrokerProfile
-from jmsjca.providers.common.network import OwnedDestinations, foreign_subscription_error
+from jmsjca.providers.brokers.profile import foreign_subscription_error
+from jmsjca.providers.common.network import OwnedDestinations
 from jmsjca.providers.stomp.consumer import (
     RenewingSubscription,
     STOMPConsumer,
@@ -42,7 +42,6 @@ __all__ = [
     "STOMPConnection",
     "TemporaryDestinations",
     "_ConsumerRegistry",
-    "check_subscription",
 ]
 
 
@@ -108,9 +107,7 @@ class STOMPConnection:
         self._check_open()
         self._broker.require("selectors", requested=bool(selector))
         source = Subscription(source) if isinstance(source, Topic) else source
-        if no_local:
-            self._broker.require_no_local(source)
-        check_subscription(self._broker, source, self._client_id)
+        self._require(source, no_local=no_local)
         self._temporaries.check_owned(source)
         open_consumer = partial(
             self._consumers.open, source, selector=selector, no_local=no_local, order=order, window=window
@@ -172,17 +169,16 @@ class STOMPConnection:
         """
         self._check_open()
         if isinstance(what, Subscription) and what.durable:
-            check_subscription(self._broker, what, self._client_id)
+            self._require(what)
             with translating_errors(f"remove the subscription {what.name}"):
                 self._durables.remove(what)
-        elif isinstance(what, Destination) and what.temporary:
-            self._consumers.check_free(what)
-            self._temporaries.remove(what)
-        elif isinstance(what, Destination) and (admin := self.admin()) is not None:
-            self._consumers.check_free(what)
-            admin.remove(what)
-        else:
+            return
+        keeper = None if isinstance(what, Subscription) else self._temporaries if what.temporary else self.admin()
+        if isinstance(what, Subscription) or keeper is None:
             raise NotSupportedError(f"{self._dialect.broker.name} removes no destinations over STOMP.")
+        if self._consumers.use(what):
+            raise IllegalStateError(f"{what} has consumers.")
+        keeper.remove(what)
 
     def admin(self) -> Admin | None:
         """Return the administration over HTTP; None without it: STOMP has no management operations."""
@@ -208,6 +204,14 @@ class STOMPConnection:
         """Fail all units and consumers: the connection broke."""
         self._lost = error
         self._lose(error)
+
+    def _require(self, source: Destination | Subscription, *, no_local: bool = False) -> None:
+        """Raise an error for a source that the broker does not support, or that belongs to another client id."""
+        self._broker.require_source(source, self._client_id, no_local=no_local)
+        if isinstance(source, Subscription):
+            check_text(source.name, f"The name {source.name!a:.200}", InvalidDestinationError)
+            if source.durable and source.client_id is None:
+                raise foreign_subscription_error(source, self._client_id)
 
     def _lose(self, error: JMSError) -> None:
         with self._lock:
@@ -271,14 +275,9 @@ class _ConsumerRegistry:
         self._register(consumer)
         return consumer
 
-    def check_free(self, what: Destination) -> None:
-        """Check that a destination has no open consumers.
-
-        Raises:
-            IllegalStateError: This connection has a consumer of it.
-        """
-        if any(c.source == what and not c.is_finished for c in list(self._open)):
-            raise IllegalStateError(f"{what} has consumers.")
+    def use(self, what: Destination) -> bool:
+        """Return True if this connection has an open consumer of a destination."""
+        return any(c.source == what and not c.is_finished for c in list(self._open))
 
     def broken(self, error: JMSError) -> None:
         """Fail all consumers, also those that are opened later: the connection broke."""
@@ -407,10 +406,17 @@ class DurableSubscriptions:
         if not isinstance(source, Subscription) or source.name is None:
             return open_consumer()
         with self._reserved(source.name):
-            self._check_unchanged(source, source.name, selector)
+            wanted = source.topic, selector
+            known = self._known.get(source.name, wanted)
+            if not self._dialect.recreates_changed(source, selector, self._open_side_session) and known != wanted:
+                raise InvalidDestinationError(
+                    f"The durable subscription {source.name!r} of {source.client_id!r} exists with {known[0]} and the"
+                    f" selector {known[1]!r:.200}, not with {source.topic} and {selector!r:.200}. Remove it first, or"
+                    " use another name."
+                )
             consumer = open_consumer()
             self._consumers[source.name] = consumer
-            self._known[source.name] = source.topic, selector
+            self._known[source.name] = wanted
         return consumer
 
     def remove(self, source: Subscription) -> None:
@@ -432,16 +438,6 @@ class DurableSubscriptions:
         self._dialect.remove_subscription(self._session, source, self._open_side_session)
         self._known.pop(source.name or "", None)
 
-    def _check_unchanged(self, source: Subscription, name: str, selector: str | None) -> None:
-        wanted = source.topic, selector
-        known = self._known.get(name, wanted)
-        if not self._dialect.recreates_changed(source, selector, self._open_side_session) and known != wanted:
-            raise InvalidDestinationError(
-                f"The durable subscription {name!r} of {source.client_id!r} exists with {known[0]} and the selector"
-                f" {known[1]!r:.200}, not with {source.topic} and {selector!r:.200}. Remove it first, or use another"
-                " name."
-            )
-
     @contextmanager
     def _reserved(self, name: str) -> Generator[None]:
         """Reserve a subscription without a consumer for this thread, which opens one or removes the subscription."""
@@ -451,35 +447,13 @@ class DurableSubscriptions:
                 raise IllegalStateError(
                     f"The durable subscription {name!r} is in use: another thread opens its consumer, or removes it."
                 )
-            self._check_unused(name)
+            consumer = self._consumers.get(name)
+            if consumer is not None and not consumer.is_finished:
+                raise IllegalStateError(
+                    f"The durable subscription {name!r} is in use: close its consumer, and end the units that hold"
+                    " messages of it."
+                )
             yield
         finally:
             if self._changing.get(name) is token:
                 del self._changing[name]
-
-    def _check_unused(self, name: str) -> None:
-        consumer = self._consumers.get(name)
-        if consumer is not None and not consumer.is_finished:
-            raise IllegalStateError(
-                f"The durable subscription {name!r} is in use: close its consumer, and end the units that hold"
-                " messages of it."
-            )
-
-
-def check_subscription(broker: BrokerProfile, source: Destination | Subscription, client_id: str | None) -> None:
-    """Raise an error for a subscription that the broker does not support, or of another client id.
-
-    Raises:
-        NotSupportedError: It is shared or durable, and the broker does not support that.
-        InvalidClientIDError: Its client id is not that of the connection.
-        InvalidDestinationError: Its name holds NUL or half of a surrogate pair.
-    """
-    if not isinstance(source, Subscription):
-        return
-    check_text(source.name, f"The name {source.name!a:.200}", InvalidDestinationError)
-    broker.require("shared", requested=source.shared)
-    if not source.durable:
-        return
-    broker.require("durable")
-    if not source.client_id or source.client_id != client_id:
-        raise foreign_subscription_error(source, client_id)

@@ -470,8 +470,14 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         """
         if not (self.order is Order.PREFIX and self.dialect.acks_cumulatively):
             return [d.frame for d in deliveries]
+        ours = {d.sequence for d in deliveries}
         with self._changed:
-            self._check_prefix(deliveries)
+            left = (*self._buffer.unsettled, *(d.sequence for d in islice(self._buffer.ready, 1)))
+        if min((handle for handle in left if handle not in ours), default=max(ours)) < max(ours):
+            raise IllegalStateError(
+                "A message that came earlier is not settled yet, and this consumer settles in the order of receipt:"
+                " commit that one's unit first, or make the consumer with Order.ANY or MIXED."
+            )
         in_order = sorted(deliveries, key=lambda d: d.sequence)
         return list({d.frame.headers["subscription"]: d.frame for d in in_order}.values())
 
@@ -523,15 +529,6 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
     def _requeue(self, deliveries: Sequence[STOMPDelivery], counted: Collection[int] = ()) -> None:
         self._buffer.requeue(deliveries, counted)
         self._changed.notify_all()
-
-    def _check_prefix(self, deliveries: Sequence[STOMPDelivery]) -> None:
-        ours = {d.sequence for d in deliveries}
-        left = (*self._buffer.unsettled, *(d.sequence for d in islice(self._buffer.ready, 1)))
-        if min((handle for handle in left if handle not in ours), default=max(ours)) < max(ours):
-            raise IllegalStateError(
-                "A message that came earlier is not settled yet, and this consumer settles in the order of receipt:"
-                " commit that one's unit first, or make the consumer with Order.ANY or MIXED."
-            )
 
     def _unsubscribe_if_finished(self) -> None:
         with self._changed:

@@ -78,6 +78,10 @@ class Dialect(ABC):
     returns_by_nack = False
     #: True if the broker may withhold the first message of a subscription until another one arrives.
     may_withhold_first_message = False
+    #: What an ERROR that names no frame holds if the only SEND of a unit was refused; None if it never says so.
+    refusal_of_send: ClassVar[str | None] = None
+    #: The largest size of a destination's name in UTF-8, in bytes; None for no limit.
+    max_name_bytes: ClassVar[int | None] = None
     #: True if the broker keeps a list of transacted acknowledgements until an abort, and slows down by it.
     needs_abort_after_commit = False
 
@@ -147,11 +151,14 @@ class Dialect(ABC):
         """Return the name of a destination, which the broker must take literally.
 
         Raises:
-            InvalidDestinationError: The broker would interpret it, or it holds NUL or half of a surrogate pair.
+            InvalidDestinationError: The broker would interpret it, or it is too long, or holds NUL or half of a
+                surrogate pair.
         """
         check_text(to.name, f"The name {to.name!a:.200}", InvalidDestinationError)
         if self.forbidden_in_names().search(to.name):
             raise InvalidDestinationError(f"{self.broker.name} would not take the name of {to} literally over STOMP.")
+        if self.max_name_bytes is not None and len(to.name.encode()) > self.max_name_bytes:
+            raise InvalidDestinationError(f"{self.broker.name} has no names of more than {self.max_name_bytes} bytes.")
         return to.name
 
     @abstractmethod
@@ -166,11 +173,6 @@ class Dialect(ABC):
         """Return the receipt that an ERROR stands for; None if it is a real error."""
         del error
         return None
-
-    def refuses_all_of(self, text: str, sends: int) -> bool:
-        """Return True if the text of an ERROR that names no frame says that none of the `sends` happened."""
-        del text, sends
-        return False
 
     def selector(self, text: str) -> dict[str, str]:
         """Return the selector headers of SUBSCRIBE."""

@@ -164,9 +164,13 @@ class UnitCommit:
         return self._error_concerns_all(error)
 
     def _error_concerns_all(self, error: BrokerRefusedError) -> bool:
-        """Return True if the ERROR says that all was refused, and cannot concern a request of another thread."""
+        """Return True if the ERROR says that all was refused, and cannot concern a request of another thread.
+
+        Of several SENDs, those before the refused one have happened.
+        """
+        refusal = self._dialect.refusal_of_send
         about_this = error.receipt is None and error.only_request
-        return about_this and self._dialect.refuses_all_of(error.text, len(self._sends))
+        return about_this and refusal is not None and len(self._sends) == 1 and refusal in error.text
 
     def _exchange(self, frames: bytes, receipts: Sequence[str], timeout: float) -> None:
         wait = self._expect(receipts)

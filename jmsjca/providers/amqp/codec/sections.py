@@ -85,8 +85,8 @@ def find_sections(raw: bytes) -> Sections:
             form = raw[at]
         if last < code <= _LAST:
             found[code] = at
-        else:
-            _check_order(code, last)
+        elif code < last or code not in _REPEATABLE_SECTIONS:
+            raise _misplaced(code, last)
         if form in _VAR8_CODES:
             at += 2 + raw[at + 1]
         elif form in _VAR32_CODES:
@@ -168,11 +168,10 @@ def _read_descriptor(raw: bytes, at: int) -> tuple[int, int]:
     return _CODES_BY_NAME[name] if isinstance(name, str) else int(name), at
 
 
-def _check_order(code: int, last: int) -> None:
-    if not _FIRST <= code <= _LAST:
-        raise MessageFormatError(f"{code:#x} is not the descriptor of a message section")
-    if code < last or code not in _REPEATABLE_SECTIONS:
-        raise MessageFormatError(f"section {code:#x} follows section {last:#x}")
+def _misplaced(code: int, last: int) -> MessageFormatError:
+    if _FIRST <= code <= _LAST:
+        return MessageFormatError(f"section {code:#x} follows section {last:#x}")
+    return MessageFormatError(f"{code:#x} is not the descriptor of a message section")
 
 
 def end_of_value(raw: bytes, at: int) -> int:

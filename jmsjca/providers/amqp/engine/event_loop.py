@@ -290,11 +290,6 @@ class SocketTransport:
         # A shorter read has emptied the socket; but TLS returns one record at a time.
         self._full_read = 0 if isinstance(sock, ssl.SSLSocket) else buffer.size
 
-    def check_readable(self) -> None:
-        """Raise `ProtonException` if proton has stopped reading, which it does not always report as an event."""
-        if capacity(self._pointer) < 0 and self._transport.capacity() < 0:  # the second call may raise the reason
-            raise ProtonException("what the broker sent is no AMQP")
-
     def read(self, times: int = _READS_PER_ITERATION) -> None:
         """Read what is available, in at most `times` calls."""
         for _ in range(times):
@@ -321,11 +316,14 @@ class SocketTransport:
         finally:
             self.greeting = self.greeting or bytes(beginning).rstrip(b"\0")
 
-    def request_quick_ack(self) -> None:
-        """Make TCP acknowledge what was read, before a wait.
+    def prepare_wait(self) -> None:
+        """Make TCP acknowledge what was read, before a wait. Output written since then carried it already.
 
-        Output written since then carried the acknowledgement already.
+        Raises:
+            ProtonException: Proton has stopped reading, which it does not always report as an event.
         """
+        if capacity(self._pointer) < 0 and self._transport.capacity() < 0:  # the second call may raise the reason
+            raise ProtonException("what the broker sent is no AMQP")
         if self._ack_due:
             self._ack_due = False
             request_quick_ack(self._socket)
@@ -435,8 +433,7 @@ class EventLoop:
             self._free_ended_sessions()
         if self._task_queue.error is not None:
             return
-        self._socket_transport.check_readable()
-        self._socket_transport.request_quick_ack()
+        self._socket_transport.prepare_wait()
         self._set_interest(selector, pending)
         self._poll(selector, max(self._deadline - now, 0) if self._deadline else None)
 

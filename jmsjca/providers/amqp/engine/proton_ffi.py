@@ -4,9 +4,9 @@ No other module uses a name of python-qpid-proton that is not part of its public
 
 Proton's public objects create a Python object, and dictionaries for it, for each event and delivery, which costs some
 50 microseconds per message; the C functions that they wrap cost a fifth of one. The names of the module `cproton_ffi`
-are not guaranteed by proton. Therefore pyproject.toml accepts one minor release of the package, `check_version` refuses
-any other, and the import of this module fails with the names that are missing. Proton attaches its constants to its
-classes at import, where type checkers do not see them.
+are not guaranteed by proton. Therefore pyproject.toml accepts one minor release of the package, and the import of this
+module fails for any other, and with the names that are missing. Proton attaches its constants to its classes at import,
+where type checkers do not see them.
 
 A pointer to a delivery is valid until the delivery is settled, or its link or connection is freed. Everything here
 belongs on the engine thread. Proton reuses its objects, and the memory that it exposes changes with the next call:
@@ -47,7 +47,6 @@ __all__ = [
     "accept_in_transaction",
     "advance",
     "capacity",
-    "check_version",
     "current",
     "decode_state",
     "delivery_of",
@@ -84,16 +83,6 @@ _TESTED_RELEASE = (0, 40)
 _REQUIREMENT = "python-qpid-proton~=0.40.0"  # as in pyproject.toml
 
 
-def check_version() -> None:
-    """Raise an error for a release of proton with which the private names used here are not tested.
-
-    Raises:
-        ConfigurationError: Another minor release is installed.
-    """
-    if _VERSION[:2] != _TESTED_RELEASE:
-        raise _unusable("")
-
-
 def _unusable(missing: str) -> ConfigurationError:
     installed = ".".join(map(str, _VERSION))
     return ConfigurationError(
@@ -101,6 +90,8 @@ def _unusable(missing: str) -> ConfigurationError:
     )
 
 
+if _VERSION[:2] != _TESTED_RELEASE:
+    raise _unusable("")
 try:
     _cproton: Any = import_module("cproton_ffi")  # untyped
     ffi: Any = _cproton.ffi
@@ -126,14 +117,6 @@ def _found(owner: Any, name: str) -> Any:
 
 def _function(name: str) -> Any:
     return _found(lib, name)
-
-
-def _check_types(*names: str) -> None:
-    for name in names:
-        try:
-            ffi.typeof(name)
-        except Exception:  # noqa: BLE001  # the library's own error, of a parser
-            _missing.append(name)
 
 
 ABORTED = -11
@@ -391,15 +374,12 @@ def remote_state_matcher(fields: bytes, buffer: Buffer) -> Callable[[Pointer], b
     return _matches
 
 
-_check_types("uint64_t[1]", "pn_delivery_tag_t *")
-
-
-def _check_wrappers() -> None:
-    """Check proton's objects. They are freed at once: at the exit of the interpreter proton would complain."""
-    for wrapper in (proton.Collector(), proton.Transport(), proton.Connection()):
-        _found(wrapper, "_impl")
-
-
-_check_wrappers()
+for _name in ("uint64_t[1]", "pn_delivery_tag_t *"):
+    try:
+        ffi.typeof(_name)
+    except (ffi.error, KeyError):
+        _missing.append(_name)
+for _wrapper in (proton.Collector, proton.Transport, proton.Connection):
+    _found(_wrapper(), "_impl")  # freed at once: at the exit of the interpreter proton would complain
 if _missing:
     raise _unusable(f", which lacks {', '.join(dict.fromkeys(_missing))}")

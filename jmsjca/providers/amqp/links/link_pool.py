@@ -100,7 +100,7 @@ class LinkPool:
         self._relay: SenderLink | None = None
         self._senders: dict[Destination, SenderLink] = {}  # the least recently used first
 
-    def check_target(self, to: Destination) -> None:
+    def attach_own_link(self, to: Destination) -> None:
         """Attach a sender link of its own to a destination, even if a relay would serve it.
 
         Raises:
@@ -200,10 +200,10 @@ class LinkPool:
             self._coordinator = coordinator
         return self._coordinator.declare(timeout)
 
-    def check_coordinator(self) -> None:
-        """Raise the error of the coordinator link if it has ended: its transactions ended with it."""
-        if self._coordinator is not None and self._coordinator.error is not None:
-            raise self._coordinator.error
+    @property
+    def coordinator_error(self) -> JMSError | None:
+        """The error of the coordinator link if it has ended: its transactions ended with it."""
+        return None if self._coordinator is None else self._coordinator.error
 
     def discharge(self, transaction: bytes, reply: "Future[Any]", *, fail: bool = False) -> None:
         """Discharge a transaction. The reply gets the broker's outcome. Engine thread only."""

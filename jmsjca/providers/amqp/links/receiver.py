@@ -29,7 +29,7 @@ from jmsjca.providers.amqp.links.credit import AnsweredDrainCredit, CreditContro
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source
 
-__all__ = ["LimitExceeded", "ReadResult", "ReceiverLink", "ReceiverListener", "TransferReader"]
+__all__ = ["LimitExceededError", "ReadResult", "ReceiverLink", "ReceiverListener", "TransferReader"]
 
 _TOO_LARGE = "amqp:link:message-size-exceeded"
 _TOO_LARGE_REMEDY = "; raise Limits.message_bytes, or remove the message at the broker"
@@ -41,7 +41,7 @@ _DRAIN_RETRY_SECONDS = 0.25  # seconds until a drain without an answer is repeat
 _MAX_UNREQUESTED = 1000
 
 
-class LimitExceeded(Exception):  # noqa: N818  # the peer's error, not this client's
+class LimitExceededError(Exception):
     """The broker sent more than a limit allows.
 
     Args:
@@ -95,7 +95,7 @@ class TransferReader:
             maximum: Number of messages that may arrive.
 
         Raises:
-            LimitExceeded: A message is too large, or there are too many.
+            LimitExceededError: A message is too large, or there are too many.
         """
         link, receive, content, limit = self._link, self._receive, self._buffer.content, self._single_read_limit
         deliveries: list[Pointer] = []
@@ -114,7 +114,7 @@ class TransferReader:
             if encoded is None:
                 break
             if len(deliveries) >= maximum:
-                raise LimitExceeded("amqp:link:transfer-limit-exceeded", "More messages than requested")
+                raise LimitExceededError("amqp:link:transfer-limit-exceeded", "More messages than requested")
             advance(link)
             deliveries.append(delivery)
             messages.append(encoded)
@@ -138,18 +138,15 @@ class TransferReader:
         """Read the rest of a message, of which `size` bytes are in the buffer; None while it is incomplete."""
         while size > 0:
             self._partial_message += self._buffer.view[:size]
-            self._check_size(len(self._partial_message))
+            if len(self._partial_message) > self._message_bytes:
+                what = f"A message of more than {self._message_bytes} bytes"
+                raise LimitExceededError(_TOO_LARGE, what, _TOO_LARGE_REMEDY)
             size = self._receive()
         if is_partial(delivery):
             return None
         encoded = bytes(self._partial_message)
         self._partial_message.clear()
         return encoded
-
-    def _check_size(self, size: int) -> None:
-        if size > self._message_bytes:
-            what = f"A message of more than {self._message_bytes} bytes"
-            raise LimitExceeded(_TOO_LARGE, what, _TOO_LARGE_REMEDY)
 
 
 class ReceiverListener(Protocol):
@@ -201,7 +198,6 @@ class ReceiverLink(Link):
         supports_drain: bool,
         answers_drain: bool = False,
     ) -> None:
-        source.check()
         self._name = source.address.name
         super().__init__(engine, f"the receiver from {self._name}", reply_timeout)
         self._requested = 0
@@ -311,7 +307,7 @@ class ReceiverLink(Link):
             return
         try:
             self._deliver(self._reader.read(self._max_transfers()), credit)
-        except LimitExceeded as excess:
+        except LimitExceededError as excess:
             self._on_limit_exceeded(excess)
 
     def _max_transfers(self) -> int:
@@ -330,7 +326,7 @@ class ReceiverLink(Link):
             if not credit.draining:
                 self._listener.on_credit_lost()
 
-    def _on_limit_exceeded(self, excess: LimitExceeded) -> None:
+    def _on_limit_exceeded(self, excess: LimitExceededError) -> None:
         """Fail the link before the excess takes more memory."""
         text = f"{excess.what} came from {self._name}"
         self._discard()

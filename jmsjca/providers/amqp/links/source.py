@@ -55,6 +55,11 @@ class Source:
         other_kind: Texts by which the broker says that an address is a queue where a topic was requested, or vice
             versa.
         filters: Further filters by their descriptors.
+
+    Raises:
+        InvalidDestinationError: The address or the name of the subscription cannot be encoded.
+        InvalidSelectorError: The selector is not valid Unicode. It may contain NUL, since proton counts a filter's
+            bytes.
     """
 
     address: Address
@@ -66,14 +71,8 @@ class Source:
     other_kind: tuple[str, ...] = ()
     filters: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
-    def check(self) -> None:
-        """Refuse texts that cannot be encoded, before a link is attached.
-
-        Raises:
-            InvalidDestinationError: The address or the name of the subscription cannot be encoded.
-            InvalidSelectorError: The selector is not valid Unicode. It may contain NUL, since proton counts a filter's
-                bytes.
-        """
+    def __post_init__(self) -> None:
+        """Refuse texts that cannot be encoded, before a link is attached."""
         self.address.check()
         if self.subscription is not None:
             Address(self.subscription.name, None).check()

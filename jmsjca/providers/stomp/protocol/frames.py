@@ -366,7 +366,11 @@ class FrameParser:
         if size > MAX_HEAD:
             raise protocol_error(f"the head of a frame is longer than {MAX_HEAD} bytes")
         if found is None:
-            self._check_unfinished()
+            begins = self._buffer[self._start : self._start + MAX_COMMAND + 1]
+            if len(begins) > MAX_COMMAND and b"\n" not in begins:
+                raise protocol_error("a frame begins with no command")
+            if len(self._buffer) - self._buffer.rfind(b"\n") - 1 > MAX_LINE:
+                raise protocol_error(f"a header is longer than {MAX_LINE} bytes")
             self._seen = len(self._buffer)
             return False
         head = bytes(memoryview(self._buffer)[self._start : found.start()])
@@ -385,13 +389,6 @@ class FrameParser:
             else:
                 break
         self._seen = max(self._seen, self._start)
-
-    def _check_unfinished(self) -> None:
-        begins = self._buffer[self._start : self._start + MAX_COMMAND + 1]
-        if len(begins) > MAX_COMMAND and b"\n" not in begins:
-            raise protocol_error("a frame begins with no command")
-        if len(self._buffer) - self._buffer.rfind(b"\n") - 1 > MAX_LINE:
-            raise protocol_error(f"a header is longer than {MAX_LINE} bytes")
 
     def _length(self, headers: dict[str, str]) -> int | None:
         text = headers.get("content-length")

@@ -155,7 +155,7 @@ class STOMPSession:
             if head or text:
                 self._write(command, head + self.encode(command, confirmed)[:-1] + text.encode() + b"\0")
             else:
-                self.send(command, confirmed)
+                self._send(command, confirmed)
             wait.result(self.reply_timeout if timeout is None else timeout)
         except JMSError:
             raise
@@ -173,9 +173,7 @@ class STOMPSession:
             ConnectionLostError: The connection broke.
         """
         check_headers(headers, self.version)
-        assert self._protocol is not None  # noqa: S101  # nothing is sent before the login
-        with _lost_at(command):
-            self._protocol.send_frame(command, dict(headers))
+        self._send(command, headers)
 
     @contextmanager
     def exclusive_transaction(self, timeout: float) -> Generator[None, None, None]:
@@ -223,6 +221,12 @@ class STOMPSession:
             pass  # it ends anyway
         finally:
             self._transport.end(ConnectionLostError("This connection was closed."))
+
+    def _send(self, command: str, headers: Mapping[str, str]) -> None:
+        if self._protocol is None:
+            raise ConnectionLostError(f"There is no login before {command}.")
+        with _lost_at(command):
+            self._protocol.send_frame(command, dict(headers))
 
     def _write(self, command: str, data: bytes) -> None:
         with _lost_at(command):

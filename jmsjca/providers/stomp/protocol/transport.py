@@ -268,15 +268,17 @@ class STOMPTransport(BaseTransport):
         if self._heartbeat.is_write_due:
             self._channel.write_if_idle(b"\n")
             self._heartbeat.on_write()
-        if data is None:
-            self._check_silence()
-        else:
+        if data is not None:
             self._heartbeat.on_read()
             self._parse(data)
+        elif self._heartbeat.is_peer_silent:
+            raise ConnectionLostError("The broker was silent for longer than it promised; it is taken for dead.")
         if data == b"":
             self._dispatch(self._parser.finish())
         if self._parser.unfinished:
-            self._check_protocol()
+            spoken = spoken_protocol(self._parser.beginning)
+            if spoken not in {None, "STOMP"}:  # such a server may wait for more, and never complete a frame
+                raise protocol_error(f"it speaks {spoken}")
             self._frame_deadline.check(self._parser.unfinished)
         return data != b""
 
@@ -298,16 +300,6 @@ class STOMPTransport(BaseTransport):
             else:
                 for frame in group:
                     self.notify(frame.cmd.lower(), frame)
-
-    def _check_protocol(self) -> None:
-        """End the connection to a server of another protocol, which may wait for more and never complete a frame."""
-        spoken = spoken_protocol(self._parser.beginning)
-        if spoken not in {None, "STOMP"}:
-            raise protocol_error(f"it speaks {spoken}")
-
-    def _check_silence(self) -> None:
-        if self._heartbeat.is_peer_silent:
-            raise ConnectionLostError("The broker was silent for longer than it promised; it is taken for dead.")
 
 
 def _subscription_of(frame: Frame) -> str | None:
