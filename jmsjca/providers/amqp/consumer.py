@@ -20,6 +20,7 @@ from jmsjca.providers.amqp.engine.proton_ffi import Disposition, accept, modify_
 from jmsjca.providers.amqp.links.credit import ByteBudget, PrefetchWindow
 from jmsjca.providers.amqp.links.receiver import ReceiverLink
 from jmsjca.providers.amqp.links.source import Source
+from jmsjca.providers.brokers.profile import CreditStyle
 from jmsjca.providers.common.consumer import BaseConsumer
 from jmsjca.spi import Delivery, Order
 
@@ -41,8 +42,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         window: The number of messages to prefetch; 0 disables prefetching.
         limits: The limits of the connection.
         reply_timeout: Seconds to wait for the broker's responses.
-        supports_drain: True if the broker supports drain.
-        answers_drain: True if it answers each drain.
+        credit: How the broker revokes credit.
         failure_counts: Failures on this connection that the broker does not count.
         redelivers_locally: True if released messages stay in this consumer until it is closed.
         drops_returned: True if the broker drops a message that was returned some times, whether it was handled or not.
@@ -65,8 +65,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         window: int,
         limits: Limits,
         reply_timeout: float,
-        supports_drain: bool,
-        answers_drain: bool = False,
+        credit: CreditStyle = "drain",
         failure_counts: FailureCounts,
         redelivers_locally: bool,
         drops_returned: bool = False,
@@ -80,8 +79,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             self,
             limits.message_bytes,
             reply_timeout,
-            supports_drain=supports_drain,
-            answers_drain=answers_drain,
+            credit=credit,
         )
         self._prefetch = PrefetchWindow(0, limits.prefetch_bytes)
         self.drops_returned = drops_returned
@@ -90,7 +88,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         self._draining = 0  # number of threads that wait for the end of a drain
         self._accepted: deque[AMQPDelivery] = deque()  # acknowledged, but not written yet
         self._accept_scheduled = False  # whether the engine thread is going to write these
-        self._answers_drain = answers_drain
+        self._keeps_order_returned = credit == "rabbitmq4"
         self._failure_counts = failure_counts
         self._redelivers_locally = redelivers_locally
         self._selects = selects
@@ -203,7 +201,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """Release the deliveries of a closed consumer that no unit took, and close its link."""
         self._drain_link()
         self._release_unassigned()
-        if self._answers_drain:
+        if self._keeps_order_returned:
             self._restore_order()
         self.close_if_finished()
 
@@ -490,7 +488,7 @@ def browse(
         Chunks of messages, in order.
     """
     listener = _ChunkListener()
-    link = ReceiverLink(engine, source, listener, limits.message_bytes, reply_timeout, supports_drain=True)
+    link = ReceiverLink(engine, source, listener, limits.message_bytes, reply_timeout)
     budget = ByteBudget(limits.prefetch_bytes)
     link.attach()
     end, may_have_more = link.close, True

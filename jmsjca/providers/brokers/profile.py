@@ -13,6 +13,7 @@ __all__ = [
     "AMQPBrokerProfile",
     "AddressStyle",
     "BrokerProfile",
+    "CreditStyle",
     "foreign_subscription_error",
     "no_management_error",
 ]
@@ -109,6 +110,13 @@ def no_management_error(broker: BrokerProfile) -> InvalidOptionError:
     )
 
 
+CreditStyle = Literal["drain", "rabbitmq3", "rabbitmq4"]
+"""How a broker that speaks AMQP revokes the credit of a link.
+
+By drain (AMQP 1.0 section 2.6.7). RabbitMQ 3 fails at drain, but answers each change of the credit. RabbitMQ 4 answers
+each drain, also without credit, behind what it received before.
+"""
+
 AddressStyle = Literal["capability", "encoded", "exchange", "path", "scheme"]
 """How a broker that speaks AMQP distinguishes queues from topics.
 
@@ -128,8 +136,7 @@ class AMQPBrokerProfile(BrokerProfile):
         product: The product name; empty for brokers that were not tested.
         version: The first major version; 0 for all.
         naming: The style of its addresses.
-        supports_drain: True if the broker implements drain.
-        answers_drain: True if it answers each drain, also without credit, behind what it received before.
+        credit: How it revokes credit.
         counts_deliveries: True if it fills in the delivery count; otherwise it only marks the first delivery.
         duplicate_ids_before_transaction: True if a transaction rolls back because of a message with a duplicate id that
             is already known. Messages with a duplicate id are then sent before the transaction: sending them again has
@@ -154,8 +161,7 @@ class AMQPBrokerProfile(BrokerProfile):
     product: str
     version: int = 0
     naming: AddressStyle
-    supports_drain: bool = True
-    answers_drain: bool = False
+    credit: CreditStyle = "drain"
     counts_deliveries: bool = True
     duplicate_ids_before_transaction: bool = False
     translate_selector: Callable[[str], str] = str

@@ -642,7 +642,7 @@ RABBITMQ = AMQPBrokerProfile(
     OVER_AMQP,
     product="RabbitMQ",
     naming="path",
-    supports_drain=False,
+    credit="rabbitmq3",
     counts_deliveries=False,
 )
 
@@ -655,7 +655,7 @@ RABBITMQ4 = AMQPBrokerProfile(
     version=4,
     naming="encoded",
     max_sender_links=0,
-    answers_drain=True,
+    credit="rabbitmq4",
     keeps_sessions=True,
 )
 

@@ -1,4 +1,4 @@
-"""Link credit: granted, drained, echoed or answered by the broker, and the prefetch window with its limit in bytes."""
+"""Link credit: by drain, or in the ways of RabbitMQ 3 and 4; the prefetch window, and its limit in bytes."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from jmsjca.errors import JMSError
 
-__all__ = ["AnsweredDrainCredit", "ByteBudget", "CreditControl", "DrainCredit", "EchoCredit", "PrefetchWindow"]
+__all__ = ["ByteBudget", "CreditControl", "DrainCredit", "PrefetchWindow", "RabbitMQ3Credit", "RabbitMQ4Credit"]
 
 _EMPTY_DRAINS_REQUIRED = 2  # consecutive answers to drains, without a message before them
 _PLAIN_REPEATS = 1  # of a drain, before the next ones grant credit
@@ -206,7 +206,7 @@ class _CreditChange(NamedTuple):
     reply: "Future[bool]"
 
 
-class EchoCredit:
+class RabbitMQ3Credit:
     """Credit for RabbitMQ's plugin, which fails at drain but answers each change of the credit, in order.
 
     When a change and messages cross, the broker sends more messages than requested. They are deducted from the next
@@ -401,7 +401,7 @@ class _Request(NamedTuple):
     revokes: bool  #: False if the credit is granted again
 
 
-class AnsweredDrainCredit:
+class RabbitMQ4Credit:
     """Credit for RabbitMQ 4: its queues answer each drain behind what was settled before, also without any credit.
 
     One drain is on its way at a time. Requests that are made meanwhile share the next one, and credit is granted after

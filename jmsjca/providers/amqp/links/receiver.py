@@ -25,9 +25,10 @@ from jmsjca.providers.amqp.engine.proton_ffi import (
     settle,
 )
 from jmsjca.providers.amqp.errors import condition_text
-from jmsjca.providers.amqp.links.credit import AnsweredDrainCredit, CreditControl, DrainCredit, EchoCredit
+from jmsjca.providers.amqp.links.credit import CreditControl, DrainCredit, RabbitMQ3Credit, RabbitMQ4Credit
 from jmsjca.providers.amqp.links.link import Link
 from jmsjca.providers.amqp.links.source import Source
+from jmsjca.providers.brokers.profile import CreditStyle
 
 __all__ = ["LimitExceededError", "ReadResult", "ReceiverLink", "ReceiverListener", "TransferReader"]
 
@@ -183,8 +184,7 @@ class ReceiverLink(Link):
         listener: Receives the messages.
         message_bytes: Size of the largest message accepted.
         reply_timeout: Seconds to wait for the broker's replies.
-        supports_drain: True if the broker supports drain.
-        answers_drain: True if it answers each drain.
+        credit: How the broker revokes credit.
     """
 
     def __init__(
@@ -195,15 +195,13 @@ class ReceiverLink(Link):
         message_bytes: int,
         reply_timeout: float,
         *,
-        supports_drain: bool,
-        answers_drain: bool = False,
+        credit: CreditStyle = "drain",
     ) -> None:
         self._name = source.address.name
         super().__init__(engine, f"the receiver from {self._name}", reply_timeout)
         self._requested = 0
         self._credit: CreditControl | None = None  # created with the link
-        self._supports_drain = supports_drain
-        self._answers_drain = answers_drain
+        self._credit_style = credit
         self._source = source
         self._listener = listener
         self._message_bytes = message_bytes
@@ -211,8 +209,8 @@ class ReceiverLink(Link):
         self._unsettled: dict[int, Pointer] = {}
         self._received = 0
         self._discarded = 0
-        # RabbitMQ miscounts when credit and messages cross.
-        self._unrequested_limit = 0 if supports_drain else _MAX_UNREQUESTED
+        # RabbitMQ 3 miscounts when credit and messages cross.
+        self._unrequested_limit = _MAX_UNREQUESTED if credit == "rabbitmq3" else 0
 
     def grant(self, credit: int) -> None:
         """Grant credit for more messages."""
@@ -347,7 +345,7 @@ class ReceiverLink(Link):
 
         A revocation does not lower the count: messages for all of the revoked credit may be in flight.
         """
-        self._requested += max(more, 0 if self._supports_drain else -1)
+        self._requested += max(more, -1 if self._credit_style == "rabbitmq3" else 0)
         self._listener.on_credit_changed(more)
 
     def _create(self, session: Any, name: str) -> Any:
@@ -362,9 +360,9 @@ class ReceiverLink(Link):
         return link
 
     def _credit_control(self, link: Any) -> CreditControl:
-        if self._supports_drain and not self._answers_drain:
+        if self._credit_style == "drain":
             return DrainCredit(link, self._on_credit_changed)
-        kind = AnsweredDrainCredit if self._supports_drain else EchoCredit
+        kind = RabbitMQ4Credit if self._credit_style == "rabbitmq4" else RabbitMQ3Credit
         return kind(link, self._on_credit_changed, self._engine.socket_transport.ensure_encoded, self._engine.submit)
 
     def _is_refused(self) -> bool:

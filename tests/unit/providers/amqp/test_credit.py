@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.amqp.links.credit import DrainCredit, EchoCredit
+from jmsjca.providers.amqp.links.credit import DrainCredit, RabbitMQ3Credit
 
 
 class FakeLink:
@@ -59,7 +59,7 @@ def draining():
 
 @pytest.fixture
 def answering():
-    return Line(EchoCredit, lambda: True, None)
+    return Line(RabbitMQ3Credit, lambda: True, None)
 
 
 class Socket:
@@ -526,7 +526,7 @@ def test_a_message_of_which_a_part_has_arrived_is_awaited(answering):
 
 
 def test_confirmation_is_not_asked_before_what_it_proves_is_written(socket):
-    line = Line(EchoCredit, socket.ensure_encoded, socket.later.append)
+    line = Line(RabbitMQ3Credit, socket.ensure_encoded, socket.later.append)
     line.grant(5)
     line.credit.on_flow()
     socket.full = True
@@ -540,7 +540,7 @@ def test_confirmation_is_not_asked_before_what_it_proves_is_written(socket):
 
 
 def test_what_waits_for_room_in_the_socket_is_told_of_the_end(socket):
-    line = Line(EchoCredit, socket.ensure_encoded, socket.later.append)
+    line = Line(RabbitMQ3Credit, socket.ensure_encoded, socket.later.append)
     line.grant(5)
     line.credit.on_flow()
     socket.full = True

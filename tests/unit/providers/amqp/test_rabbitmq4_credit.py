@@ -3,13 +3,13 @@
 import pytest
 
 from jmsjca.errors import ConnectionLostError
-from jmsjca.providers.amqp.links.credit import AnsweredDrainCredit
+from jmsjca.providers.amqp.links.credit import RabbitMQ4Credit
 from tests.unit.providers.amqp.test_credit import Line
 
 
 @pytest.fixture
 def line():
-    line = Line(AnsweredDrainCredit, lambda: line.encoded, (later := []).append)
+    line = Line(RabbitMQ4Credit, lambda: line.encoded, (later := []).append)
     line.encoded, line.later = True, later
     return line
 
