@@ -355,7 +355,11 @@ class Connection(Protocol):
         ...
 
     def close(self, timeout: float | None = None) -> None:
-        """Close the connection and its consumers. Open units are lost: their deliveries are redelivered, counted."""
+        """Close the connection and its consumers. Open units are lost: their deliveries are redelivered, counted.
+
+        With a timeout of 0 the connection is aborted at once, in any state: a call was interrupted within it, and its
+        caller does not know how far it came.
+        """
         ...
 
 

@@ -332,16 +332,10 @@ class AMQPConnection:
         self._check_open()
         self._broker.require_source(source, self._client_id, no_local=no_local)
         self._temporary_destinations.check_owned(source)
-        try:
-            with self._lock:  # two threads may open the same subscription
-                terms = self._consumers.reserve(ConsumerSpec(source, selector, no_local))
-                consumer = self._open_consumer(terms, order, window)
-                self._consumers.add(consumer, terms)
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler: a link would hold messages of no consumer
-            self._engine.abort(ConnectionLostError("The opening of a consumer was interrupted."))
-            raise
+        with self._lock:  # two threads may open the same subscription
+            terms = self._consumers.reserve(ConsumerSpec(source, selector, no_local))
+            consumer = self._open_consumer(terms, order, window)
+            self._consumers.add(consumer, terms)
         return consumer
 
     def browse(
@@ -430,19 +424,21 @@ class AMQPConnection:
         return self._management_admin()
 
     def close(self, timeout: float | None = None) -> None:
-        """Close the connection and requeue deliveries; those of open units increment the delivery count."""
+        """Close the connection and requeue deliveries; those of open units increment the delivery count.
+
+        With 0 the connection is aborted, also while it is being closed: the broker requeues what is not settled.
+        """
         if self._fork_guard.in_child:
             return  # the parent process closes it
-        try:
-            with self._close_lock:
-                if self._links.is_closing:
-                    return
-                self._links.is_closing = True
-            self._close(_CLOSE_TIMEOUT if timeout is None else timeout)
-        except BaseException:  # of a signal handler: a second call would not end the connection
-            self._engine.connection_handler.closing = True
-            self._engine.abort(ConnectionLostError("The close of the connection was interrupted."))
-            raise
+        if timeout == 0:
+            self._links.is_closing = self._engine.connection_handler.closing = True
+            self._engine.abort(ConnectionLostError("The connection was aborted."))
+            return
+        with self._close_lock:
+            if self._links.is_closing:
+                return
+            self._links.is_closing = True
+        self._close(_CLOSE_TIMEOUT if timeout is None else timeout)
 
     def _close(self, timeout: float) -> None:
         self._admin = None

@@ -12,7 +12,7 @@ from typing import Any
 
 from jmsjca.config import Limits
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, MessageFormatError
+from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.delivery import AMQPDelivery, FailureCounts, ReceivedMessage, ReturnOrder
 from jmsjca.providers.amqp.engine.engine import Engine
@@ -119,7 +119,6 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             limit: The maximum number of deliveries.
             timeout: Seconds to wait; None waits forever, 0 does not wait.
         """
-        self._fork_guard.check()
         limit = 1 if self.drops_returned and self.order is not Order.ANY else limit
         with self._changed:
             self.check_link()
@@ -134,33 +133,25 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         elif not self._prefetch.window:
             self._drain_link()  # without prefetching, messages that have not arrived are left to other consumers
         chunk: list[AMQPDelivery] = []
-        try:
-            with self._changed:
-                if not woken:
-                    self.check_link()  # lost since the wait: the messages that it found are gone
-                    chunk = self._buffer.take(limit)
-                granted = self._prefetch.window > 0 and self._grant_credit()
-            if granted and len(chunk) > 1:
-                self._yield_to_engine()
-            expected = self._out_of_order(chunk)
-            if expected is None:
-                return chunk
-            self._requeue_in_order(chunk, (), expected)
-        except JMSError:
-            raise
-        except BaseException:  # for example of a signal handler: the caller does not get the chunk
-            self._requeue_locally(chunk)
-            raise
+        with self._changed:
+            if not woken:
+                self.check_link()  # lost since the wait: the messages that it found are gone
+                chunk = self._buffer.take(limit)
+            granted = self._prefetch.window > 0 and self._grant_credit()
+        if granted and len(chunk) > 1:
+            self._yield_to_engine()
+        expected = self._out_of_order(chunk)
+        if expected is None:
+            return chunk
+        self._requeue_in_order(chunk, (), expected)
         return self.receive(limit, timeout)
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
         """Release deliveries that no unit took; to keep the order, later ones are released with them."""
-        self._fork_guard.check()
         self.requeue([], [d for d in self._owned(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[AMQPDelivery]:
         """Revoke the credit, and return the deliveries that were in flight."""
-        self._fork_guard.check()
         self._drain_link()
         with self._changed:
             self.check_link()  # lost meanwhile: the messages in flight are, too
@@ -189,16 +180,6 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         if self._error is not None:
             self.forget(self._buffer.unassigned())  # the broker has requeued them
             return
-        try:
-            self._release_all()
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler: a second call would not release them
-            self._engine.abort(ConnectionLostError("The close of a consumer was interrupted."))
-            raise
-
-    def _release_all(self) -> None:
-        """Release the deliveries of a closed consumer that no unit took, and close its link."""
         self._drain_link()
         self._release_unassigned()
         if self._keeps_order_returned:
@@ -326,15 +307,9 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """Grant missing credit; return True if credit was missing."""
         if self._error is not None or self.closed:
             return False
-        try:
-            missing = self._prefetch.credit_to_grant(len(self._buffer.ready), self._buffer.size)
-            if missing:
-                self._engine.submit_nowait(partial(self._link.grant, missing))
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler: later receives could wait for credit that the broker never got
-            self._engine.abort(ConnectionLostError("The grant of credit to the broker was interrupted."))
-            raise
+        missing = self._prefetch.credit_to_grant(len(self._buffer.ready), self._buffer.size)
+        if missing:
+            self._engine.submit_nowait(partial(self._link.grant, missing))
         return missing > 0
 
     def _yield_to_engine(self) -> None:
@@ -429,11 +404,6 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             self._buffer.forget(chunk)
         for step in expected.in_settlement_order(chunk):
             self._settle(step, ())
-
-    def _requeue_locally(self, chunk: Sequence[AMQPDelivery]) -> None:
-        """Put the deliveries of a chunk that are still unsettled back into the buffer."""
-        with self._changed:
-            self._buffer.requeue([each for each in chunk if self._buffer.unsettled.get(each.sequence) is each])
 
     def _out_of_order(self, chunk: Sequence[AMQPDelivery]) -> ReturnOrder | None:
         """Return the expected order if a chunk violates it, else None."""

@@ -148,9 +148,6 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
         first = broker.duplicate_ids_before_transaction and DUPLICATE_ID in message.properties
         return encoded, self._untransacted.setdefault(to, []) if first else self._payloads
 
-    def _abort(self, reason: ConnectionLostError) -> None:
-        self._links.engine.abort(reason)
-
     def _write(self, seconds: float, *, confirmed: bool) -> None:
         first = self._untransacted and _without_empty(self._untransacted)
         outgoing = self._outgoing and _without_empty(self._outgoing)
@@ -187,7 +184,8 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
         if self._finished or self.lost or self._links.is_closing or self._task_queue.error is not None:
             super()._check_open()
             self._links.engine.check_open()
-            self._raise_lost()
+            self.lost = True  # the connection is closing
+            super()._check_open()
 
 
 def _do_nothing() -> None:

@@ -61,16 +61,10 @@ class DeliveryBuffer(Generic[D]):
     def take(self, limit: int) -> list[D]:
         """Move up to `limit` ready deliveries to the unsettled ones and return them."""
         chunk = list(islice(self.ready, limit))
-        try:
-            for _ in chunk:
-                self.ready.popleft()
-            self.size -= sum([d.size for d in chunk])
-            self.unsettled.update([(d.sequence, d) for d in chunk])
-        except BaseException:  # of a signal handler: the caller does not get them
-            self.forget(chunk)
-            ready = {d.sequence: d for d in (*chunk, *self.ready)}
-            self._set_ready([ready[sequence] for sequence in sorted(ready)])
-            raise
+        for _ in chunk:
+            self.ready.popleft()
+        self.size -= sum([d.size for d in chunk])
+        self.unsettled.update([(d.sequence, d) for d in chunk])
         return chunk
 
     def owned(self, deliveries: Sequence[Delivery]) -> list[D]:

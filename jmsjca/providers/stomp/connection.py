@@ -112,13 +112,7 @@ class STOMPConnection:
         open_consumer = partial(
             self._consumers.open, source, selector=selector, no_local=no_local, order=order, window=window
         )
-        try:
-            return self._durables.open(source, selector or None, open_consumer)
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler: a subscription would hold messages of no consumer
-            self._session.end(ConnectionLostError("The opening of a consumer was interrupted."))
-            raise
+        return self._durables.open(source, selector or None, open_consumer)
 
     def browse(
         self, queue: Destination, *, selector: str | None = None, limit: int | None = None
@@ -186,19 +180,21 @@ class STOMPConnection:
         return None if self._create_admin is None else self._create_admin(self)
 
     def close(self, timeout: float | None = None) -> None:
-        """Disconnect and wait for the receipt. The deliveries of open units are redelivered."""
+        """Disconnect and wait for the receipt. The deliveries of open units are redelivered.
+
+        With 0 the connection is aborted, also while it is being closed.
+        """
         if self._session.home.in_child:
             return  # a forked child: its parent closes it
-        try:
-            with self._lock:
-                if self._closed:
-                    return
-                self._closed = True
-            self._lose(ConnectionLostError("This connection was closed."))
+        with self._lock:
+            if self._closed and timeout != 0:
+                return
+            self._closed = True
+        if timeout == 0:
+            self._session.abort()
+        self._lose(ConnectionLostError("This connection was closed."))
+        if timeout != 0:
             self._session.close(self._session.reply_timeout if timeout is None else timeout)
-        except BaseException:  # of a signal handler: a second call would not end the connection
-            self._session.close(0)
-            raise
 
     def lost(self, error: JMSError) -> None:
         """Fail all units and consumers: the connection broke."""

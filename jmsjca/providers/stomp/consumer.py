@@ -128,11 +128,6 @@ class SubscriptionSet:
         except ConnectionLostError as error:
             self._session.end(ConnectionLostError(f"A subscription was not confirmed: {error}"))
             raise
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler: it may be subscribed, and not be known here
-            self.abort("A signal handler interrupted a subscription.")
-            raise
 
     def _subscribe(self, window: int) -> None:
         name = f"{'s' if self._ack == 'client' else INDIVIDUAL_ACK_PREFIX}{next(_numbers)}"
@@ -224,12 +219,8 @@ class RenewingSubscription(SubscriptionSet):
         """Renew the subscription, unless a message has arrived meanwhile or the consumer is closed."""
         del wanted  # the window of this broker is unlimited
         with self._subscribing:
-            try:
-                if not self._stopped and self._starts_dropping():
-                    self._renew()
-            except BaseException:  # of a signal handler: without a subscription the next receive would wait forever
-                self.abort("A signal handler interrupted the renewal of a subscription.")
-                raise
+            if not self._stopped and self._starts_dropping():
+                self._renew()
 
     def unsubscribe(self, unsettled: Callable[[], Sequence[Frame]]) -> None:
         """Unsubscribe, and prevent further renewals."""
@@ -449,18 +440,12 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
         """Requeue everything that no unit took; it returns to the broker when the last unit has ended."""
         if self._fork_guard.in_child:
             return
-        try:
-            with self._changed:
-                if self.closed:
-                    return
-                self.closed = True
-                self._requeue(self._buffer.unassigned())
-            self._unsubscribe_if_finished()
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler: a second call would return nothing to the broker
-            self._subscriptions.abort("The close of a consumer was interrupted.")
-            raise
+        with self._changed:
+            if self.closed:
+                return
+            self.closed = True
+            self._requeue(self._buffer.unassigned())
+        self._unsubscribe_if_finished()
 
     def frames_to_acknowledge(self, deliveries: Sequence[STOMPDelivery]) -> Sequence[Frame]:
         """Return the frames to acknowledge in order to settle exactly these deliveries.

@@ -306,9 +306,6 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
         self._session.home.check()
         super()._check_open()
 
-    def _abort(self, reason: ConnectionLostError) -> None:
-        self._session.end(reason)
-
     def _settle_and_send(self, acknowledged: Sequence[Frame], timeout: float) -> None:
         try:
             self._execute(acknowledged, timeout)

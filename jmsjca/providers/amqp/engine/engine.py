@@ -170,7 +170,6 @@ class Engine:
 
         Raises:
             ConnectionLostError: The reply did not arrive in time. The connection is aborted, since it may still arrive.
-            BaseException: Raised by a signal handler. The connection is aborted, too.
         """
         try:
             return self._await(reply, timeout, latest)
@@ -178,11 +177,6 @@ class Engine:
             lost = ConnectionLostError(f"The broker did not answer within {waited + timeout:g} s: {what}.")
             self.abort(lost)
             raise lost from error
-        except JMSError:
-            raise
-        except BaseException:  # for example of a signal handler: no thread waits for the reply any more
-            self.abort(ConnectionLostError(f"The wait for the broker was interrupted: {what}."))
-            raise
 
     def call_at(self, when: float, function: Callable[[], None]) -> None:
         """Run a function at a time of `now`, unless the connection ends before. Engine thread only."""

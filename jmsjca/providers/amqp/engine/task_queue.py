@@ -59,22 +59,15 @@ class TaskQueue:
             ConnectionLostError: The queue is closed; the task will not run.
         """
         self.check_open()  # before the lock, which a forked child may never get
-        try:
-            with self._lock:
-                self.check_open()
-                self._urgent_put += task.urgent  # first: a signal handler may interrupt the next line after its work
-                self._tasks.append(task)
-                wake = self._waiting and (task.urgent or not self._coalescing)
-                if wake:
-                    self._waiting = False
-            if wake:  # without the lock, for which the woken thread would wait
-                self.wake()
-        except JMSError:
-            raise
-        except BaseException:  # of a signal handler
-            self._waiting = True  # if this is interrupted, too, the next task wakes the loop
+        with self._lock:
+            self.check_open()
+            self._urgent_put += task.urgent
+            self._tasks.append(task)
+            wake = self._waiting and (task.urgent or not self._coalescing)
+            if wake:
+                self._waiting = False
+        if wake:  # without the lock, for which the woken thread would wait
             self.wake()
-            raise
 
     def run_pending(self, write: Callable[[], bool]) -> None:
         """Run queued tasks, until the socket does not accept their output.

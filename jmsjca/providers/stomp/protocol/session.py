@@ -62,6 +62,7 @@ class STOMPSession:
         self._on_lost = on_lost
         self._closing = False
         self._transaction_lock = threading.Lock()
+        self._in_transaction = False
         self.receipts = self.dispatcher.receipts
         self.reply_timeout = reply_timeout
         self.home = ForkGuard()
@@ -145,7 +146,6 @@ class STOMPSession:
             BrokerRefusedError: The broker refused the frame.
             ConnectionLostError: The connection broke, or the answer did not arrive in time. Then the caller ends the
                 connection if it matters whether the broker has carried the frame out.
-            BaseException: Raised by a signal handler. The connection is ended.
         """
         receipt = self.receipts.new_id()
         confirmed = {**headers, "receipt": receipt}
@@ -157,11 +157,6 @@ class STOMPSession:
             else:
                 self._send(command, confirmed)
             wait.result(self.reply_timeout if timeout is None else timeout)
-        except JMSError:
-            raise
-        except BaseException:
-            self.end(ConnectionLostError(f"The wait for the broker's answer to {command} was interrupted."))
-            raise
         finally:
             self.receipts.forget(wait)
 
@@ -182,19 +177,16 @@ class STOMPSession:
         Raises:
             TransactionRolledBackError: The wait took longer than `timeout` seconds; nothing was written.
         """
-        try:
-            acquired = self._transaction_lock.acquire(timeout=timeout)
-        except BaseException:  # of a signal handler, perhaps with the lock acquired
-            self.end(ConnectionLostError("A signal handler interrupted the begin of a transaction."))
-            raise
-        if not acquired:
+        if not self._transaction_lock.acquire(timeout=timeout):
             raise TransactionRolledBackError(f"Another commit of this connection took longer than {timeout:g} seconds.")
         try:
+            if self._in_transaction:  # an interrupted call has left it, and its connection is aborted
+                raise ConnectionLostError("A transaction of this connection was interrupted: nothing can follow it.")
+            self._in_transaction = True
             yield
+            self._in_transaction = False
         except JMSError:
-            raise
-        except BaseException:  # of a signal handler: before the lock is released, and another thread goes on writing
-            self.end(ConnectionLostError("A signal handler interrupted a transaction."))
+            self._in_transaction = False
             raise
         finally:
             self._transaction_lock.release()
@@ -210,6 +202,11 @@ class STOMPSession:
     def end(self, reason: JMSError) -> None:
         """End the connection for a reason, and report it as lost."""
         self._transport.end(reason)
+
+    def abort(self) -> None:
+        """End the connection without a word to the broker, and without reporting it as lost."""
+        self._closing = True
+        self._transport.end(ConnectionLostError("This connection was aborted."))
 
     def close(self, timeout: float) -> None:
         """Disconnect, wait for the receipt, and end the connection without reporting it as lost."""

@@ -71,6 +71,7 @@ class SocketChannel:
         self._readable.register(connected, select.POLLIN)
         self._writable.register(connected, select.POLLOUT)
         self._closed = False
+        self._in_frame = False
 
     def read(self, timeout: float) -> bytes | None:
         """Wait for bytes; return b"" if the broker closed the connection, None after `timeout` seconds.
@@ -91,7 +92,11 @@ class SocketChannel:
             WriteError: The connection broke.
         """
         with self._writers:
+            if self._in_frame:
+                raise WriteError(0, "A write was interrupted before")
+            self._in_frame = True  # until all is written: nothing may follow a part of a frame
             self._write(memoryview(data))
+            self._in_frame = False
 
     def limit_writes(self, timeout: float) -> None:
         """End all writes that take longer than a number of seconds from now, those of other threads, too."""
@@ -101,7 +106,7 @@ class SocketChannel:
         """Write a few bytes, unless another thread is writing or the broker does not read."""
         if self._writers.acquire(blocking=False):
             try:
-                if self._writable.poll(0):
+                if self._writable.poll(0) and not self._in_frame:
                     with self._calls, suppress(OSError):  # the receiver thread notices a broken connection
                         self._socket.send(data)
             finally:
@@ -221,11 +226,6 @@ class STOMPTransport(BaseTransport):
             self._channel.write(encoded_frame)
         except StalledWriteError as error:  # the receiver thread does not notice it, as it does other errors
             self.end(ConnectionLostError(f"{error}."))
-            raise
-        except WriteError:
-            raise
-        except BaseException:  # of a signal handler
-            self.end(ConnectionLostError("A signal handler interrupted a write: half a frame may be sent."))
             raise
         self._heartbeat.on_write()
 

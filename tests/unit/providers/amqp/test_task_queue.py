@@ -7,9 +7,11 @@ from threading import Thread
 
 import pytest
 
+from jmsjca.errors import ConnectionLostError
 from jmsjca.providers.amqp.engine import task_queue
 from jmsjca.providers.amqp.engine.task_queue import Task, TaskQueue
 from tests.support.interruptions import TimeLimitError, each_moment
+from tests.unit.providers.embedded.test_group_commit import in_background
 
 NOW, SOON = True, False
 SECONDS = 20
@@ -128,18 +130,6 @@ def test_the_collector_may_post_wherever_it_comes(tasks):
         gc.set_threshold(*before)
 
 
-def test_who_is_interrupted_before_he_rings_lets_the_next_one_ring(tasks, post, turn, monkeypatch):
-    def interrupt():
-        raise KeyboardInterrupt
-
-    turn()
-    with monkeypatch.context() as patch:
-        patch.setattr(tasks, "wake", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            post(urgent=NOW)
-    assert post(urgent=NOW)
-
-
 def test_errands_run_in_order_whether_they_can_wait_or_not(tasks):
     done = []
     for number, urgent in enumerate([SOON, NOW, SOON, NOW]):
@@ -148,19 +138,17 @@ def test_errands_run_in_order_whether_they_can_wait_or_not(tasks):
     assert done == [0, 1, 2, 3]
 
 
-def test_put_that_is_interrupted_at_any_moment_wakes_the_loop_for_its_task():
-    """Neither does the loop sleep over a task, nor does it stay awake without one."""
+def test_put_that_is_interrupted_at_any_moment_lets_the_abort_wake_the_loop():
+    """The call's connection is aborted then: the loop does not sleep over that."""
 
     def play(interruption):
         tasks = TaskQueue()
         tasks.prepare_wait(60)
         with suppress(TimeLimitError), interruption.planted():
             tasks.put(Task(lambda: None, None, flush_after=False))
-        assert select.select([tasks.wakeup_socket], [], [], 0)[0] or not tasks._tasks
-        tasks.clear_wakeup()
-        tasks.end_wait()
-        tasks.run_pending(lambda: False)
-        assert tasks.prepare_wait(60) == 60
+        in_background(tasks.close_with, ConnectionLostError("aborted")).result(SECONDS)
+        tasks.wake()
+        assert select.select([tasks.wakeup_socket], [], [], 0)[0]
         tasks.close()
 
     assert each_moment(play, TimeLimitError, task_queue.__file__) > 5

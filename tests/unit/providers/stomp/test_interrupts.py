@@ -1,16 +1,16 @@
-"""Signals while a frame is written or an answer is awaited."""
+"""Interrupted calls, whose connection the caller aborts with close(0)."""
 
 import signal
 import socket
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import jmsjca
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, JMSError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.stomp.protocol import transport
 from jmsjca.reconnection import ConnectionSettings, connect
@@ -57,6 +57,16 @@ def interruptible():
     signal.signal(signal.SIGUSR1, before)
 
 
+@contextmanager
+def door(connection):
+    """Abort the connection of an interrupted call, as the connection of an application does."""
+    try:
+        yield
+    except (Interruption, TimeLimitError):
+        connection.close(0)
+        raise
+
+
 class Stage:
     """A connection to such a peer, and its reported loss."""
 
@@ -79,10 +89,9 @@ class Stage:
             unit.send(TextMessage(body), QUEUE)
         unit.commit()
 
-    def check_lost(self):
-        assert self.lost.wait(SECONDS)
-        assert "interrupted" in str(self.told[0])
-        with pytest.raises(ConnectionLostError, match="interrupted"):
+    def check_aborted(self):
+        assert not self.told
+        with pytest.raises(IllegalStateError):
             self.connection.unit(atomic=False)
 
 
@@ -107,9 +116,9 @@ def test_commit(stage, command, sends):
         unit.send(TextMessage(str(body)), OUT)
     later.take([second])
     stage.peer.at_command = command if command in _frames_of(stage, sends) else "ACK"
-    with pytest.raises(Interruption):
+    with pytest.raises(Interruption), door(stage.connection):
         unit.commit()
-    stage.check_lost()
+    stage.check_aborted()
     with pytest.raises(ConnectionLostError):
         later.commit()
     assert stage.left(QUEUE) == ["a", "b"]
@@ -138,62 +147,45 @@ def test_wait_for_another_commit(stage, monkeypatch):
     later.take([second])
     with monkeypatch.context() as patch:
         patch.setattr(stage.connection._session, "_transaction_lock", InterruptedLock())
-        with pytest.raises(Interruption):
+        with pytest.raises(Interruption), door(stage.connection):
             unit.commit()
-    stage.check_lost()
+    stage.check_aborted()
     with pytest.raises(ConnectionLostError):
         later.commit()
     assert stage.left(QUEUE) == ["a", "b"]
 
 
-class ObservedLock:
-    """The lock of the transaction of a session.
-
-    Attributes:
-        ended: Whether the connection had ended at each release.
-    """
-
-    def __init__(self, session):
-        self._session, self._lock, self.ended = session, threading.Lock(), []
-
-    def acquire(self, timeout):
-        return self._lock.acquire(timeout=timeout)
-
-    def release(self):
-        self.ended.append(self._session._transport.reason is not None)
-        self._lock.release()
-
-
 def test_no_other_commit_begins_in_the_transaction_of_an_interrupted_one(stage):
-    """The connection has ended when another thread gets its turn."""
-    session = stage.connection._session
-    session._transaction_lock = lock = ObservedLock(session)
-    unit = stage.connection.unit(atomic=False)
+    """Not even before the connection is aborted: the broker would commit the sends of both."""
+    unit, later = (stage.connection.unit(atomic=False) for _ in "ab")
     for body in "ab":
         unit.send(TextMessage(body), OUT)
+        later.send(TextMessage(body), OUT)
     stage.peer.at_command = "SEND"
     with pytest.raises(Interruption):
         unit.commit()
-    assert lock.ended == [True]
-    stage.check_lost()
+    with pytest.raises(JMSError, match="interrupted"):
+        later.commit()
+    stage.connection.close(0)
+    assert stage.left(OUT) == []
 
 
 @pytest.mark.parametrize("command", ["SUBSCRIBE", "UNSUBSCRIBE"])
 def test_consumer(stage, command):
     """No subscription stays behind that holds messages of no consumer."""
     stage.peer.at_command = command
-    with pytest.raises(Interruption):
+    with pytest.raises(Interruption), door(stage.connection):
         stage.connection.consumer(QUEUE, order=Order.ANY).close()
-    stage.check_lost()
+    stage.check_aborted()
     assert sorted(stage.left(QUEUE)) == ["a", "b"]
 
 
 def test_consumer_that_is_interrupted_at_any_moment_leaves_no_subscription_behind(line):
-    """It is unsubscribed, or the connection has ended: the broker redelivers what it had sent."""
+    """It is unsubscribed, or the connection is aborted: the broker redelivers what it had sent."""
 
     def play(interruption):
         here, consumer = line(), None
-        with suppress(TimeLimitError), interruption.planted():
+        with suppress(TimeLimitError), door(here.connection), interruption.planted():
             consumer = here.connection.consumer(QUEUE)
             consumer.close()
         if consumer is not None:
@@ -212,7 +204,7 @@ def test_receive_that_is_interrupted_at_any_moment_of_a_renewal_leaves_a_subscri
         consumer = here.connection.consumer(QUEUE)
         here.channel.reactions["SUBSCRIBE"] = lambda headers: here.message(headers["id"], 1)
         here.clock.pass_five()
-        with suppress(TimeLimitError), interruption.planted():
+        with suppress(TimeLimitError), door(here.connection), interruption.planted():
             got = consumer.receive(1, SECONDS)
         if not got:
             received = in_background(consumer.receive, 1, SECONDS)
@@ -225,7 +217,7 @@ def test_close_of_a_connection_that_is_interrupted_at_any_moment_ends_it(line):
     def play(interruption):
         here = line()
         here.connection.consumer(QUEUE)
-        with suppress(TimeLimitError), interruption.planted():
+        with suppress(TimeLimitError), door(here.connection), interruption.planted():
             here.connection.close()
         in_background(here.connection.close).result(SECONDS)
         assert here.channel.closed
@@ -287,7 +279,7 @@ def test_write():
             large.commit()
         with pytest.raises(JMSError):
             next_one.commit()
-        stage.check_lost()
+        stage.connection.close(0)
         received = peer.read_to_end()
         assert received.count(b"SEND\n") == 1
         assert len(received) < LARGE

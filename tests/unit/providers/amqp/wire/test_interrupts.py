@@ -1,9 +1,9 @@
-"""Exceptions on the engine's thread, and signals while a reply is awaited."""
+"""Exceptions on the engine's thread, and interrupted calls, whose connection the caller aborts with close(0)."""
 
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from amqp_peer.performatives import Attach, Close, Declare, Discharge, Flow, Ope
 
 import jmsjca
 from jmsjca.destinations import Queue
-from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
+from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, TransactionInDoubtError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.consumer import AMQPConsumer
 from jmsjca.providers.amqp.links.link_pool import PredeclaredTransaction
@@ -26,6 +26,16 @@ PACKAGE = str(Path(jmsjca.__file__).parent)
 
 class Interruption(BaseException):
     """What the signal handler raises."""
+
+
+@contextmanager
+def door(connection):
+    """Abort the connection of an interrupted call, as the connection of an application does."""
+    try:
+        yield
+    except (Interruption, TimeLimitError):
+        connection.close(0)
+        raise
 
 
 @pytest.fixture
@@ -72,24 +82,25 @@ def test_commit(stage, broker, withhold, kind, atomic):
     connection = here.connect()
     unit = unit_of(connection, atomic=atomic)
     withhold(broker, kind)
-    with pytest.raises(Interruption):
+    with pytest.raises(Interruption), door(connection):
         unit.commit()
-    assert here.lost.wait(SECONDS)
-    assert "interrupted" in str(here.told[0])
-    with pytest.raises(ConnectionLostError, match="interrupted"):
-        connection.unit().send(TextMessage("y"), Queue("out"))
+    with pytest.raises(IllegalStateError):
+        connection.unit()
     here.peer.close()
+    assert not here.told
     assert [body_of(kept.payload) for kept in broker.store.queues["in"]] == ["a"]
     assert not broker.store.transactions
 
 
 def test_rollback(stage, broker, withhold):
     here = stage(broker)
-    unit = unit_of(here.connect(), window=4)
+    connection = here.connect()
+    unit = unit_of(connection, window=4)
     withhold(broker, Flow, lambda flow: flow.drain)
-    with pytest.raises(Interruption):
+    with pytest.raises(Interruption), door(connection):
         unit.rollback()
-    assert here.lost.wait(SECONDS)
+    here.peer.close()
+    assert [body_of(kept.payload) for kept in broker.store.queues["in"]] == ["a"]
 
 
 def test_connect(stage, broker, withhold):
@@ -102,33 +113,34 @@ def test_connect(stage, broker, withhold):
 def test_close(stage, broker, withhold):
     connection = stage(broker).connect("heartbeat=0")
     withhold(broker, Close)
-    with pytest.raises(Interruption):
+    with pytest.raises(Interruption), door(connection):
         connection.close()
 
 
 def test_close_of_a_consumer(stage, broker, withhold):
-    """The broker redelivers the messages that it had prefetched: a second call of close would not return them."""
+    """The broker redelivers the messages that it had prefetched."""
     here = stage(broker)
-    consumer = here.connect().consumer(Queue("in"), window=4)
+    connection = here.connect()
+    consumer = connection.consumer(Queue("in"), window=4)
     until(lambda: consumer._buffer.ready)
     withhold(broker, Flow, lambda flow: flow.drain)
-    with pytest.raises(Interruption):
+    with pytest.raises(Interruption), door(connection):
         consumer.close()
-    assert here.lost.wait(SECONDS)
     here.peer.close()
     assert [body_of(kept.payload) for kept in broker.store.queues["in"]] == ["a"]
 
 
 def test_consumer_that_is_interrupted_at_any_moment_keeps_no_message(stage, broker):
-    """Its link is closed, or the connection has ended: another consumer gets what it had prefetched."""
+    """The connection is aborted: another consumer gets what it had prefetched."""
 
     def play(interruption):
         connection, consumer = stage(broker).connect(), None
-        with suppress(TimeLimitError), interruption.planted():
+        with suppress(TimeLimitError), door(connection), interruption.planted():
             consumer = connection.consumer(Queue("in"), window=4)
             consumer.close()
         if consumer is not None:
-            in_background(consumer.close).result(SECONDS)
+            with suppress(JMSError):
+                in_background(consumer.close).result(SECONDS)
         other = stage(broker).connect().consumer(Queue("in"), window=1)
         got = []
         until(lambda: got or got.extend(other.receive(1, 0)))  # the broker looks for messages whenever it is asked
@@ -147,7 +159,7 @@ def test_receive_that_is_interrupted_at_any_moment_loses_no_message(stage, broke
         connection = here.connect()
         consumer = connection.consumer(Queue("in"), window=window)
         until(lambda: consumer._buffer.ready or not window)
-        with suppress(TimeLimitError), interruption.planted():
+        with suppress(TimeLimitError), door(connection), interruption.planted():
             got = consumer.receive(1, SECONDS)
         if not got:
             received = in_background(consumer.receive, 1, SECONDS)
@@ -163,7 +175,7 @@ def test_close_of_a_connection_that_is_interrupted_at_any_moment_ends_it(stage, 
         here = stage(broker)
         connection = here.connect()
         connection.consumer(Queue("in"), window=4)
-        with suppress(TimeLimitError), interruption.planted():
+        with suppress(TimeLimitError), door(connection), interruption.planted():
             connection.close()
         in_background(connection.close).result(SECONDS)
         connection._engine._thread.join(SECONDS)
@@ -174,19 +186,22 @@ def test_close_of_a_connection_that_is_interrupted_at_any_moment_ends_it(stage, 
 
 
 def test_receive(stage, broker, monkeypatch):
-    """What it had in hand is there for the next call."""
+    """What it had in hand is redelivered: another connection gets it."""
 
     def interrupt(consumer):
         raise Interruption
 
     broker.store.put("in", encoded("b"))
-    consumer = stage(broker).connect().consumer(Queue("in"), window=2)
+    here = stage(broker)
+    connection = here.connect()
+    consumer = connection.consumer(Queue("in"), window=2)
     until(lambda: len(consumer._buffer.ready) == 2)
     with monkeypatch.context() as patch:
         patch.setattr(AMQPConsumer, "_yield_to_engine", interrupt)
-        with pytest.raises(Interruption):
+        with pytest.raises(Interruption), door(connection):
             consumer.receive(2, SECONDS)
-    assert [delivery.message.body for delivery in consumer.receive(2, SECONDS)] == ["a", "b"]
+    here.peer.close()
+    assert [body_of(kept.payload) for kept in broker.store.queues["in"]] == ["a", "b"]
 
 
 def commit(connection):
