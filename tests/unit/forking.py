@@ -48,39 +48,6 @@ with shared, context, session, consumer, session.transaction():
     tell(consumer.receive().body)
 tell("committed")
 """
-_PROVIDER = """
-send("q", "a")
-consumer = connection.consumer(Queue("q"))
-[delivery] = consumer.receive(1, None)
-unit, sending, back = connection.unit(), connection.unit(), connection.unit()
-unit.take([delivery])
-sending.send(TextMessage("b"), Queue("q"))
-{before}
-if os.fork() == 0:
-    signal.alarm(30)
-    calls = [
-        lambda: consumer.receive(1, 0), unit.commit, unit.rollback, sending.commit, lambda: send("q", "x"),
-        lambda: connection.check(Queue("q")), lambda: connection.consumer(Queue("other")),
-        lambda: consumer.release([delivery]), consumer.drain, connection.unit, connection.admin,
-        lambda: back.take([delivery]),
-    ]
-    {attempt}
-    consumer.wake()
-    consumer.close()
-    connection.close()
-    own = connect(ConnectionSettings("{own}"))
-    own.check(Queue("q"))
-    own.close()
-    tell("own connection")
-    sys.exit()
-tell("ended", os.wait()[1])
-{after}
-unit.commit()
-send("q", "c")
-[delivery] = consumer.receive(1, None)
-connection.close()
-tell(delivery.message.body)
-"""
 _HOLD = """
 locked, unlock = threading.Event(), threading.Event()
 def hold():
@@ -120,7 +87,6 @@ LOCKS = [
 ]
 RECEIVING = "receiving"
 EXPECTED = ["refused"] * 16 + ["own connection", "ended 0", "c", "committed"]
-PROVIDER_EXPECTED = ["refused"] * 12 + ["own connection", "ended 0", "c"]
 
 
 def held(lock: str | None) -> tuple[str, str]:
@@ -140,16 +106,3 @@ def said_by_forking(url: str, own: str, spare: str, busy: str | None) -> list[st
     before, after = (indent(part, "    ") for part in ((_RECEIVE, _RECEIVED) if busy == RECEIVING else held(busy)))
     with process(spare, _APPLICATION.format(url=url, own=own, before=before, after=after, attempt=_TRY)) as child:
         return [heard(child) for _ in EXPECTED]
-
-
-def said_by_provider(url: str, own: str, lock: str | None) -> list[str]:
-    """Let a process fork that has a provider's connection to a network: what its child says, and then it.
-
-    Args:
-        url: The broker.
-        own: Where the child connects.
-        lock: What another thread has at the fork; None for nothing.
-    """
-    before, after = held(lock)
-    with process(url, _PROVIDER.format(own=own, before=before, after=after, attempt=_TRY)) as child:
-        return [heard(child) for _ in PROVIDER_EXPECTED]

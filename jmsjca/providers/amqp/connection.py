@@ -520,7 +520,6 @@ class AMQPConnection:
             unit.mark_lost()
 
     def _check_open(self) -> None:
-        self._fork_guard.check()  # first: in a forked child, a lock may be held by a thread that does not exist
         if self._links.is_closing:
             raise IllegalStateError("This connection is closed.")
 

@@ -171,8 +171,6 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
 
     def close(self) -> None:
         """Release deliveries that no unit took. Deliveries of units stay with them."""
-        if self._fork_guard.in_child:
-            return
         with self._changed:
             if self.closed:
                 return

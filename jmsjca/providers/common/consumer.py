@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError
-from jmsjca.forking import ForkGuard
 from jmsjca.spi import Delivery, Order
 
 __all__ = ["BaseConsumer", "BufferedDelivery", "DeliveryBuffer"]
@@ -153,14 +152,11 @@ class BaseConsumer(Generic[D]):
         self._buffer: DeliveryBuffer[D] = DeliveryBuffer(order)
         self._woken = False
         self._error: JMSError | None = None
-        self._fork_guard = ForkGuard()
         self.order = order
         self.closed = False
 
     def wake(self) -> None:
         """Make a waiting `receive` return."""
-        if self._fork_guard.in_child:
-            return  # in a forked child no thread waits
         with self._changed:
             self._woken = True
             self._changed.notify_all()

@@ -217,7 +217,6 @@ class STOMPConnection:
         self._consumers.broken(error)
 
     def _check_open(self) -> None:
-        self._session.home.check()
         if self._closed:
             raise IllegalStateError("This connection is closed.")
         if self._lost is not None:

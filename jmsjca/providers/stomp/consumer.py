@@ -413,7 +413,6 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
             limit: The largest number of messages.
             timeout: Seconds to wait; None waits forever, 0 does not wait.
         """
-        self._fork_guard.check()
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         while True:
             with self._changed:
@@ -424,13 +423,11 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
         """Requeue deliveries that no unit took, without counting an attempt."""
-        self._fork_guard.check()
         with self._changed:
             self._requeue([d for d in self._owned(deliveries) if d.unit is None])
 
     def drain(self) -> Sequence[STOMPDelivery]:
         """Return the messages that were in flight. The broker sends more after each settlement: STOMP has no drain."""
-        self._fork_guard.check()
         self._subscriptions.barrier()
         with self._changed:
             self._check_connected()
@@ -438,8 +435,6 @@ class STOMPConsumer(BaseConsumer[STOMPDelivery]):
 
     def close(self) -> None:
         """Requeue everything that no unit took; it returns to the broker when the last unit has ended."""
-        if self._fork_guard.in_child:
-            return
         with self._changed:
             if self.closed:
                 return

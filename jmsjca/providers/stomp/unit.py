@@ -296,15 +296,11 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
 
     def _acknowledged(self) -> Sequence[Frame]:
         """Return the frames to acknowledge, in the order of receipt or of taking."""
-        if self._finished or self.lost or self._session.home.in_child:
+        if self._finished or self.lost:
             return []  # `_finish` raises the error
         return [
             f for consumer, group in self._taken_by_consumer().items() for f in consumer.frames_to_acknowledge(group)
         ]
-
-    def _check_open(self) -> None:
-        self._session.home.check()
-        super()._check_open()
 
     def _settle_and_send(self, acknowledged: Sequence[Frame], timeout: float) -> None:
         try:

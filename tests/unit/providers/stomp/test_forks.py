@@ -5,10 +5,8 @@ import pytest
 from tests.unit.forking import (
     EXPECTED,
     LOCKS,
-    PROVIDER_EXPECTED,
     RECEIVING,
     said_by_forking,
-    said_by_provider,
 )
 from tests.unit.providers.stomp.broker import Peer
 from tests.unit.providers.stomp.broker_sessions import Session
@@ -24,22 +22,6 @@ def prompt(monkeypatch):
         session._deliver(letter.headers["destination"])
 
     monkeypatch.setattr(Session, "_publish", send_on)
-
-
-@pytest.mark.parametrize(
-    "lock",
-    [
-        None,
-        "consumer._changed",
-        "connection._lock",
-        "connection._session._transaction_lock",
-        "connection._session._transport._channel._calls",
-    ],
-)
-def test_forked_child_refuses_what_its_parent_opened(lock):
-    with Peer() as peer, Peer() as own:
-        urls = (f"{each.url}?heartbeat=0" for each in (peer, own))
-        assert said_by_provider(*urls, lock) == PROVIDER_EXPECTED
 
 
 @pytest.mark.parametrize("busy", [None, RECEIVING, *LOCKS, "consumer._receiver._consumer._changed"])
