@@ -362,8 +362,9 @@ class AMQPConnection:
         Raises:
             NotSupportedError: The unit must be atomic, and the broker has no transactions.
         """
-        self._check_open()
-        if atomic:
+        if self._links.is_closing:  # an unconditional call costs more
+            self._check_open()
+        if atomic and not self._broker.capabilities.atomic:
             self._broker.require("atomic")
         return AMQPUnit(self._links, self._limits.message_bytes, self._clock, self._reach_temporary, atomic=atomic)
 

@@ -121,7 +121,8 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """
         limit = 1 if self.drops_returned and self.order is not Order.ANY else limit
         with self._changed:
-            self.check_link()
+            if self._error is not None:
+                raise self._error
             if self.closed:
                 raise IllegalStateError("This consumer is closed.")
             self._prefetch.limit = limit
@@ -135,12 +136,13 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         chunk: list[AMQPDelivery] = []
         with self._changed:
             if not woken:
-                self.check_link()  # lost since the wait: the messages that it found are gone
+                if self._error is not None:  # lost since the wait: the messages that it found are gone
+                    raise self._error
                 chunk = self._buffer.take(limit)
             granted = self._prefetch.window > 0 and self._grant_credit()
         if granted and len(chunk) > 1:
             self._yield_to_engine()
-        expected = self._out_of_order(chunk)
+        expected = self._return_order and self._out_of_order(chunk)
         if expected is None:
             return chunk
         self._requeue_in_order(chunk, (), expected)
@@ -281,7 +283,8 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
             )
         finally:
             self._waiting -= 1
-        self.check_link()
+        if self._error is not None:
+            raise self._error
         woken, self._woken = self._woken or self.closed, False  # the close wakes all waiting threads
         return woken
 

@@ -90,7 +90,7 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
             TransactionInDoubtError: The unit may or may not have been committed.
         """
         seconds = self._links.reply_timeout if timeout is None else timeout
-        self._run_final(lambda: self._write(seconds, confirmed=confirmed))
+        self._run_final(partial(self._write, seconds, confirmed=confirmed))
 
     def start_commit(self) -> Callable[[], None]:
         """Send the messages without waiting. Messages to many destinations are committed before this returns.
@@ -173,8 +173,9 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
     def _write_batch(self, first: Outgoing, outgoing: Outgoing, seconds: float, *, in_transaction: bool) -> None:
         batch = UnitCommit(self._links, self._taken_by_consumer(), seconds)
         with self._links.commit_lock:  # commits never overlap on one connection
-            batch.send_untransacted(first)
-            if not self._atomic:
+            if first:
+                batch.send_untransacted(first)
+            if outgoing and not self._atomic:
                 batch.send_untransacted(outgoing)
                 outgoing = {}
             if in_transaction and (self._taken or outgoing):
@@ -229,8 +230,6 @@ class UnitCommit:
             TransactionRolledBackError: The broker rejected all messages; the deliveries are requeued.
             TransactionInDoubtError: Some messages were sent, or may have been sent; the deliveries are requeued.
         """
-        if not outgoing:
-            return
         self._ensure_links(outgoing)
         with self._untransacted_outcome():
             self._links.send(outgoing, None, self._timeout)
@@ -263,7 +262,7 @@ class UnitCommit:
         try:
             yield
         except ConnectionLostError as error:
-            self._forget_deliveries()
+            _forget_deliveries(self._taken)
             raise TransactionInDoubtError(f"Some messages may have been sent: {error}") from error
         except TransactionInDoubtError:
             self._requeue_deliveries()
@@ -280,7 +279,8 @@ class UnitCommit:
                 messages were sent before it.
         """
         try:
-            self._links.ensure_links(outgoing, self._timeout)
+            if outgoing:
+                self._links.ensure_links(outgoing, self._timeout)
             transaction = self._links.declare(self._timeout)
         except JMSError as error:
             raise self._roll_back(error) from error
@@ -291,7 +291,7 @@ class UnitCommit:
         if state is None:
             self._links.roll_back(transaction)
             raise self._roll_back(reason) from reason
-        self._forget_deliveries()
+        _forget_deliveries(self._taken)
         if state != ACCEPTED:
             self._raise_outcome(state, reason)
 
@@ -312,7 +312,7 @@ class UnitCommit:
         """
         if self._discharge_lock.acquire(blocking=False):
             return error
-        self._forget_deliveries()
+        _forget_deliveries(self._taken)
         raise TransactionInDoubtError(
             f"The broker did not answer the commit, so it may or may not have happened: {error}"
         ) from error
@@ -379,10 +379,7 @@ class UnitCommit:
             for consumer, deliveries in self._taken.items():
                 consumer.requeue(deliveries, [])
         except ConnectionLostError:
-            self._forget_deliveries()
-
-    def _forget_deliveries(self) -> None:
-        _forget_deliveries(self._taken)
+            _forget_deliveries(self._taken)
 
 
 def acknowledge_confirmed(links: LinkPool, taken: _TakenDeliveries, timeout: float) -> None:

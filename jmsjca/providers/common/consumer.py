@@ -60,10 +60,10 @@ class DeliveryBuffer(Generic[D]):
     def take(self, limit: int) -> list[D]:
         """Move up to `limit` ready deliveries to the unsettled ones and return them."""
         chunk = list(islice(self.ready, limit))
-        for _ in chunk:
+        for delivery in chunk:
             self.ready.popleft()
-        self.size -= sum([d.size for d in chunk])
-        self.unsettled.update([(d.sequence, d) for d in chunk])
+            self.size -= delivery.size
+            self.unsettled[delivery.sequence] = delivery
         return chunk
 
     def owned(self, deliveries: Sequence[Delivery]) -> list[D]:

@@ -171,12 +171,16 @@ class Engine:
         Raises:
             ConnectionLostError: The reply did not arrive in time. The connection is aborted, since it may still arrive.
         """
-        try:
-            return self._await(reply, timeout, latest)
-        except TimeoutError as error:
-            lost = ConnectionLostError(f"The broker did not answer within {waited + timeout:g} s: {what}.")
-            self.abort(lost)
-            raise lost from error
+        heard = self.now()
+        while True:
+            try:
+                return reply.result(max(heard + timeout - self.now(), 0))
+            except TimeoutError as error:
+                if latest() <= heard:
+                    lost = ConnectionLostError(f"The broker did not answer within {waited + timeout:g} s: {what}.")
+                    self.abort(lost)
+                    raise lost from error
+                heard = latest()
 
     def call_at(self, when: float, function: Callable[[], None]) -> None:
         """Run a function at a time of `now`, unless the connection ends before. Engine thread only."""
@@ -203,16 +207,6 @@ class Engine:
         self.connection_handler.closing = True
         self.task_queue.abandon_after_fork(forked_error())
         self._socket.close()
-
-    def _await(self, reply: "Future[T]", timeout: float, latest: Callable[[], float]) -> T:
-        heard = self.now()
-        while True:
-            try:
-                return reply.result(max(heard + timeout - self.now(), 0))
-            except TimeoutError:
-                if latest() <= heard:
-                    raise
-                heard = latest()
 
     def _run(self) -> None:
         try:

@@ -58,9 +58,11 @@ class TaskQueue:
         Raises:
             ConnectionLostError: The queue is closed; the task will not run.
         """
-        self.check_open()  # before the lock, which a forked child may never get
-        with self._lock:
+        if self.error is not None:  # before the lock, which a forked child may never get
             self.check_open()
+        with self._lock:
+            if self.error is not None:
+                self.check_open()
             self._urgent_put += task.urgent
             self._tasks.append(task)
             wake = self._waiting and (task.urgent or not self._coalescing)

@@ -358,7 +358,7 @@ class PrefetchWindow:
             size: Their bytes.
         """
         ahead = self.window or self.limit
-        if not self._shortfall(ahead, ready):
+        if (ahead - self.credit - ready) * 2 < ahead or not ahead:  # the usual case
             return 0
         missing = self._shortfall(min(ahead, ready + self._budget.messages_that_fit(size)), ready)
         self.credit += missing
