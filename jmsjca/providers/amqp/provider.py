@@ -91,7 +91,7 @@ class AMQPOptions(NetworkOptions):
         """Check the queue type and the options for streams."""
         if self.queue_type not in get_args(QueueType):
             raise InvalidOptionError(f"Option queue_type is quorum or classic, not {self.queue_type[:50]!r}.")
-        self.streams  # noqa: B018
+        _ = self.streams
 
     @property
     def streams(self) -> StreamOptions:

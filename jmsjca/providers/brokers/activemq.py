@@ -57,6 +57,7 @@ OVER_STOMP = Capabilities(
     shared_between_processes=True,
 )
 
+_FORBIDDEN_STATUS = 403
 _BROKERS = "org.apache.activemq:type=Broker,brokerName=*"
 _ADVISORY = "ActiveMQ.Advisory."
 _FORBIDDEN = re.compile(r"[,*>?]|\A\s|\s\Z")  # lists, wildcards, options, and blanks that the broker strips
@@ -219,7 +220,7 @@ class ActiveMQAdmin(SettingsElsewhere):
             return response.get("value")
         if status == NOT_FOUND and request["type"] == "read":
             return {}
-        refused = status == 403  # noqa: PLR2004
+        refused = status == _FORBIDDEN_STATUS
         raise (JMSSecurityError if refused else JMSError)(
             f"The broker refuses {request.get('operation', request['type'])}: {str(response.get('error'))[:300]}"
         )

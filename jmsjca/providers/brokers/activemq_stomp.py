@@ -179,11 +179,11 @@ def from_xml(body: bytes) -> dict[str, EntryValue]:
 
     try:
         text = body.decode()
-        if "<!" in text:
-            raise ValueError("it holds a declaration")  # noqa: TRY301
-        return dict(_entries(ET.fromstring(text)))  # noqa: S314  # which is safe without declarations
+        if "<!" not in text:
+            return dict(_entries(ET.fromstring(text)))  # noqa: S314  # which is safe without declarations
     except (ET.ParseError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise MessageFormatError(f"The received map cannot be decoded: {error}.") from error
+    raise MessageFormatError("The received map cannot be decoded: it holds a declaration.")
 
 
 def _entry(item: tuple[str, EntryValue]) -> str:

@@ -235,6 +235,9 @@ class HeaderRules(NamedTuple):
     is_value: Callable[[str], bool] = is_header_value  #: True for a text that the broker hands over as it is
 
 
+_USUAL_RULES = HeaderRules()
+
+
 class Outgoing(NamedTuple):
     """An encoded message that is to be sent."""
 
@@ -247,7 +250,7 @@ def encode(
     message: Message,
     address: Mapping[str, str],
     reply_to: str | None,
-    rules: HeaderRules = HeaderRules(),  # noqa: B008  # it is immutable
+    rules: HeaderRules = _USUAL_RULES,
 ) -> Outgoing:
     """Encode a message after the producer has set its JMS headers.
 

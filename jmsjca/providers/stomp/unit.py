@@ -251,7 +251,7 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
         first = self._dialect.duplicate_ids_before_transaction and DUPLICATE_ID in message.properties
         (self._untransacted_sends if first else self._sends).append(self._dialect.send_frame(outgoing))
 
-    def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:  # noqa: ARG002  # always is
+    def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
         """Acknowledge the deliveries and send the messages.
 
         Raises:
@@ -260,6 +260,7 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
             IllegalStateError: It took a message that was received after an unsettled one, of a consumer that settles
                 in the order of receipt. The unit stays open.
         """
+        del confirmed  # over STOMP it always is
         acknowledged = self._acknowledged()
         seconds = self._session.reply_timeout if timeout is None else timeout
         self._run_final(lambda: self._settle_and_send(acknowledged, seconds))

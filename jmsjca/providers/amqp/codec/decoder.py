@@ -227,16 +227,16 @@ def _text_body(encoded: EncodedMessage, section: int | None, content: Any) -> st
     return cast("str | None", _expect_or_none(content, str))
 
 
-def _bytes_body(encoded: EncodedMessage, section: int | None, content: Any) -> bytes | None:  # noqa: ARG001
+def _bytes_body(_encoded: EncodedMessage, _section: int | None, content: Any) -> bytes | None:
     return content if content is None or isinstance(content, bytes) else expect_type(content, bytes)
 
 
-def _map_body(encoded: EncodedMessage, section: int | None, content: Any) -> dict[str, EntryValue]:  # noqa: ARG001
+def _map_body(_encoded: EncodedMessage, _section: int | None, content: Any) -> dict[str, EntryValue]:
     entries: dict[str, Any] = _expect_or_none(content, dict) or {}
     return {name: to_jms_entry(value) for name, value in entries.items()}
 
 
-def _stream_body(encoded: EncodedMessage, section: int | None, content: Any) -> list[EntryValue]:  # noqa: ARG001
+def _stream_body(_encoded: EncodedMessage, _section: int | None, content: Any) -> list[EntryValue]:
     return [to_jms_entry(value) for value in _expect_or_none(content, list) or ()]
 
 

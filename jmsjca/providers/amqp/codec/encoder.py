@@ -151,7 +151,7 @@ _DATA_DESCRIPTOR, _SEQUENCE_DESCRIPTOR, _VALUE_DESCRIPTOR = b"\x00\x53\x75", b"\
 _OCTET_STREAM, _JAVA_OBJECT = symbol(OCTET_STREAM), symbol(JAVA_OBJECT)
 
 
-def _no_body(message: Any) -> tuple[bytes, bytes]:  # noqa: ARG001
+def _no_body(_message: Any) -> tuple[bytes, bytes]:
     return b"", NULL
 
 

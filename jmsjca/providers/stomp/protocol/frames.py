@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from jmsjca.arguments import plain_text
 from jmsjca.config.connection_url import check_unicode
@@ -275,6 +275,9 @@ _COMMANDS = frozenset(command.encode() for command in _REQUIRED)
 _LENGTH = re.compile(r"\d{1,18}\Z", re.ASCII)
 
 
+_Head: TypeAlias = tuple[str, dict[str, str], int, int | None]  #: command, headers, begin and length of the body
+
+
 class FrameParser:
     """Incremental parser of frames, without I/O. Anything that breaks the protocol ends the connection.
 
@@ -294,7 +297,7 @@ class FrameParser:
         self._buffer = bytearray()
         self._start = 0  # offset of the frame that is being read
         self._seen: int = 0  # offset up to which its end has been searched
-        self._head: tuple[str, dict[str, str], int, int | None] | None = None
+        self._head: _Head | None = None
         self.version = "1.2"
         self.text_may_hold_nul = self.connected_ends_line = False
 
@@ -342,10 +345,10 @@ class FrameParser:
         return bytes(self._buffer[self._start : self._start + MAX_COMMAND])
 
     def _next(self) -> Frame | None:
-        if self._head is None and not self._read_head():
+        head = self._head or self._read_head()
+        if head is None:
             return None
-        assert self._head is not None  # noqa: S101  # `_read_head` has set it
-        command, headers, begin, length = self._head
+        command, headers, begin, length = head
         end = self._body_end(command, begin, length)
         if end is None:
             return None
@@ -359,7 +362,7 @@ class FrameParser:
         self._head = None
         return frame
 
-    def _read_head(self) -> bool:
+    def _read_head(self) -> _Head | None:
         self._skip_line_ends()
         found = _HEAD_END.search(self._buffer, max(self._start, self._seen - 2))
         size = (found.start() if found else len(self._buffer)) - self._start
@@ -372,12 +375,12 @@ class FrameParser:
             if len(self._buffer) - self._buffer.rfind(b"\n") - 1 > MAX_LINE:
                 raise protocol_error(f"a header is longer than {MAX_LINE} bytes")
             self._seen = len(self._buffer)
-            return False
+            return None
         head = bytes(memoryview(self._buffer)[self._start : found.start()])
         command, headers = parse_head(head, self.version, may_hold_nul=self.text_may_hold_nul)
         self._head = (command, headers, found.end(), self._length(headers))
         self._seen = found.end()
-        return True
+        return self._head
 
     def _skip_line_ends(self) -> None:
         buffer, end = self._buffer, len(self._buffer)
