@@ -5,14 +5,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
-from types import TracebackType
-from typing import Any, Self, SupportsIndex, TypeVar, cast
+from typing import Any, NoReturn, Self, SupportsIndex, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from jmsjca.errors import ConnectionLostError
 from jmsjca.log_records import exc_info_of, get_logger
 
-__all__ = ["ChildEnd", "ForkGuard", "Process", "ProcessBound", "forked_error", "reset_in_child"]
+__all__ = ["ForkGuard", "Process", "ProcessBound", "end_child", "forked_error", "reset_in_child"]
 
 logger = get_logger("jmsjca.forking")
 
@@ -77,36 +76,25 @@ class ProcessBound:
         return twin
 
 
-class ChildEnd:
-    """Ends a forked child in which a handler has returned, or raised an exception. A context manager for the call.
+def end_child(name: str, error: BaseException | None) -> NoReturn:
+    """End a forked child in which a handler has returned, or raised an exception.
 
     The parent settles the message, and calls the handler with the next one. The child has no thread for that.
 
     Args:
         name: The name of the handler, or of its coroutine.
+        error: The exception; None if the handler has returned.
     """
-
-    __slots__ = ("_guard", "_name")
-
-    def __init__(self, name: str) -> None:
-        self._guard, self._name = ForkGuard(), name
-
-    def __enter__(self) -> None:
-        """Begin the call."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if not self._guard.in_child:
-            return
-        status = 1
-        if isinstance(error, SystemExit):  # the child ends as the handler wants it
-            status = error.code if isinstance(error.code, int) else int(error.code is not None)
-        else:
-            text = "The handler %s forked, and the child (process %d) came back from it: the child ends."
-            logger.error(text, self._name, os.getpid(), exc_info=None if error is None else exc_info_of(error))
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):  # there may be none
-                stream.flush()
-        os._exit(status)
+    status = 1
+    if isinstance(error, SystemExit):  # the child ends as the handler wants it
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    else:
+        text = "The handler %s forked, and the child (process %d) came back from it: the child ends."
+        logger.error(text, name, os.getpid(), exc_info=None if error is None else exc_info_of(error))
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # there may be none
+            stream.flush()
+    os._exit(status)
 
 
 def forked_error() -> ConnectionLostError:

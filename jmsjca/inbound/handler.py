@@ -1,5 +1,6 @@
 """Calls the user's handler, runs the coroutines of async handlers on an event loop, and sends what they reply."""
 
+import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence, Sized
 from concurrent.futures import CancelledError, Future, InvalidStateError
@@ -9,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidDestinationError, MessageFormatError
-from jmsjca.forking import ChildEnd, reset_in_child
+from jmsjca.forking import Process, end_child, reset_in_child
 from jmsjca.inbound.handler_arguments import (
     ArgumentResolver,
     DependencyResolver,
@@ -26,7 +27,7 @@ from jmsjca.outbound.session import Session
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Handler", "HandlerLoop", "handler_traceback", "is_current", "send_replies"]
+__all__ = ["Handler", "HandlerLoop", "failure_of", "handler_traceback", "is_current", "send_replies"]
 
 _CLOSE_TIMEOUT = 1.0  # seconds for coroutines that do not react to cancellation
 
@@ -188,18 +189,19 @@ class Handler:
             CancelledError: The coroutine was cancelled.
             BaseException: The function's error.
         """
-        with ChildEnd(self.name):
-            return self._call(invocation)
-
-    def _call(self, invocation: Invocation) -> object:
-        if self._dependencies is not None:
-            scoped = self._dependencies.call(invocation)
-            return self._run_coroutine(scoped, invocation) if self._is_async else run_without_waiting(scoped)
-        positional, keyword = self._arguments.resolve(invocation)
-        result = self._function(*positional, **keyword)
-        if result is not None and isinstance(result, Coroutine):
-            return self._run_coroutine(result, invocation)  # pyright: ignore[reportUnknownArgumentType]
-        return result
+        forks = Process.forks
+        try:
+            if self._dependencies is not None:
+                scoped = self._dependencies.call(invocation)
+                return self._run_coroutine(scoped, invocation) if self._is_async else run_without_waiting(scoped)
+            positional, keyword = self._arguments.resolve(invocation)
+            result = self._function(*positional, **keyword)
+            if result is not None and isinstance(result, Coroutine):
+                return self._run_coroutine(result, invocation)  # pyright: ignore[reportUnknownArgumentType]
+            return result
+        finally:
+            if Process.forks != forks:
+                end_child(self.name, sys.exception())
 
     def running_loop(self) -> "asyncio.AbstractEventLoop | None":
         """Return the event loop of the handler's coroutines; None before the first one."""
@@ -345,14 +347,14 @@ class _RunningCoroutine:
             self._coroutine.close()
 
     def _start(self) -> None:
-        self._task = self._loop.create_task(self._run_contained())
+        self._task = self._loop.create_task(self.run_contained())
         self._task.add_done_callback(self._finish)
 
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
-    async def _run_contained(self) -> object:
+    async def run_contained(self) -> object:
         """Run the coroutine, and keep exceptions that would stop the loop from it: they end the delivery only.
 
         A `KeyboardInterrupt` on the main thread may be the user's, so it stops the application's loop.
@@ -360,9 +362,13 @@ class _RunningCoroutine:
         import asyncio  # only async handlers need it
 
         self._on_task_started(asyncio.current_task())  # here, as a loop may run a task before `create_task` returns it
+        forks = Process.forks
         try:
-            with ChildEnd(getattr(self._coroutine, "__qualname__", "")):
+            try:
                 return await self._coroutine
+            finally:
+                if Process.forks != forks:
+                    end_child(getattr(self._coroutine, "__qualname__", ""), sys.exception())
         except SystemExit as error:
             return _Exit(error)
         except KeyboardInterrupt as error:
@@ -386,6 +392,18 @@ class _Exit:
         self.error = error
 
 
+def failure_of(call: Callable[[], object]) -> BaseException | None:
+    """Call code of the application, and return the exception that ended it; None without one.
+
+    An exit, such as `SystemExit`, is returned also: it ends what the code was called for, not the calling thread.
+    """
+    try:
+        call()
+    except BaseException as error:  # noqa: BLE001  # the caller decides about it
+        return error
+    return None
+
+
 def is_current(task: object) -> bool:
     """Return True if the caller runs in this task."""
     import asyncio  # the caller may be a task
@@ -396,13 +414,7 @@ def is_current(task: object) -> bool:
         return False
 
 
-# Of this module, so that its private names may be used.
-_CALLERS = {
-    Handler.__call__.__code__,
-    Handler._call.__code__,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    DependencyResolver.call.__code__,
-    _RunningCoroutine._run_contained.__code__,  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-}
+_CALLERS = {Handler.__call__.__code__, DependencyResolver.call.__code__, _RunningCoroutine.run_contained.__code__}
 
 
 def handler_traceback(trace: TracebackType | None) -> TracebackType | None:

@@ -85,19 +85,36 @@ class Depends:
     use_cache: bool = True
 
 
-class Invocation(NamedTuple):
-    """The values for one call of a handler: a message, or the messages of a batch, and the session."""
+class Invocation:
+    """The values for one call of a handler.
 
-    content: Message | Sequence[Message]
-    open_session: Callable[[], Session]  # created on demand, as most handlers need no session
-    on_task_started: Callable[[object], None] = _ignore  #: called with the task that a coroutine runs in
-    transaction: object = None  #: the manager of the container-managed transaction
-    provided: Mapping[str, object] = _NOTHING_PROVIDED  #: the values of parameters with dependencies
+    Args:
+        content: A message, or the messages of a batch.
+        open_session: Returns the session. It is created on demand, as most handlers need no session.
+        on_task_started: Called with the task that a coroutine runs in.
+        transaction: The manager of the container-managed transaction; None without one.
+        provided: The values of parameters with dependencies.
 
-    @property
-    def message(self) -> Message:
-        """The message; the first one of a batch."""
-        return self.content if isinstance(self.content, Message) else self.content[0]
+    Attributes:
+        message: The message; the first one of a batch.
+    """
+
+    __slots__ = ("content", "message", "on_task_started", "open_session", "provided", "transaction")
+
+    def __init__(
+        self,
+        content: Message | Sequence[Message],
+        open_session: Callable[[], Session],
+        on_task_started: Callable[[object], None] = _ignore,
+        transaction: object = None,
+        provided: Mapping[str, object] = _NOTHING_PROVIDED,
+    ) -> None:
+        self.content = content
+        self.message = content if isinstance(content, Message) else content[0]
+        self.open_session = open_session
+        self.on_task_started = on_task_started
+        self.transaction = transaction
+        self.provided = provided
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -168,7 +185,7 @@ class ArgumentResolver:
                 function, [name for name, it in sources.items() if it.part_of in ("message", "content")]
             )
 
-    def resolve(self, invocation: Invocation) -> tuple[list[object], dict[str, object]]:
+    def resolve(self, invocation: Invocation) -> tuple[Sequence[object], dict[str, object]]:
         """Return the positional and the keyword arguments of one call.
 
         Raises:
@@ -176,7 +193,7 @@ class ArgumentResolver:
                 kind than its parameter.
         """
         keyword = {name: supply(invocation) for name, supply in self._keyword.items()}
-        return [supply(invocation) for supply in self._positional], keyword
+        return [supply(invocation) for supply in self._positional] if self._positional else (), keyword
 
 
 def body_type(function: Callable[..., object]) -> Any:
@@ -557,10 +574,13 @@ class CallScope:
         self._stack = stack
         self._values: dict[Callable[..., object], object] = {}
 
-    async def arguments_of(self, arguments: ArgumentResolver) -> tuple[list[object], dict[str, object]]:
+    async def arguments_of(self, arguments: ArgumentResolver) -> tuple[Sequence[object], dict[str, object]]:
         """Return the positional and the keyword arguments of the handler, or of a dependency."""
         provided = {name: await self._value_of(each) for name, each in arguments.dependencies.items()}
-        return arguments.resolve(self._invocation._replace(provided=provided))
+        call = self._invocation
+        return arguments.resolve(
+            Invocation(call.content, call.open_session, call.on_task_started, call.transaction, provided)
+        )
 
     async def _value_of(self, depends: Depends) -> object:
         function = _overrides.get(depends.dependency, depends.dependency)
