@@ -246,7 +246,9 @@ class HookChain:
 
     Attributes:
         wrap_deliveries: True if a hook has code around deliveries.
+        wrap_settlements: True if a hook has code around settlements, or commits.
         observe_calls: True if a hook is notified of calls of the handler.
+        observe_settlements: True if a hook is notified of settled units.
         observe_receives: True if a hook is notified of received messages.
 
     Raises:
@@ -270,7 +272,9 @@ class HookChain:
         self._handled = [hook.handled for hook in self._overriding("handled")]
         self.observe_calls = bool(self._handled)
         self._settling = self._overriding("around_settlement")
+        self.wrap_settlements = bool(self._settling or self._committing)
         self._settled = self._overriding("settled")
+        self.observe_settlements = bool(self._settled)
 
     def _overriding(self, method: str) -> list[Hooks]:
         """Return the hooks that have a method of their own: an inherited one, called per message, would only cost."""

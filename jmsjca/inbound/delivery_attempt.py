@@ -9,10 +9,9 @@ from collections.abc import (
     MutableMapping,
     Sequence,
 )
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 from weakref import ref
 
 from jmsjca import spi
@@ -27,8 +26,14 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.hooks import DeadLetter
-from jmsjca.inbound.endpoint import Endpoint, message_identity, readable_message_id, was_delivered_before
-from jmsjca.inbound.handler import handler_traceback, is_current, send_replies
+from jmsjca.inbound.endpoint import (
+    Endpoint,
+    InFlightUnit,
+    message_identity,
+    readable_message_id,
+    was_delivered_before,
+)
+from jmsjca.inbound.handler import failure_of, handler_traceback, is_current, send_replies
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.listener_log import Event, log_fields
 from jmsjca.inbound.listener_unit import InboxUnit
@@ -37,16 +42,14 @@ from jmsjca.log_records import exc_info_of, get_logger
 from jmsjca.messages.delivery import Outcome, Settlement, bind_delivery, forbid_waiting, original_message_id
 from jmsjca.messages.message import Message, end_of_batch_message
 from jmsjca.outbound.connection_state import ConnectionContext
-from jmsjca.outbound.sender import DeliverySends
+from jmsjca.outbound.sender import DeliverySends, SendScope, current_delivery
 from jmsjca.outbound.session import Session, session_for_delivery
-from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.redelivery.encounter import Failure
 
 if TYPE_CHECKING:
     from jmsjca.inbound.concurrency import InFlightLimit
 
 __all__ = [
-    "DeliveredUnit",
     "DeliveryAttempt",
     "EndpointDeliveryContext",
     "log_dropped_reply",
@@ -56,29 +59,7 @@ __all__ = [
 
 logger = get_logger("jmsjca.inbound")
 
-_NO_CONTEXT = nullcontext()
 _UNREAD_INBOX_DELAY = 1.0  # seconds until a message is redelivered that the inbox could not be asked about
-
-
-class DeliveredUnit(Protocol):
-    """A delivery attempt, as its messages use it.
-
-    Attributes:
-        endpoint: The endpoint.
-        unit: The unit of work.
-    """
-
-    endpoint: "Endpoint"
-    unit: UnitOfWork
-
-    @property
-    def settlement(self) -> Settlement:
-        """The settlement of the unit."""
-        ...
-
-    def identity_of(self, message: Message) -> str | None:
-        """Return the identity of a message of the unit."""
-        ...
 
 
 class EndpointDeliveryContext:
@@ -108,7 +89,7 @@ class EndpointDeliveryContext:
     )
 
     def __init__(
-        self, message: Message, attempt: "DeliveredUnit", batch_index: int | None, *, end_of_batch: bool = False
+        self, message: Message, attempt: "DeliveryAttempt", batch_index: int | None, *, end_of_batch: bool = False
     ) -> None:
         self._message = ref(message)  # a weak reference: a cycle would delay the release of the body
         self._attempt = attempt
@@ -191,7 +172,7 @@ class EndpointDeliveryContext:
 class _UserRollbackData(MutableMapping[str, str]):
     """A live view of the user rollback data of one message."""
 
-    def __init__(self, attempt: "DeliveredUnit", message_id: str | None) -> None:
+    def __init__(self, attempt: "DeliveryAttempt", message_id: str | None) -> None:
         self._redelivery = attempt.endpoint.redelivery
         self._message_id = message_id
 
@@ -219,7 +200,7 @@ class _UserRollbackData(MutableMapping[str, str]):
         return f"<user rollback data of {len(self)} names>"
 
 
-class DeliveryAttempt:
+class DeliveryAttempt(InFlightUnit):
     """Delivers the messages of one unit to the handler, and settles them together. Runs on one thread.
 
     Args:
@@ -232,12 +213,18 @@ class DeliveryAttempt:
         endpoint: The endpoint, as given.
         connection: The provider connection, as given.
         unit: The unit of work.
-        transaction: The transaction that the unit is a part of.
-        deliveries: The messages passed to the handler so far.
-        abandoned: True if the connection was closed while the handler is active.
-        ended: True once the unit is settled.
-        hand_overs_recorded: True once the hand-overs of its messages are recorded.
+        transaction: The container-managed transaction that the unit is a part of; None if the unit ends alone.
     """
+
+    _session: Session | None = None
+    _joining: Session | None = None  # in which the handler sends through its adapter
+    _runner: object = None  # the identifier of the thread, or the task, that runs the handler
+    _settlement: Settlement | None = None
+    _active_calls = 0
+    _handler_called = False  # True once the handler was called
+    _may_commit = True  # False from the begin of a call until it has returned, or rejected its messages
+    _rejected: Sequence[spi.Delivery] = ()
+    _retry_delay = 0.0
 
     def __init__(
         self,
@@ -250,21 +237,12 @@ class DeliveryAttempt:
         self.connection = connection
         self._consumer = consumer
         self._in_flight = in_flight
+        self.deliveries = []
         self.unit = endpoint.open_unit(connection)
-        self.transaction = endpoint.begin_transaction(self.unit, connection)
-        if isinstance(self.unit, InboxUnit) and endpoint.inbox is not None:
-            self.unit.inbox = endpoint.inbox.open(self.transaction.manager)
-        self.deliveries: list[spi.Delivery] = []
-        self.abandoned = self.ended = self.hand_overs_recorded = False
-        self._active_calls = 0
-        self._session: Session | None = None
-        self._joining: Session | None = None  # in which the handler sends through its adapter
-        self._runner: object = None  # the identifier of the thread, or the task, that runs the handler
-        self._settlement: Settlement | None = None
-        self._handler_called = False  # True once the handler was called
-        self._may_commit = True  # False from the begin of a call until it has returned, or rejected its messages
-        self._rejected: list[spi.Delivery] = []
-        self._retry_delay = 0.0
+        begin = endpoint.begin_transaction
+        self.transaction = None if begin is None else begin(self.unit, connection)
+        if endpoint.inbox is not None and isinstance(self.unit, InboxUnit):
+            self.unit.inbox = endpoint.inbox.open(self._manager)
 
     @property
     def rollback_only(self) -> bool:
@@ -272,9 +250,9 @@ class DeliveryAttempt:
         return self.unit.rollback_only or not self._may_commit
 
     @property
-    def unused(self) -> Sequence[spi.Delivery]:
-        """Messages of the unit that the handler did not get, or not yet."""
-        return self.unit.unused
+    def _manager(self) -> object:
+        """The manager of the container-managed transaction; None without one."""
+        return None if self.transaction is None else self.transaction.manager
 
     @property
     def settlement(self) -> Settlement:
@@ -315,6 +293,7 @@ class DeliveryAttempt:
             ConnectionLostError: The connection is lost; the messages are redelivered.
             TransactionInDoubtError: The commit may or may not have happened.
         """
+        is_finished = False
         try:
             try:
                 if self.endpoint.handler.whole_batches:
@@ -323,9 +302,10 @@ class DeliveryAttempt:
                     self._deliver_each(deliveries)
             finally:  # also if receiving the rest of the batch fails
                 self.finish()
-        except BaseException:
-            self.end()  # again, for what lack of memory has kept from its end
-            raise
+            is_finished = True
+        finally:
+            if not is_finished:
+                self.end()  # again, for what lack of memory has kept from its end
 
     def deliver_one(self, delivery: spi.Delivery) -> None:
         """Call the handler with one message. An exception of the handler marks the unit for rollback."""
@@ -359,11 +339,12 @@ class DeliveryAttempt:
         """
         began = self.endpoint.activity.begin(self, "settlement")
         try:
-            if self.rollback_only:  # recorded before another thread may receive the messages
-                self.endpoint.record_hand_overs(self)
             if self._session is not None:
                 self._session.close()
-            self.endpoint.hooks.settle(self.endpoint.name, self.deliveries, self._commit_or_roll_back)
+            if self.transaction is None and not self.endpoint.hooks.wrap_settlements:
+                self._commit_or_roll_back()
+            else:
+                self._settle_with_user_code(began)
         except ConnectionLostError:
             self.endpoint.mark_return_failed(self.unit.unused)
             if self.abandoned:
@@ -373,13 +354,9 @@ class DeliveryAttempt:
                 )
             raise
         except TransactionRolledBackError as error:
-            if self._is_joined:
+            if self.transaction is not None:
                 self.endpoint.remember_failure(self.deliveries, error if error.__cause__ is None else error.__cause__)
             self._log_rollback(error, began)
-        except Exception:
-            raise
-        except BaseException as error:  # noqa: BLE001  # of a hook or a data manager, and fails its unit only
-            self._fail_settlement(error, began)
         finally:
             self.end()
         if self.endpoint.inbox is not None:
@@ -387,35 +364,51 @@ class DeliveryAttempt:
 
     def end(self) -> None:
         """End what the unit has begun. What has ended already, as it normally has, is left alone."""
-        self.transaction.abandon()
-        self.unit.mark_lost()
+        endpoint, unit = self.endpoint, self.unit
+        if self.transaction is not None:
+            self.transaction.abandon()
+        if unit.outcome is None:
+            unit.mark_lost()
         while self._active_calls:
             self._record_end(0.0)
-        self.endpoint.activity.end(self)
-        outcome = self.unit.outcome or Outcome.LOST
+        endpoint.activity.end(self)
+        outcome = unit.outcome or Outcome.LOST
         if outcome is not Outcome.COMMITTED:
-            self.endpoint.record_hand_overs(self)
+            endpoint.record_hand_overs(self)
         if not self.ended:
-            self.endpoint.record_settlement(self, outcome)
+            endpoint.record_settlement(self, outcome)
         in_flight, self._in_flight = self._in_flight, None
         if in_flight is not None:
             in_flight.release()
         self.deliveries = []  # messages refer to this object: avoids a reference cycle
-        self._rejected = []
+        self._rejected = ()
+
+    def _settle_with_user_code(self, began: float) -> None:
+        """Settle inside the hooks, or with the data managers of the transaction. Their exits fail this unit only."""
+        hooks, name = self.endpoint.hooks, self.endpoint.name
+        error = failure_of(lambda: hooks.settle(name, self.deliveries, self._commit_or_roll_back))
+        if isinstance(error, Exception):
+            raise error
+        if error is not None:
+            self._fail_settlement(error, began)
 
     def _commit_or_roll_back(self) -> None:
         if self.rollback_only:
             self._roll_back(self._retry_delay)
         elif self._rejected:
             self._commit_with_rejected()
-        elif self.abandoned and self._is_joined:
+        elif self.transaction is None:
+            self.unit.commit(confirmed=self.endpoint.settings.confirm_commits)
+        elif self.abandoned:
             raise ConnectionLostError("The connection was lost before the commit, so that no database commits.")
         else:
             self.transaction.commit()
 
     def _roll_back(self, delay: float = 0.0) -> None:
         if self.unit.outcome is None:
-            self.transaction.rollback(delay=delay)
+            self.endpoint.record_hand_overs(self)  # before another thread may receive the messages
+            if self.transaction is not None:
+                self.transaction.rollback(delay=delay)
         if self.unit.outcome is None:  # a failure within the transaction has kept the unit from its end
             self.unit.rollback(delay=delay)
 
@@ -429,10 +422,6 @@ class DeliveryAttempt:
             exc_info=exc_info_of(error),
             extra=self._fields("settlement_failed", outcome, began),
         )
-
-    @property
-    def _is_joined(self) -> bool:
-        return self.transaction.manager is not None
 
     def _commit_with_rejected(self) -> None:
         """Commit with the copies of rejected messages; roll back if one cannot be moved."""
@@ -455,12 +444,6 @@ class DeliveryAttempt:
         if self._joining is None:
             self._joining = self._create_session(atomic=False)
         return self._joining
-
-    def _joined_sends(self) -> AbstractContextManager[object]:
-        """Return a context in which the handler's sends through its adapter join the unit."""
-        if self.endpoint.scope is None:
-            return _NO_CONTEXT
-        return DeliverySends(self.endpoint.scope, self._joining_session, self.unit.set_rollback_only)
 
     def _create_session(self, *, atomic: bool = True) -> Session:
         """Create a session for the handler: it sends in the unit, or at once without transactions."""
@@ -486,47 +469,43 @@ class DeliveryAttempt:
         The caller ends the activity, or settles.
         """
         may_commit, self._may_commit = self._may_commit, False
-        before, sends, failed = len(self.deliveries), self.unit.sends, False
-        began = self.endpoint.activity.begin(self, "handler")
-        self.endpoint.statistics.record_start(len(deliveries))
+        endpoint, unit = self.endpoint, self.unit
+        before, sends, failed = len(self.deliveries), unit.sends, False
+        began = endpoint.activity.begin(self, "handler")
+        endpoint.statistics.record_start(len(deliveries))
         self._active_calls += 1
         try:
-            try:
-                call(deliveries)
-            except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
-                begun, failed = len(self.deliveries) > before, True
-                self.endpoint.mark_returned(() if begun else deliveries)
-                rejected = self._recorded(error, deliveries if begun else (), began, sent=self.unit.sends > sends)
-                may_commit = may_commit and rejected
-                self.unit.rollback_only |= not may_commit  # the end of a batch may ask
-            finally:
-                seconds = self.endpoint.activity.now() - began
-                self._record_end(seconds)
-            if self.endpoint.hooks.observe_calls:
-                first = deliveries[0] if deliveries else None
-                self.endpoint.hooks.handled(self.endpoint.name, first, seconds, failed=failed)
-        except Exception:
-            raise
-        except BaseException as error:  # noqa: BLE001  # of a hook, and fails its unit only
-            self.unit.rollback_only = True
-            self._recorded(error, deliveries, began, sent=True)
-        else:
-            self._may_commit = may_commit
+            call(deliveries)
+        except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
+            begun, failed = len(self.deliveries) > before, True
+            endpoint.mark_returned(() if begun else deliveries)
+            rejected = self._recorded(error, deliveries if begun else (), began, sent=unit.sends > sends)
+            may_commit = may_commit and rejected
+            unit.rollback_only |= not may_commit  # the end of a batch may ask
+        finally:
+            seconds = endpoint.clock.monotonic() - began
+            self._record_end(seconds)
+        if endpoint.hooks.observe_calls:
+            may_commit = self._notify_of_call(deliveries, began, seconds, failed=failed) and may_commit
+        self._may_commit = may_commit
+
+    def _notify_of_call(
+        self, deliveries: Sequence[spi.Delivery], began: float, seconds: float, *, failed: bool
+    ) -> bool:
+        """Notify the hooks of a call. Return False after an exit of a hook, such as `SystemExit`: it fails the unit."""
+        hooks, first = self.endpoint.hooks, deliveries[0] if deliveries else None
+        error = failure_of(lambda: hooks.handled(self.endpoint.name, first, seconds, failed=failed))
+        if error is None:
+            return True
+        if isinstance(error, Exception):
+            raise error
+        self.unit.rollback_only = True
+        self._recorded(error, deliveries, began, sent=True)
+        return False
 
     def _record_end(self, seconds: float) -> None:
         self.endpoint.statistics.record_end(seconds)
         self._active_calls -= 1
-
-    def _take(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
-        """Add messages to the unit, all before the first is decoded, so that they are also returned together."""
-        self.unit.unit.take(deliveries)
-        before = len(self.deliveries)
-        self.endpoint.register(self, deliveries)
-        return [self._bind(delivery.message, index) for index, delivery in enumerate(deliveries, before)]
-
-    def _bind(self, message: Message, index: int) -> Message:
-        bind_delivery(message, self._context(message, index))
-        return message
 
     def _end_of_batch(self) -> Message:
         message = end_of_batch_message()
@@ -534,10 +513,8 @@ class DeliveryAttempt:
         return message
 
     def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> EndpointDeliveryContext:
-        return EndpointDeliveryContext(message, self, self._batch_index(index), end_of_batch=end_of_batch)
-
-    def _batch_index(self, index: int) -> int | None:
-        return index if self.endpoint.settings.batch_size else None
+        batch_index = index if self.endpoint.settings.batch_size else None
+        return EndpointDeliveryContext(message, self, batch_index, end_of_batch=end_of_batch)
 
     def _call_with_each(self, deliveries: Sequence[spi.Delivery]) -> None:
         for message in self._hand_over(deliveries):
@@ -551,15 +528,18 @@ class DeliveryAttempt:
 
     def _hand_over(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
         """Take messages into the unit; return those that the handler gets now, and record that it does."""
-        taken = self._take(deliveries)
-        self.unit.unused = deliveries  # the connection may be lost while the inbox is asked
-        try:
-            messages = self._admit(deliveries, taken)
-        except BaseException:
-            self.unit.unused = ()
-            raise
+        self.unit.unit.take(deliveries)  # all before the first is decoded, so that they are also returned together
+        index = len(self.deliveries)
+        self.endpoint.register(self, deliveries)
+        messages: list[Message] = []
+        for delivery in deliveries:
+            message = delivery.message
+            bind_delivery(message, self._context(message, index))
+            messages.append(message)
+            index += 1
+        if self.endpoint.inbox is not None:
+            messages = self._admit(deliveries, messages)
         if messages:
-            self.unit.unused = ()
             self._consumer.hand_over(deliveries)
         return messages
 
@@ -574,6 +554,16 @@ class DeliveryAttempt:
 
     def _admit(self, deliveries: Sequence[spi.Delivery], messages: list[Message]) -> list[Message]:
         """Return the messages that the handler has to see. A duplicate sends again what its handler has sent."""
+        self.unit.unused = deliveries  # the connection may be lost while the inbox is asked
+        new = messages
+        try:
+            new = self._new_messages(deliveries, messages)
+        finally:
+            if new:
+                self.unit.unused = ()
+        return new
+
+    def _new_messages(self, deliveries: Sequence[spi.Delivery], messages: list[Message]) -> list[Message]:
         unit = self.unit
         if not isinstance(unit, InboxUnit) or unit.inbox is None:
             return messages
@@ -636,7 +626,7 @@ class DeliveryAttempt:
         )
 
     def _call(self, content: Message | list[Message]) -> None:
-        if self.transaction.manager is None:
+        if self.transaction is None:
             self._call_handler(content)
             return
         with self.transaction.current():
@@ -644,17 +634,30 @@ class DeliveryAttempt:
 
     def _call_handler(self, content: Message | list[Message]) -> None:
         self._handler_called, self._runner = True, get_ident()
-        transaction = self.transaction
+        endpoint, transaction = self.endpoint, self.transaction
+        invocation = Invocation(content, self.session, self._set_runner, self._manager)
         try:
-            with self._joined_sends():
-                result = self.endpoint.call(Invocation(content, self.session, self._set_runner, transaction.manager))
+            if endpoint.scope is None:
+                result = endpoint.call(invocation)
+            else:
+                result = self._call_joining(endpoint.scope, invocation)
         finally:
             self._runner = None
-        if transaction.is_doomed:
+        if transaction is not None and transaction.is_doomed:
             self.unit.set_rollback_only()
         if result is not None and not self.unit.rollback_only:
             dropped = partial(log_dropped_reply, self.endpoint)
             send_replies(self.session, content, result, self.endpoint.handler.converters, dropped)
+
+    def _call_joining(self, scope: SendScope, invocation: Invocation) -> object:
+        """Call the handler, whose sends through its adapter join the unit until it returns."""
+        sends = DeliverySends(scope, self._joining_session, self.unit.set_rollback_only)
+        token = current_delivery.set(sends)
+        try:
+            return self.endpoint.call(invocation)
+        finally:
+            current_delivery.reset(token)
+            sends.end()
 
     def _set_runner(self, task: object) -> None:
         self._runner = task
@@ -671,34 +674,34 @@ class DeliveryAttempt:
         Returns:
             True if the messages are rejected, so that the unit may be committed without them.
         """
-        try:
-            return self._record_failure(error, deliveries, began, sent=sent)
-        except BaseException as failed:  # noqa: BLE001  # the class of the error is the application's
-            told = "%s: a failure of the handler cannot be recorded (%s); its messages will be redelivered."
-            fields = log_fields("handler_failed", self.endpoint.log_source, outcome=Outcome.ROLLED_BACK.value)
-            logger.error(told, self.endpoint.name, type(failed).__name__, extra=fields)  # noqa: TRY400  # see above
-            return False
+        before = self._rejected
+        # The class of the error is the application's.
+        failed = failure_of(lambda: self._record_failure(error, deliveries, began, sent=sent))
+        if failed is None:
+            return self._rejected is not before
+        told = "%s: a failure of the handler cannot be recorded (%s); its messages will be redelivered."
+        fields = log_fields("handler_failed", self.endpoint.log_source, outcome=Outcome.ROLLED_BACK.value)
+        logger.error(told, self.endpoint.name, type(failed).__name__, extra=fields)
+        return False
 
     def _record_failure(
         self, error: BaseException, deliveries: Sequence[spi.Delivery], began: float, *, sent: bool
-    ) -> bool:
+    ) -> None:
         error = error.with_traceback(handler_traceback(error.__traceback__))
         self.endpoint.remember_failure(deliveries, error)
         if isinstance(error, Reject) and deliveries:
-            return self._reject(error, deliveries, sent=sent)
+            self._reject(error, deliveries, sent=sent)
+            return
         if isinstance(error, Retry) and error.delay is not None:
             self._request_delay(error.delay, deliveries)
         log_failure(self.endpoint, error, deliveries, self.endpoint.activity.now() - began)
-        return False
 
-    def _reject(self, error: Reject, deliveries: Sequence[spi.Delivery], *, sent: bool) -> bool:
+    def _reject(self, error: Reject, deliveries: Sequence[spi.Delivery], *, sent: bool) -> None:
         """Dead-letter messages in this unit; or, if that has to be rolled back, when they are redelivered."""
         for delivery in deliveries:
             self.endpoint.redelivery.encounter(message_identity(delivery)).rejection = error.reason
-        if sent or self._is_joined:  # the work of the handler must not commit
-            return False
-        self._rejected += deliveries
-        return True
+        if not sent and self.transaction is None:  # otherwise the work of the handler must not commit
+            self._rejected = (*self._rejected, *deliveries)
 
     def _request_delay(self, seconds: float, deliveries: Sequence[spi.Delivery]) -> None:
         """Delay the redelivery of messages: at the broker if it can, and the whole unit has the same delay."""

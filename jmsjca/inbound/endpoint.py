@@ -19,13 +19,7 @@ from jmsjca.hooks import HookChain
 from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.listener_log import EventSource, RepeatLimit, log_context
-from jmsjca.inbound.listener_unit import (
-    BeginTransaction,
-    Inbox,
-    InboxUnit,
-    LocalTransaction,
-    begin_container_transaction,
-)
+from jmsjca.inbound.listener_unit import Inbox, InboxUnit, begin_container_transaction
 from jmsjca.inbound.statistics import StatisticsRecorder
 from jmsjca.messages.delivery import Outcome, Settlement, original_message_id
 from jmsjca.outbound.sender import SendScope
@@ -186,25 +180,20 @@ def _pool_size(mode: Mode, spec: "ActivationSpec") -> int:
     return 1 if one else spec.endpoint_pool_max_size
 
 
-class InFlightUnit(Protocol):
-    """A unit with an active handler, as its endpoint uses it.
+class InFlightUnit:
+    """A unit with an active handler: the state that its endpoint keeps of it.
 
     Attributes:
         deliveries: The messages passed to the handler so far.
         abandoned: True if the connection was closed while the handler is active.
         ended: True once the unit is settled.
         hand_overs_recorded: True once the hand-overs of its messages are recorded, see `Endpoint.record_hand_overs`.
+        unit: The unit of work.
     """
 
     deliveries: list[spi.Delivery]
-    abandoned: bool
-    ended: bool
-    hand_overs_recorded: bool
-
-    @property
-    def unused(self) -> Sequence[spi.Delivery]:
-        """Messages of the unit that the handler did not get, or not yet."""
-        ...
+    abandoned = ended = hand_overs_recorded = False
+    unit: UnitOfWork
 
 
 class Endpoint:
@@ -239,7 +228,7 @@ class Endpoint:
         isolates_suspects: True if suspects are delivered alone, see `is_suspect`.
         paused: True while no messages are taken, although there is a connection.
         open_unit: Opens a unit: of everything that the handler does, or of the receipt alone.
-        begin_transaction: Begins the transaction that a unit is a part of.
+        begin_transaction: Begins the container-managed transaction of a unit; None for units that end alone.
     """
 
     def __init__(
@@ -283,11 +272,7 @@ class Endpoint:
         self.open_unit: Callable[[spi.Connection], UnitOfWork] = partial(
             UnitOfWork.begin if inbox is None else InboxUnit.begin, sends=settings.transacted
         )
-        self.begin_transaction: BeginTransaction = (
-            partial(begin_container_transaction, settings.locator)
-            if settings.joined
-            else partial(LocalTransaction, settings.confirm_commits)
-        )
+        self.begin_transaction = partial(begin_container_transaction, settings.locator) if settings.joined else None
         self._lock = Lock()
         self._still_running: dict[str, int] = {}
         self._abandoned_count = 0
@@ -296,13 +281,12 @@ class Endpoint:
     def call(self, invocation: Invocation) -> object:
         """Call the handler inside the hooks, with the context name set around them."""
         if not self.settings.context_name:
-            return self._call(invocation)
+            # Without hooks, the usual case, a call need not pay for them.
+            return self._call_in_hooks(invocation) if self.hooks.wrap_deliveries else self.handler(invocation)
         with log_context(self.settings.context_name):
-            return self._call(invocation)
+            return self._call_in_hooks(invocation)
 
-    def _call(self, invocation: Invocation) -> object:
-        if not self.hooks.wrap_deliveries:  # the usual case, which need not pay for the hooks
-            return self.handler(invocation)
+    def _call_in_hooks(self, invocation: Invocation) -> object:
         return self.hooks.deliver(self.name, invocation.message, lambda: self.handler(invocation))
 
     def redelivery_count_of(self, message_id: str | None) -> int:
@@ -335,10 +319,14 @@ class Endpoint:
             if unit.abandoned:
                 self._abandoned_count -= 1
                 self._remove_running(unit.deliveries)
-        self._record_unsettled(unit.deliveries, outcome)
+        if outcome is not Outcome.COMMITTED:
+            self.unsettled.add(map(message_identity, unit.deliveries))
+        elif self.unsettled.known:
+            self.unsettled.discard([message_identity(each) for each in unit.deliveries if self.has_delivered(each)])
         if outcome is not Outcome.COMMITTED and self.settings.split_failed_batches and len(unit.deliveries) > 1:
             self._mark_to_split(unit.deliveries)
-        self.hooks.settled(self.name, outcome, len(unit.deliveries))
+        if self.hooks.observe_settlements:
+            self.hooks.settled(self.name, outcome, len(unit.deliveries))
 
     def must_be_delivered_alone(self, delivery: spi.Delivery) -> bool:
         """Return True if a message was in a failed batch or is suspect."""
@@ -363,7 +351,7 @@ class Endpoint:
         if not unit.hand_overs_recorded:
             unit.hand_overs_recorded = True
             for delivery in unit.deliveries:
-                if delivery not in unit.unused:
+                if delivery not in unit.unit.unused:
                     self.redelivery.encounter(message_identity(delivery)).record_hand_over()
 
     def abandon(self, units: Iterable[InFlightUnit]) -> None:
@@ -372,7 +360,7 @@ class Endpoint:
             for unit in units:
                 if unit.ended or unit.abandoned:
                     continue
-                if not unit.unused:  # otherwise its end knows whether the handler had them
+                if not unit.unit.unused:  # otherwise its end knows whether the handler had them
                     self.record_hand_overs(unit)
                 unit.abandoned = True
                 self._abandoned_count += 1
@@ -382,6 +370,12 @@ class Endpoint:
     def has_delivered(self, delivery: spi.Delivery) -> bool:
         """Return True if a message is redelivered, as the broker says or this process remembers."""
         return was_delivered_before(delivery) or self.remembers(delivery)
+
+    def has_seen(self, delivery: spi.Delivery) -> bool:
+        """Return True if a message is known here, although the broker delivers it as a new one."""
+        if not (self._still_running or self.unsettled.known or self.untried.known):  # the usual case
+            return False
+        return self.remembers(delivery) or message_identity(delivery) in self.untried
 
     def remembers(self, delivery: spi.Delivery) -> bool:
         """Return True if a message was delivered before, although the broker may have forgotten it."""
@@ -436,12 +430,6 @@ class Endpoint:
             known = self.redelivery.find_encounter(message_identity(delivery))
             if known is not None:
                 known.mark_return_failed()
-
-    def _record_unsettled(self, deliveries: Sequence[spi.Delivery], outcome: Outcome) -> None:
-        if outcome is not Outcome.COMMITTED:
-            self.unsettled.add(map(message_identity, deliveries))
-        elif self.unsettled:
-            self.unsettled.discard([message_identity(each) for each in deliveries if self.has_delivered(each)])
 
     def _remove_running(self, deliveries: Sequence[spi.Delivery]) -> None:
         for message_id in map(message_identity, deliveries):

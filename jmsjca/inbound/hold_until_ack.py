@@ -196,7 +196,8 @@ class HeldDeliveryAttempt(DeliveryAttempt):
     def _context(self, message: Message, index: int, *, end_of_batch: bool = False) -> HeldDeliveryContext:
         if end_of_batch:  # for `Activation.settle`; without held acknowledgement it has no id
             message.message_id = f"ID:end-of-batch-{uuid.uuid4().hex}"
-        context = HeldDeliveryContext(message, self, self._batch_index(index), end_of_batch=end_of_batch)
+        batch_index = index if self.endpoint.settings.batch_size else None
+        context = HeldDeliveryContext(message, self, batch_index, end_of_batch=end_of_batch)
         self._contexts.append(context)
         self.endpoint.held.register(context)
         if not end_of_batch:

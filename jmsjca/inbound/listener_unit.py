@@ -1,7 +1,6 @@
 """The units of a listener: how they end, alone or in a container-managed transaction, and those with an inbox."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,18 +9,16 @@ from jmsjca.destinations import Destination
 from jmsjca.messages.message import Message
 from jmsjca.outbound.unit_of_work import UnitOfWork
 
-if TYPE_CHECKING:  # the inbox needs SQLAlchemy, an extra
+if TYPE_CHECKING:  # they need extras
     import asyncio
 
+    from jmsjca.transactions.container_transaction import ContainerTransaction
     from jmsjca.transactions.inbox import ListenerInbox, UnitInbox
     from jmsjca.transactions.stored_message import StoredSend
 
 __all__ = [
-    "BeginTransaction",
     "Inbox",
     "InboxUnit",
-    "LocalTransaction",
-    "UnitTransaction",
     "begin_container_transaction",
     "require_container_transactions",
 ]
@@ -83,77 +80,6 @@ class InboxUnit(UnitOfWork):
             super().send(send.message, send.to)
 
 
-class UnitTransaction(Protocol):
-    """The transaction of one unit, which the unit's end ends."""
-
-    @property
-    def manager(self) -> object:
-        """The transaction manager, for handlers; None without a container-managed transaction."""
-        ...
-
-    @property
-    def is_doomed(self) -> bool:
-        """True if the handler has marked the transaction for rollback."""
-        ...
-
-    def current(self) -> AbstractContextManager[None]:
-        """Make the transaction that of the current thread during the block."""
-        ...
-
-    def commit(self) -> None:
-        """Commit, as `UnitOfWork.commit` does."""
-        ...
-
-    def rollback(self, *, delay: float = 0.0) -> None:
-        """Roll back, as `UnitOfWork.rollback` does."""
-        ...
-
-    def abandon(self) -> None:
-        """Roll back what is still open, after an error."""
-        ...
-
-
-BeginTransaction = Callable[[UnitOfWork, spi.Connection], UnitTransaction]
-"""Begins the transaction of a unit."""
-
-_NO_CONTEXT = nullcontext()
-
-
-class LocalTransaction:
-    """A unit that is a transaction of its own.
-
-    Args:
-        confirmed: False to return from the commit without waiting for the broker.
-        unit: The unit of work.
-        connection: The unit's connection.
-    """
-
-    __slots__ = ("_confirmed", "_unit")
-
-    manager: None = None
-    is_doomed: bool = False
-
-    def __init__(self, confirmed: bool, unit: UnitOfWork, connection: spi.Connection) -> None:  # for `partial`
-        del connection
-        self._unit = unit
-        self._confirmed = confirmed
-
-    def current(self) -> AbstractContextManager[None]:
-        """Return a context without effect: there is no transaction manager."""
-        return _NO_CONTEXT
-
-    def commit(self) -> None:
-        """Commit the unit."""
-        self._unit.commit(confirmed=self._confirmed)
-
-    def rollback(self, *, delay: float = 0.0) -> None:
-        """Roll the unit back."""
-        self._unit.rollback(delay=delay)
-
-    def abandon(self) -> None:
-        """Do nothing: the caller marks the unit as lost."""
-
-
 def require_container_transactions(locator: str | None) -> None:
     """Raise an error if container-managed transactions cannot be.
 
@@ -167,7 +93,9 @@ def require_container_transactions(locator: str | None) -> None:
     import_module("jmsjca.transactions.locators").threads_manager(locator)
 
 
-def begin_container_transaction(locator: str | None, unit: UnitOfWork, connection: spi.Connection) -> UnitTransaction:
+def begin_container_transaction(
+    locator: str | None, unit: UnitOfWork, connection: spi.Connection
+) -> "ContainerTransaction":
     """Begin the container-managed transaction of a unit.
 
     Args:

@@ -108,10 +108,10 @@ class RedeliveryProcessor:
         """Return the delay in seconds before the handler sees a message, or the outcome of its move or deletion."""
         count, redelivered = delivery.count, delivery.redelivered
         if not redelivered and (count or 0) <= 1:
-            if not (self._endpoint.remembers(delivery) or self._is_untried(delivery)):
+            if not self._endpoint.has_seen(delivery):
                 return 0.0
             redelivered = True
-        if self._endpoint.untried:
+        if self._endpoint.untried.known:
             self._endpoint.untried.discard([message_identity(delivery)])
         shared = self._connection.capabilities.delivery_count and not readable_message_id(delivery)
         decision = self._endpoint.redelivery.decide(
@@ -134,11 +134,6 @@ class RedeliveryProcessor:
                 result = 0.0
         # A suspect must not wait here while other messages are delivered.
         return result if isinstance(result, Outcome) or not is_suspect else 0.0
-
-    def _is_untried(self, delivery: spi.Delivery) -> bool:
-        """Return True if the message was returned before its handler saw it, and may look new."""
-        untried = self._endpoint.untried
-        return bool(untried) and message_identity(delivery) in untried
 
     def _move_or_delete(self, action: Delete | Move, delivery: spi.Delivery, count: int) -> float | Outcome:
         try:

@@ -5,10 +5,10 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from functools import lru_cache, partial
-from threading import RLock
-from typing import Any, Generic, NamedTuple, Self, TypedDict, TypeVar, Unpack, cast
+from threading import Lock, RLock
+from typing import Any, Generic, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 from jmsjca.arguments import check_seconds, check_text_or_none, check_timeout, did_you_mean
 from jmsjca.destinations import Destination, Queue, check_destination
@@ -37,6 +37,7 @@ __all__ = [
     "SendScope",
     "Sender",
     "SendsMessages",
+    "current_delivery",
     "outside_delivery",
 ]
 
@@ -91,7 +92,7 @@ class SendScope(NamedTuple):
 class DeliverySends:
     """The sends of a handler through its adapter: they join the unit of the delivery until the handler returns.
 
-    Entered around a call of the handler, on the thread of the call. Coroutines, and threads that run in a copy of the
+    The value of `current_delivery` during a call of the handler. Coroutines, and threads that run in a copy of the
     caller's context, belong to the call. Thread-safe.
 
     Args:
@@ -100,7 +101,7 @@ class DeliverySends:
         set_rollback_only: Marks the unit for rollback.
     """
 
-    __slots__ = ("_forks", "_lock", "_open_session", "_set_rollback_only", "_token", "scope")
+    __slots__ = ("_forks", "_lock", "_open_session", "_set_rollback_only", "scope")
 
     def __init__(
         self, scope: SendScope, open_session: Callable[[], Session], set_rollback_only: Callable[[], None]
@@ -108,19 +109,15 @@ class DeliverySends:
         self.scope = scope
         self._open_session: Callable[[], Session] | None = open_session
         self._set_rollback_only = set_rollback_only
-        self._lock = RLock()  # reentrant: a hook around a send may send
+        self._lock: RLock | None = None  # created by the first send: most handlers send nothing in this way
         self._forks = Process.forks
-        self._token: Token[DeliverySends | None] | None = None
 
-    def __enter__(self) -> Self:
-        self._token = _delivery.set(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._token is not None:
-            _delivery.reset(self._token)
-        with self._lock:  # a send of another thread belongs to the unit as a whole, or not at all
-            self._open_session = None
+    def end(self) -> None:
+        """Let no send join from now on: the handler has returned."""
+        self._open_session = None
+        if self._lock is not None:  # a send of another thread belongs to the unit as a whole, or not at all
+            with self._lock:
+                pass
 
     @property
     def is_open(self) -> bool:
@@ -139,12 +136,15 @@ class DeliverySends:
             IllegalStateError: The handler has returned.
             JMSError: A message cannot be sent.
         """
-        with self._lock:
-            if self._open_session is None:
+        with _creating_lock:
+            self._lock = lock = self._lock or RLock()  # reentrant: a hook around a send may send
+        with lock:
+            open_session = self._open_session
+            if open_session is None:
                 raise IllegalStateError(
                     f"The handler returned before its send to {to} began, so the message was not sent: await each send."
                 )
-            producer = self._open_session().create_producer(to)
+            producer = open_session().create_producer(to)
             for position, message in enumerate(messages):
                 try:
                     producer.send(message, **given)
@@ -154,7 +154,9 @@ class DeliverySends:
                     raise
 
 
-_delivery: ContextVar[DeliverySends | None] = ContextVar("jmsjca_delivery", default=None)
+_creating_lock = Lock()
+current_delivery: ContextVar[DeliverySends | None] = ContextVar("jmsjca_delivery", default=None)
+"""The sends of the handler that is running, if they join its unit."""
 
 
 @contextmanager
@@ -164,13 +166,13 @@ def outside_delivery(adapter: object) -> Generator[None]:
     Args:
         adapter: The object that stands for the adapter in a `SendScope`.
     """
-    delivery = _delivery.get()
+    delivery = current_delivery.get()
     is_own = delivery is not None and delivery.scope.adapter is adapter
-    token = _delivery.set(None if is_own else delivery)
+    token = current_delivery.set(None if is_own else delivery)
     try:
         yield
     finally:
-        _delivery.reset(token)
+        current_delivery.reset(token)
 
 
 class SendsMessages(ABC):
@@ -321,7 +323,7 @@ class Sender:
 
     def _delivery(self) -> DeliverySends | None:
         """Return the delivery that the caller's sends join; None to send at once."""
-        delivery = _delivery.get()
+        delivery = current_delivery.get()
         if self._scope is None or delivery is None or delivery.scope != self._scope or not delivery.is_open:
             return None
         return delivery

@@ -37,11 +37,15 @@ class RedeliveryHandler:
     Args:
         policy: The policy for all messages without a policy of their own.
         capacity: The minimum number of messages whose state is kept.
+
+    Attributes:
+        has_encounters: True once anything was known about any message. It is asked for each message.
     """
 
     def __init__(self, policy: RedeliveryPolicy, capacity: int = 5000) -> None:
         self.policy = policy
         self._encounters = EncounterCache(capacity)
+        self.has_encounters = False
         self._lock = Lock()
         self._warned = False
 
@@ -50,11 +54,6 @@ class RedeliveryHandler:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state, _lock=Lock())
-
-    @property
-    def has_encounters(self) -> bool:
-        """True if anything is known about any message."""
-        return bool(self._encounters)
 
     def decide(
         self,
@@ -106,6 +105,7 @@ class RedeliveryHandler:
             raise IllegalStateError(
                 "This message has no id, so its redeliveries cannot be tracked; its sender must set an id."
             )
+        self.has_encounters = True
         return self._encounters.encounter(message_id)
 
     def policy_of(self, message_id: str | None) -> RedeliveryPolicy:

@@ -305,23 +305,23 @@ class UnsettledMessages:
 
     A broker that is killed may forget that it has delivered a message, and deliver it again like a new one. Messages
     are looked up after a connection was lost, and not before: until then the broker's own flags are right.
+
+    Attributes:
+        known: The identities. For each message it is only asked whether there are any.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self.known: OrderedDict[str, None] = OrderedDict()
         self._connections = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._known)
-
     def __contains__(self, identity: str) -> bool:
-        return identity in self._known
+        return identity in self.known
 
     @property
     def may_look_new(self) -> bool:
         """True if one of them may be delivered like a new message."""
-        return self._connections > 1 and bool(self._known)
+        return self._connections > 1 and bool(self.known)
 
     def begin_connection(self) -> None:
         """Count a connection: messages that it delivers may have been delivered by an earlier one."""
@@ -331,16 +331,16 @@ class UnsettledMessages:
         """Add messages; the oldest of too many are dropped."""
         with self._lock:
             for identity in identities:
-                self._known[identity] = None
-                self._known.move_to_end(identity)
-            while len(self._known) > _MAX_UNSETTLED:
-                self._known.popitem(last=False)
+                self.known[identity] = None
+                self.known.move_to_end(identity)
+            while len(self.known) > _MAX_UNSETTLED:
+                self.known.popitem(last=False)
 
     def discard(self, identities: Iterable[str]) -> None:
         """Remove messages that are settled."""
         with self._lock:
             for identity in identities:
-                self._known.pop(identity, None)
+                self.known.pop(identity, None)
 
 
 def _key(message_id: str) -> str | bytes:
