@@ -42,7 +42,7 @@ from jmsjca.log_records import exc_info_of, get_logger
 from jmsjca.messages.delivery import Outcome, Settlement, bind_delivery, forbid_waiting, original_message_id
 from jmsjca.messages.message import Message, end_of_batch_message
 from jmsjca.outbound.connection_state import ConnectionContext
-from jmsjca.outbound.sender import DeliverySends, SendScope, current_delivery
+from jmsjca.outbound.sender import DeliverySends, current_delivery
 from jmsjca.outbound.session import Session, session_for_delivery
 from jmsjca.redelivery.encounter import Failure
 
@@ -242,17 +242,12 @@ class DeliveryAttempt(InFlightUnit):
         begin = endpoint.begin_transaction
         self.transaction = None if begin is None else begin(self.unit, connection)
         if endpoint.inbox is not None and isinstance(self.unit, InboxUnit):
-            self.unit.inbox = endpoint.inbox.open(self._manager)
+            self.unit.inbox = endpoint.inbox.open(None if self.transaction is None else self.transaction.manager)
 
     @property
     def rollback_only(self) -> bool:
         """True if no more messages are to be delivered: a call has failed, or the unit is marked for rollback."""
         return self.unit.rollback_only or not self._may_commit
-
-    @property
-    def _manager(self) -> object:
-        """The manager of the container-managed transaction; None without one."""
-        return None if self.transaction is None else self.transaction.manager
 
     @property
     def settlement(self) -> Settlement:
@@ -297,7 +292,7 @@ class DeliveryAttempt(InFlightUnit):
         try:
             try:
                 if self.endpoint.handler.whole_batches:
-                    self.deliver_batch(list(deliveries))
+                    self._run_guarded(list(deliveries), self._call_with_all)
                 else:
                     self._deliver_each(deliveries)
             finally:  # also if receiving the rest of the batch fails
@@ -311,24 +306,18 @@ class DeliveryAttempt(InFlightUnit):
         """Call the handler with one message. An exception of the handler marks the unit for rollback."""
         self._run_guarded([delivery], self._call_with_each)
 
-    def deliver_batch(self, deliveries: Sequence[spi.Delivery]) -> None:
-        """Call the handler once with all messages."""
-        self._run_guarded(deliveries, self._call_with_all)
-
     def finish(self) -> None:
         """Deliver the end of the batch, and settle."""
         try:
-            self.deliver_end_of_batch()
+            if self.endpoint.settings.batch_size:
+                self.deliver_end_of_batch()
         finally:
             self.settle()
 
     def deliver_end_of_batch(self) -> None:
-        """Deliver the end-of-batch message if the handler was called in this batch, even if it failed."""
-        if not (
-            self.endpoint.settings.batch_size and self._handler_called and self.endpoint.handler.takes_end_of_batch
-        ):
-            return
-        self._run_guarded((), self._call_with_end_of_batch)
+        """Deliver the end of the batch if the handler was called in this batch, even if it failed."""
+        if self._handler_called and self.endpoint.handler.takes_end_of_batch:
+            self._run_guarded((), self._call_with_end_of_batch)
 
     def settle(self) -> None:
         """Commit if every call has returned or has rejected its messages, and roll back otherwise.
@@ -387,10 +376,13 @@ class DeliveryAttempt(InFlightUnit):
         """Settle inside the hooks, or with the data managers of the transaction. Their exits fail this unit only."""
         hooks, name = self.endpoint.hooks, self.endpoint.name
         error = failure_of(lambda: hooks.settle(name, self.deliveries, self._commit_or_roll_back))
-        if isinstance(error, Exception):
-            raise error
-        if error is not None:
-            self._fail_settlement(error, began)
+        try:
+            if isinstance(error, Exception):
+                raise error
+            if error is not None:
+                self._fail_settlement(error, began)
+        finally:
+            del error  # its traceback refers to this frame: avoids a reference cycle
 
     def _commit_or_roll_back(self) -> None:
         if self.rollback_only:
@@ -635,29 +627,21 @@ class DeliveryAttempt(InFlightUnit):
     def _call_handler(self, content: Message | list[Message]) -> None:
         self._handler_called, self._runner = True, get_ident()
         endpoint, transaction = self.endpoint, self.transaction
-        invocation = Invocation(content, self.session, self._set_runner, self._manager)
+        manager = None if transaction is None else transaction.manager
+        # What the handler sends through its adapter joins the unit until it returns.
+        sends = DeliverySends(endpoint.scope, self._joining_session, self.unit.set_rollback_only)
+        token = current_delivery.set(sends)
         try:
-            if endpoint.scope is None:
-                result = endpoint.call(invocation)
-            else:
-                result = self._call_joining(endpoint.scope, invocation)
+            result = endpoint.call(Invocation(content, self.session, self._set_runner, manager))
         finally:
+            current_delivery.reset(token)
+            sends.end()
             self._runner = None
         if transaction is not None and transaction.is_doomed:
             self.unit.set_rollback_only()
         if result is not None and not self.unit.rollback_only:
             dropped = partial(log_dropped_reply, self.endpoint)
             send_replies(self.session, content, result, self.endpoint.handler.converters, dropped)
-
-    def _call_joining(self, scope: SendScope, invocation: Invocation) -> object:
-        """Call the handler, whose sends through its adapter join the unit until it returns."""
-        sends = DeliverySends(scope, self._joining_session, self.unit.set_rollback_only)
-        token = current_delivery.set(sends)
-        try:
-            return self.endpoint.call(invocation)
-        finally:
-            current_delivery.reset(token)
-            sends.end()
 
     def _set_runner(self, task: object) -> None:
         self._runner = task

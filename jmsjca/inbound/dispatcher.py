@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, ParamSpec, Protocol, TypeVar, cast
+from typing import ParamSpec, Protocol, TypeVar, cast
 
 from jmsjca import spi
 from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from jmsjca.inbound.concurrency import AdaptiveConcurrency, InFlightLimit
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt
 from jmsjca.inbound.endpoint import Endpoint, Stall
+from jmsjca.inbound.handler import failure_of, fulfil
 from jmsjca.inbound.hold_until_ack import HeldDeliveryAttempt, HeldUnitSettler
 from jmsjca.inbound.listener_log import as_listener
 from jmsjca.inbound.redelivery_processor import IsolatingReceiver, RedeliveryProcessor
@@ -68,9 +69,10 @@ class ConcurrentDispatcher(ABC):
             Exception: A defect in the provider or in jmsjca; active handlers are not waited for then.
         """
         try:
-            self._run()
-        except Exception as error:  # noqa: BLE001  # raised at the end
-            self.stop(error)
+            failed = failure_of(self._run)
+            if failed is not None:
+                self.stop(failed)
+            del failed  # its traceback refers to this frame: avoids a reference cycle
         finally:
             self._abandon_attempts()
             self._close()
@@ -438,7 +440,7 @@ class CCDispatcher(ConcurrentDispatcher):
             if not self._go_on_without():
                 self._executor_failed(error)
         else:
-            future.add_done_callback(self._check_done)
+            future.add_done_callback(self._worker_done)
             self._submitted, self._refused = future, False
             if self._stopping:
                 self._cancel_submitted()
@@ -459,7 +461,7 @@ class CCDispatcher(ConcurrentDispatcher):
         if self._submitted is not None:
             self._submitted.cancel()
 
-    def _check_done(self, future: "Future[None]") -> None:
+    def _worker_done(self, future: "Future[None]") -> None:
         """Detect an executor that accepted work and dropped it."""
         if future.cancelled() and self._stopping:
             self._worker_ended()
@@ -479,14 +481,21 @@ class CCDispatcher(ConcurrentDispatcher):
             self._starting = False
             self._concurrency.record_start()
         with self.endpoint.statistics.endpoint():
-            try:
-                while batch := self._next_batch():
-                    if not self._concurrency.single_threaded:
-                        self._start_worker()
-                    self._deliver(batch)
-            except Exception as error:  # noqa: BLE001  # raised by `run`
-                self.stop(error)
+            failed = failure_of(self._deliver_batches)
+        try:
+            if isinstance(failed, Exception):
+                self.stop(failed)  # raised by `run`
                 self._worker_ended()
+            elif failed is not None:
+                raise failed
+        finally:
+            del failed  # its traceback refers to this frame: avoids a reference cycle
+
+    def _deliver_batches(self) -> None:
+        while batch := self._next_batch():
+            if not self._concurrency.single_threaded:
+                self._start_worker()
+            self._deliver(batch)
 
     def _next_batch(self) -> list[spi.Delivery]:
         """Take the messages of one unit, in a slot acquired for it; an empty list ends the worker."""
@@ -655,7 +664,7 @@ class DaemonThreadPool(Executor):
                 self._idle -= 1
             elif len(self._threads) < self._max_workers:
                 self._start()
-            self._tasks.put(lambda: _fulfil(future, lambda: fn(*args, **kwargs)))
+            self._tasks.put(lambda: _run_task(future, lambda: fn(*args, **kwargs)))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -684,10 +693,6 @@ class DaemonThreadPool(Executor):
                 self._idle += 1
 
 
-def _fulfil(future: "Future[Any]", act: Callable[[], object]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        future.set_result(act())
-    except BaseException as error:  # noqa: BLE001  # delivered through the future
-        future.set_exception(error)
+def _run_task(future: "Future[T]", act: Callable[[], T]) -> None:
+    if future.set_running_or_notify_cancel():
+        fulfil(future, act)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import astuple, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from jmsjca.arguments import check_timeout
 from jmsjca.config.clock import Deadline
@@ -71,8 +71,7 @@ class DistributedActivation(Activation):
         adapter: str | None = None,
         scope: SendScope | None = None,
     ) -> None:
-        shared = spec.distributed
-        assert shared is not None  # noqa: S101  # checked by the caller
+        shared = cast("DistributedSubscription", spec.distributed)  # the caller has looked
         naming = naming or NamingContext.default()
         topic = resolve_destination(spec.destination, "topic", naming)
         queue = Queue(shared.queue_name(topic.name))

@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidDestinationError, MessageFormatError
 from jmsjca.forking import Process, end_child, reset_in_child
@@ -27,7 +27,9 @@ from jmsjca.outbound.session import Session
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Handler", "HandlerLoop", "failure_of", "handler_traceback", "is_current", "send_replies"]
+__all__ = ["Handler", "HandlerLoop", "failure_of", "fulfil", "handler_traceback", "is_current", "send_replies"]
+
+T = TypeVar("T")
 
 _CLOSE_TIMEOUT = 1.0  # seconds for coroutines that do not react to cancellation
 
@@ -404,6 +406,14 @@ def failure_of(call: Callable[[], object]) -> BaseException | None:
     return None
 
 
+def fulfil(future: "Future[T]", call: Callable[[], T]) -> None:
+    """Pass on the result of a call, or the exception that ended it, through a future."""
+    failed = failure_of(lambda: future.set_result(call()))
+    if failed is not None:
+        future.set_exception(failed)
+    del failed  # its traceback refers to this frame: avoids a reference cycle
+
+
 def is_current(task: object) -> bool:
     """Return True if the caller runs in this task."""
     import asyncio  # the caller may be a task
@@ -453,7 +463,11 @@ def send_replies(
     """
     if result is None or isinstance(result, Settlement):
         return
-    _check_finished(result)
+    if isinstance(result, Awaitable | Generator | AsyncGenerator):  # as the coroutine that a coroutine has returned
+        raise ConfigurationError(
+            f"The handler returned a {type(cast('object', result)).__name__}, whose work is not done, as nothing awaits"
+            " it or iterates over it. Await it in a handler that is declared with 'async def', or return what it makes."
+        )
     requests = [content] if isinstance(content, Message) else content
     if all(request.reply_to is None for request in requests):
         return
@@ -465,19 +479,6 @@ def send_replies(
             if request.reply_to is None or not request.reply_to.temporary:
                 raise
             on_dropped(request, error)
-
-
-def _check_finished(result: object) -> None:
-    """Raise an error for a result that nothing has awaited or iterated over, so that its message is not acknowledged.
-
-    Raises:
-        ConfigurationError: It is a generator or an awaitable, such as the coroutine that a coroutine has returned.
-    """
-    if isinstance(result, Awaitable | Generator | AsyncGenerator):
-        raise ConfigurationError(
-            f"The handler returned a {type(cast('object', result)).__name__}, whose work is not done, as nothing awaits"
-            " it or iterates over it. Await it in a handler that is declared with 'async def', or return what it makes."
-        )
 
 
 def _one_per_message(result: object, count: int) -> Sequence[object]:

@@ -15,6 +15,7 @@ from jmsjca.config.clock import Clock
 from jmsjca.errors import IllegalStateError, MessageFormatError
 from jmsjca.inbound.delay_queue import DelayQueue
 from jmsjca.inbound.delivery_attempt import DeliveryAttempt, EndpointDeliveryContext
+from jmsjca.inbound.handler import failure_of
 from jmsjca.inbound.listener_log import as_listener
 from jmsjca.log_records import get_logger
 from jmsjca.messages.delivery import Settlement
@@ -141,7 +142,8 @@ class HeldDeliveryAttempt(DeliveryAttempt):
 
     def finish(self) -> None:
         """Deliver the end of the batch, and settle if all messages are acknowledged; else hold the unit."""
-        self.deliver_end_of_batch()
+        if self.endpoint.settings.batch_size:
+            self.deliver_end_of_batch()
         with self._lock:
             self._all_delivered = True
             settle_now = self._try_claim()
@@ -366,11 +368,11 @@ class HeldUnitSettler:
 
     def _settle(self, unit: HeldDeliveryAttempt) -> None:
         self._remove(unit)
-        try:
-            unit.settle()
-        except Exception as error:  # noqa: BLE001  # raised by `run`
+        failed = failure_of(unit.settle)
+        if failed is not None:
             unit.end()
-            self._record_failure(error)
+            self._record_failure(failed)  # the dispatcher raises it
+        del failed  # its traceback refers to this frame: avoids a reference cycle
 
 
 def _no_op() -> None:

@@ -12,14 +12,14 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from jmsjca.errors import ConfigurationError
 from jmsjca.forking import ProcessBound
-from jmsjca.inbound.handler import HandlerLoop
+from jmsjca.inbound.handler import HandlerLoop, fulfil
 
 if TYPE_CHECKING:
     import asyncio
@@ -73,12 +73,9 @@ class Lifespan(Generic[A]):
             ConfigurationError: The context manager of the adapter is asynchronous.
         """
         self.enter(lambda: None)
-        try:
+        with ExitStack() as stack:
+            stack.push(partial(self.leave, lambda _: None))
             yield
-        except BaseException as error:
-            self.leave(lambda _: None, type(error), error, error.__traceback__)
-            raise
-        self.leave(lambda _: None, None, None, None)
 
     def leave(
         self,
@@ -96,15 +93,16 @@ class Lifespan(Generic[A]):
             error: The error.
             trace: Its traceback.
         """
+        is_stopped = False
         try:
             stop(None)
-        except BaseException:  # of a signal handler
-            stop(0)
-            raise
+            is_stopped = True
         finally:
-            stack = self._entered.pop()
-            assert isinstance(stack, ExitStack)  # noqa: S101  # `enter` has entered it
-            stack.__exit__(kind, error, trace)
+            try:
+                if not is_stopped:  # a signal handler has interrupted the wait
+                    stop(0)
+            finally:
+                cast("ExitStack", self._entered.pop()).__exit__(kind, error, trace)
 
     async def enter_on_loop(self, start: Callable[[], None]) -> None:
         """Enter the context manager, asynchronous or not, then start; leave it if the start fails.
@@ -146,9 +144,7 @@ class Lifespan(Generic[A]):
         try:
             await _stop_on_thread(stop)
         finally:
-            stack = self._entered.pop()
-            assert isinstance(stack, AsyncExitStack)  # noqa: S101  # `enter_on_loop` has entered it
-            await stack.__aexit__(kind, error, trace)
+            await cast("AsyncExitStack", self._entered.pop()).__aexit__(kind, error, trace)
 
 
 async def _stop_on_thread(stop: Callable[[float | None], object]) -> None:
@@ -178,13 +174,8 @@ def _run_on_thread(work: Callable[[], object]) -> "asyncio.Future[object]":
 
     outcome: Future[object] = Future()
 
-    def _run(context: Context) -> None:
-        try:
-            outcome.set_result(context.run(work))
-        except BaseException as error:  # noqa: BLE001  # raised in the task that waits
-            outcome.set_exception(error)
-
-    threading.Thread(target=_run, args=(copy_context(),), name="jmsjca stop", daemon=True).start()
+    call = partial(copy_context().run, work)
+    threading.Thread(target=fulfil, args=(outcome, call), name="jmsjca stop", daemon=True).start()
     return asyncio.wrap_future(outcome)
 
 

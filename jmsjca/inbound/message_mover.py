@@ -43,16 +43,6 @@ class MessageMover:
         self._endpoint = endpoint
         self._connection = connection
 
-    def check_target(self) -> None:
-        """Check that messages can be moved to the destination of the redelivery handling.
-
-        Raises:
-            InvalidDestinationError: They cannot.
-        """
-        last = self._endpoint.settings.redelivery.last_action
-        if isinstance(last, Move) and self._connection.capabilities.checks:
-            self._connection.check(last.destination)
-
     def execute(self, action: Delete | Move, delivery: spi.Delivery, count: int) -> Outcome | None:
         """Delete or move a message in a unit of its own.
 
@@ -153,7 +143,7 @@ class MessageMover:
             encounter.mark_returned(waited=True, uncounted=uncounted)
         try:
             unit.rollback(delay=seconds, unused=[delivery])
-        except BaseException:
+        except Exception:
             if encounter is not None:
                 encounter.mark_return_failed()
             raise

@@ -30,6 +30,9 @@ class RedeliveryProcessor:
         endpoint: The endpoint to dispatch for.
         connection: The provider connection to consume from.
         in_flight: Counts the delayed messages.
+
+    Raises:
+        InvalidDestinationError: Messages cannot be moved to the target of the redelivery handling.
     """
 
     def __init__(self, endpoint: Endpoint, connection: spi.Connection, in_flight: InFlightLimit) -> None:
@@ -37,7 +40,9 @@ class RedeliveryProcessor:
         self._connection = connection
         self._in_flight = in_flight
         self._mover = MessageMover(endpoint, connection)
-        self._mover.check_target()
+        last = endpoint.settings.redelivery.last_action
+        if isinstance(last, Move) and connection.capabilities.checks:
+            connection.check(last.destination)
         can = connection.capabilities
         self._unproven = 0 if can.counts_handovers else _UNPROVEN if can.delivery_count else None
         self._lock = Lock()
@@ -99,7 +104,7 @@ class RedeliveryProcessor:
         self._endpoint.mark_returned(deliveries, waited=waited, uncounted=uncounted)
         try:
             consumer.release(deliveries)
-        except BaseException:
+        except Exception:
             self._endpoint.mark_return_failed(deliveries)
             raise
         self._endpoint.statistics.record_return(len(deliveries))

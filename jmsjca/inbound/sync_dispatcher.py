@@ -151,11 +151,11 @@ class SyncDispatcher(ConcurrentDispatcher):
             try:
                 self._start(receiver)
             except RuntimeError:  # the system refuses another thread for now: those that exist go on
-                self._refuse(receiver)
+                self._remove_unstarted(receiver)
                 return
             self._refused = None
 
-    def _refuse(self, receiver: _Receiver) -> None:
+    def _remove_unstarted(self, receiver: _Receiver) -> None:
         """Remove a receiver without a thread: the broker must not keep messages for it."""
         with self._lock:
             self._receivers.remove(receiver)
@@ -167,14 +167,9 @@ class SyncDispatcher(ConcurrentDispatcher):
     def _start(self, receiver: _Receiver) -> None:
         name = f"jmsjca sync #{self._receivers.index(receiver)}({self.endpoint.settings.destination.name})"
         thread = threading.Thread(target=as_listener(partial(self._receive, receiver)), name=name, daemon=True)
-        with self._lock:
-            self._running += 1
-        try:
+        with self._lock:  # its end is not counted before its start
             thread.start()
-        except BaseException:
-            with self._lock:
-                self._running -= 1
-            raise
+            self._running += 1
 
     def close(self) -> None:
         """Close the consumers, after `run` has returned; the connection stays open."""

@@ -96,7 +96,7 @@ class DeliverySends:
     caller's context, belong to the call. Thread-safe.
 
     Args:
-        scope: The scope of the listener.
+        scope: The scope of the listener; None if no send joins.
         open_session: Returns a session that sends in the unit.
         set_rollback_only: Marks the unit for rollback.
     """
@@ -104,7 +104,7 @@ class DeliverySends:
     __slots__ = ("_forks", "_lock", "_open_session", "_set_rollback_only", "scope")
 
     def __init__(
-        self, scope: SendScope, open_session: Callable[[], Session], set_rollback_only: Callable[[], None]
+        self, scope: SendScope | None, open_session: Callable[[], Session], set_rollback_only: Callable[[], None]
     ) -> None:
         self.scope = scope
         self._open_session: Callable[[], Session] | None = open_session
@@ -167,7 +167,7 @@ def outside_delivery(adapter: object) -> Generator[None]:
         adapter: The object that stands for the adapter in a `SendScope`.
     """
     delivery = current_delivery.get()
-    is_own = delivery is not None and delivery.scope.adapter is adapter
+    is_own = delivery is not None and delivery.scope is not None and delivery.scope.adapter is adapter
     token = current_delivery.set(None if is_own else delivery)
     try:
         yield

@@ -226,17 +226,13 @@ class Encounter:
             data = {name: text for name, text in self._data.items() if name != key}
             if value is not None:
                 data[key] = value
-            _check_size(data)
+            size = sum(len(name) + len(text) for name, text in data.items())
+            if size > _MAX_DATA:
+                raise ResourceAllocationError(
+                    f"The user rollback data of a message has {size} characters; {_MAX_DATA} are kept. Store it "
+                    "elsewhere, and remember where."
+                )
             self._data = data
-
-
-def _check_size(data: "Mapping[str, str]") -> None:
-    size = sum(len(name) + len(text) for name, text in data.items())
-    if size > _MAX_DATA:
-        raise ResourceAllocationError(
-            f"The user rollback data of a message has {size} characters; {_MAX_DATA} are kept. Store it elsewhere, and"
-            " remember where."
-        )
 
 
 class EncounterCache:

@@ -146,15 +146,11 @@ def _parse_rule(element: str, source: Source, before: _Rule) -> _Rule:
             " with a single blank at most after a colon, and none before the first and behind the last element."
         )
     index = _parse_number(match["index"], 1, _MAX_INDEX, "index")
-    _check_order(index, before)
-    return index, _action(match, source)
-
-
-def _check_order(index: int, before: _Rule) -> None:
     if isinstance(before[1], Delete | Move):
         raise InvalidRedeliveryHandlingError("delete or move was there already; let it be the last element.")
     if index <= before[0]:
         raise InvalidRedeliveryHandlingError(f"its index must be greater than {before[0]}, that of the one before.")
+    return index, _action(match, source)
 
 
 def _action(match: re.Match[str], source: Source) -> Action:
