@@ -116,7 +116,10 @@ class ConcurrentDispatcher(ABC):
         Raises:
             ConnectionLostError: The connection is abandoned.
         """
-        attempt = self._create_attempt(consumer)
+        if self._settler is None:
+            attempt = DeliveryAttempt(self.endpoint, self.connection, consumer, self.in_flight)
+        else:
+            attempt = HeldDeliveryAttempt(self.endpoint, self.connection, consumer, self.in_flight, self._settler)
         with self._lock:
             if self._abandoned:
                 raise ConnectionLostError(
@@ -143,11 +146,6 @@ class ConcurrentDispatcher(ABC):
 
     def _on_slot_free(self) -> None:  # noqa: B027  # optional
         """React to a settled unit: a slot of the in-flight limit is free."""
-
-    def _create_attempt(self, consumer: spi.Consumer) -> DeliveryAttempt:
-        if self._settler is None:
-            return DeliveryAttempt(self.endpoint, self.connection, consumer, self.in_flight)
-        return HeldDeliveryAttempt(self.endpoint, self.connection, consumer, self.in_flight, self._settler)
 
     def _abandon_attempts(self) -> None:
         """Prevent handlers from being called from now on, and mark the active ones as abandoned."""
@@ -369,7 +367,7 @@ class CCDispatcher(ConcurrentDispatcher):
     def find_stall(self) -> Stall | None:
         """Return the reason why no message is delivered; also if the executor does not run the workers."""
         with self._lock:
-            waiting, since = len(self._queue), self._queue.waiting_since
+            waiting, since = len(self._queue.ready), self._queue.waiting_since
         if waiting and not self.endpoint.activity.units:
             since = max(since, self.endpoint.activity.last_progress)
             return Stall(f"the executor runs no handler for {waiting} prefetched messages", since)
@@ -388,7 +386,7 @@ class CCDispatcher(ConcurrentDispatcher):
                 idle = self.endpoint.settings.pool_size - self._workers
                 free_slots = max(min(free_slots, self._queue.messages_for(idle)), 0)
             if not free_slots and not self._stopping:
-                self._concurrency.wait(self._changed, self._longest_wait(), something_waits=bool(self._queue))
+                self._concurrency.wait(self._changed, self._longest_wait(), something_waits=bool(self._queue.ready))
             return 0 if self._stopping else free_slots
 
     def _longest_wait(self) -> float | None:
@@ -415,7 +413,7 @@ class CCDispatcher(ConcurrentDispatcher):
         enqueued = list(deliveries)
         if enqueued:
             with self._lock:
-                urgent = not self._queue or not self._concurrency.single_threaded
+                urgent = not self._queue.ready or not self._concurrency.single_threaded
                 self._queue.add(enqueued)
             if urgent:
                 self._start_worker()
@@ -427,7 +425,7 @@ class CCDispatcher(ConcurrentDispatcher):
         """
         max_workers = max(self.endpoint.settings.pool_size - self.endpoint.abandoned_handlers, 1)
         with self._lock:
-            if not self._queue or self._starting or self._workers >= max_workers:
+            if not self._queue.ready or self._starting or self._workers >= max_workers:
                 return
             self._starting = True
             self._workers += 1
@@ -493,14 +491,15 @@ class CCDispatcher(ConcurrentDispatcher):
 
     def _deliver_batches(self) -> None:
         while batch := self._next_batch():
-            if not self._concurrency.single_threaded:
+            # A worker that starts, or adds messages, looks for itself whether another one is needed.
+            if not self._concurrency.single_threaded and self._queue.ready and not self._starting:
                 self._start_worker()
             self._deliver(batch)
 
     def _next_batch(self) -> list[spi.Delivery]:
         """Take the messages of one unit, in a slot acquired for it; an empty list ends the worker."""
         with self._lock:
-            if self._stopping or not self._queue or self._concurrency.is_superseded or not self._acquire_slot():
+            if self._stopping or not self._queue.ready or self._concurrency.is_superseded or not self._acquire_slot():
                 self._worker_ended()
                 return []
             batch = self._queue.pop_batch()
@@ -524,10 +523,11 @@ class CCDispatcher(ConcurrentDispatcher):
         attempt = self.begin_attempt(self._consumer)
         rest = iter(batch)
         try:
-            attempt.deliver(self._until_stopped(rest))
+            attempt.deliver(rest if len(batch) == 1 else self._until_stopped(rest))
         finally:
             self.end_attempt(attempt)
-            self._requeue(list(rest))
+            if left := list(rest):
+                self._requeue(left)
             if batch[0] is self._alone:
                 with self._lock:
                     self._alone = None
@@ -541,10 +541,9 @@ class CCDispatcher(ConcurrentDispatcher):
 
     def _requeue(self, rest: list[spi.Delivery]) -> None:
         """Put back the rest of a unit that failed earlier, for other workers."""
-        if rest:
-            with self._lock:
-                self._queue.push_front(rest)
-                self._concurrency.scale_up()  # the thread of `run` may not be observing the rate
+        with self._lock:
+            self._queue.push_front(rest)
+            self._concurrency.scale_up()  # the thread of `run` may not be observing the rate
 
     def _on_slot_free(self) -> None:
         if self._limit_reached:
@@ -570,6 +569,7 @@ class _PrefetchQueue:
         endpoint: The endpoint to dispatch for.
 
     Attributes:
+        ready: The messages.
         waiting_since: The time of the monotonic clock at which a message was added to the empty queue.
     """
 
@@ -579,11 +579,8 @@ class _PrefetchQueue:
         self._capacity = max(
             settings.batch_size or 1, endpoint.limits.prefetch_messages, _PREFETCH_PER_HANDLER * settings.pool_size
         )
-        self._ready: deque[spi.Delivery] = deque()
+        self.ready: deque[spi.Delivery] = deque()
         self.waiting_since = 0.0
-
-    def __len__(self) -> int:
-        return len(self._ready)
 
     def free_slots(self, *, single_threaded: bool) -> int:
         """Return how many messages may be prefetched now; 0 while enough are queued.
@@ -593,36 +590,38 @@ class _PrefetchQueue:
         consumed. With a single thread the queue runs empty first: that thread does not have to wait for the receiving
         one.
         """
-        there = len(self._ready)
+        there = len(self.ready)
         enough = there > 0 if single_threaded else 2 * there > self._capacity
         return 0 if enough else self._capacity - there
 
     def messages_for(self, handlers: int) -> int:
         """Return how many messages idle handlers can process at once, in addition to the queued ones."""
-        return handlers * (self._endpoint.settings.batch_size or 1) - len(self._ready)
+        return handlers * (self._endpoint.settings.batch_size or 1) - len(self.ready)
 
     def add(self, deliveries: Iterable[spi.Delivery]) -> None:
         """Append received messages."""
-        if not self._ready:
+        if not self.ready:
             self.waiting_since = self._endpoint.clock.monotonic()
-        self._ready.extend(deliveries)
+        self.ready.extend(deliveries)
 
     def push_front(self, deliveries: Sequence[spi.Delivery]) -> None:
         """Put messages before all that are queued."""
-        self._ready.extendleft(reversed(deliveries))
+        self.ready.extendleft(reversed(deliveries))
 
     def pop_batch(self) -> list[spi.Delivery]:
         """Remove and return the messages of one unit. The queue must not be empty."""
-        return list(batch_of(self._endpoint, self._ready.popleft(), self._next, self._ready.appendleft))
+        if not self._endpoint.settings.batch_size:
+            return [self.ready.popleft()]
+        return list(batch_of(self._endpoint, self.ready.popleft(), self._next, self.ready.appendleft))
 
     def _next(self, wanted: int) -> spi.Delivery | None:
         del wanted  # a queue gives one at a time
-        return self._ready.popleft() if self._ready else None
+        return self.ready.popleft() if self.ready else None
 
     def drain(self) -> list[spi.Delivery]:
         """Remove and return all messages."""
-        rest = list(self._ready)
-        self._ready.clear()
+        rest = list(self.ready)
+        self.ready.clear()
         return rest
 
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from jmsjca import spi
 from jmsjca.arguments import is_number, wrong_argument
@@ -17,7 +17,7 @@ from jmsjca.errors import (
     MessageFormatError,
     NotSupportedError,
 )
-from jmsjca.inbound.activation_state import Status
+from jmsjca.inbound.activation_state import ActivationState
 from jmsjca.inbound.dispatcher import Dispatcher
 from jmsjca.inbound.endpoint import Activity, Endpoint, Stall, message_identity
 
@@ -139,25 +139,6 @@ class ObservedRun(Protocol):
         ...
 
 
-class ObservedState(Protocol):
-    """The state machine of an activation, as a health check sees it."""
-
-    @property
-    def current_run(self) -> ObservedRun | None:
-        """The run that was started last."""
-        ...
-
-    @property
-    def status(self) -> Status:
-        """The current status."""
-        ...
-
-    @property
-    def changed_at(self) -> float:
-        """The time of the monotonic clock at which the status changed last."""
-        ...
-
-
 class HealthCheck:
     """Checks one activation. Keeps what it has seen, for the next check.
 
@@ -166,7 +147,7 @@ class HealthCheck:
         state: The state machine of the activation.
     """
 
-    def __init__(self, endpoint: Endpoint, state: ObservedState) -> None:
+    def __init__(self, endpoint: Endpoint, state: "ActivationState[Any]") -> None:
         self._endpoint = endpoint
         self._state = state
         self._loop = _LoopProbe(endpoint)
@@ -180,7 +161,8 @@ class HealthCheck:
             interval: Seconds that a handler, a settlement or an acknowledgement may take.
         """
         with self._lock:
-            run, status = self._state.current_run, self._state.status
+            run: ObservedRun | None = self._state.current_run
+            status = self._state.status
             if run is None or status != "Up":
                 return self._down(run, status)
             delivering, now = run.delivering, self._endpoint.activity.now()

@@ -31,6 +31,9 @@ class RedeliveryProcessor:
         connection: The provider connection to consume from.
         in_flight: Counts the delayed messages.
 
+    Attributes:
+        delayed: The messages that wait for the end of a delay.
+
     Raises:
         InvalidDestinationError: Messages cannot be moved to the target of the redelivery handling.
     """
@@ -46,7 +49,7 @@ class RedeliveryProcessor:
         can = connection.capabilities
         self._unproven = 0 if can.counts_handovers else _UNPROVEN if can.delivery_count else None
         self._lock = Lock()
-        self._delayed: DelayQueue[spi.Delivery] = DelayQueue(endpoint.clock)
+        self.delayed: DelayQueue[spi.Delivery] = DelayQueue(endpoint.clock)
 
     def filter(self, deliveries: Iterable[spi.Delivery]) -> Iterator[spi.Delivery]:
         """Yield the messages that the handler is to see now. The others are delayed, moved or deleted."""
@@ -63,10 +66,10 @@ class RedeliveryProcessor:
 
     def pop_due(self) -> Iterator[spi.Delivery]:
         """Remove and yield the messages that are due."""
-        if not self._delayed:  # the usual case, checked per message
+        if not self.delayed.entries:  # the usual case, checked per message
             return
         with self._lock:
-            due = list(self._delayed.pop_due())
+            due = list(self.delayed.pop_due())
         for delivery in due:
             if self._endpoint.is_still_running(delivery):
                 self._put(delivery, _RETRY_DELAY)
@@ -76,15 +79,15 @@ class RedeliveryProcessor:
 
     def time_to_next(self, limit: float | None) -> float | None:
         """Return the seconds until the next delay is over, or ``limit`` if that is less or there is no delay."""
-        if not self._delayed:
+        if not self.delayed.entries:
             return limit
         with self._lock:
-            return self._delayed.time_to_next(limit)
+            return self.delayed.time_to_next(limit)
 
     def drain(self) -> list[spi.Delivery]:
         """Remove and return all delayed messages."""
         with self._lock:
-            rest = self._delayed.drain()
+            rest = self.delayed.drain()
         for _ in rest:
             self._in_flight.release()
         return rest
@@ -169,7 +172,7 @@ class RedeliveryProcessor:
 
     def _put(self, delivery: spi.Delivery, seconds: float) -> None:
         with self._lock:
-            self._delayed.put(delivery, seconds)
+            self.delayed.put(delivery, seconds)
 
 
 class SuspectIsolation:

@@ -62,7 +62,7 @@ class _Receiver:
             self._prefetch.close_consumer()
 
     def _deliver_next(self) -> None:
-        if self._prefetch.empty:  # a receiver delivers what it has prefetched first
+        if not self._prefetch.ready:  # a receiver delivers what it has prefetched first
             self._prefetch_group.wait_for_turn()
         with self._prefetch_group.isolating(self._prefetch) as isolated:
             delivery = self._first_of_unit(self._endpoint.settings.receive_timeout)
@@ -105,7 +105,7 @@ class _Receiver:
     def _first_of_unit(self, timeout: float) -> spi.Delivery | None:
         """Return the first message of a unit. Nothing is received while the in-flight limit is reached."""
         self._prefetch.add_due()
-        if self._prefetch.empty and self._in_flight.full:
+        if not self._prefetch.ready and self._in_flight.full:
             self._in_flight.wait_until_free(self._prefetch.wait_limit(timeout))
             return None
         return self._prefetch.next(self._size, timeout)
@@ -280,9 +280,10 @@ class PrefetchGroup:
 
     def release_all(self) -> None:
         """Release the prefetched messages of all receivers. Batches are not prefetched, so they stay together."""
-        for prefetch in self._all:
-            if self.prefetch_limit and prefetch.has_ready:
-                prefetch.release()
+        if self.prefetch_limit:
+            for prefetch in self._all:
+                if prefetch.ready or (prefetch.delayed.entries and prefetch.wait_limit(1) == 0):
+                    prefetch.release()
 
     def close_consumers(self) -> None:
         """Close the consumers of all receivers."""
@@ -292,7 +293,8 @@ class PrefetchGroup:
     def wait_limit(self, limit: float) -> float:
         """Return the maximum time to wait for a message: the delay of a message of another receiver may end earlier."""
         for prefetch in self._all if self.prefetch_limit else ():
-            limit = prefetch.wait_limit(limit)
+            if prefetch.delayed.entries:
+                limit = prefetch.wait_limit(limit)
         return limit
 
     def notify_delay(self, by: "_ReceiverPrefetch") -> None:
@@ -318,6 +320,8 @@ class _ReceiverPrefetch:
 
     Attributes:
         consumer: The consumer of the receiver.
+        ready: The messages that can be delivered now.
+        delayed: The messages that wait for the end of a delay.
     """
 
     def __init__(
@@ -325,7 +329,8 @@ class _ReceiverPrefetch:
     ) -> None:
         self._group = others
         self._redelivery = RedeliveryProcessor(endpoint, connection, in_flight)
-        self._ready: deque[spi.Delivery] = deque()
+        self.delayed = self._redelivery.delayed
+        self.ready: deque[spi.Delivery] = deque()
         self._releasing = threading.Lock()  # messages must be back before later ones of their group are received
         self._stopping = False
         settings = endpoint.settings
@@ -335,16 +340,6 @@ class _ReceiverPrefetch:
             settings.source, selector=settings.selector, order=spi.Order.ANY, window=window
         )
         self._may_prefetch = may_prefetch(self.consumer)
-
-    @property
-    def empty(self) -> bool:
-        """True if the next message has to be received from the broker."""
-        return not self._ready
-
-    @property
-    def has_ready(self) -> bool:
-        """True if a message can be delivered now."""
-        return bool(self._ready) or self.wait_limit(1) == 0
 
     def stop(self) -> None:
         """Interrupt a wait for a message, and receive no more."""
@@ -366,19 +361,20 @@ class _ReceiverPrefetch:
             limit: The maximum number of messages to receive.
             timeout: Maximum time to wait in seconds.
         """
-        if not self._ready:
+        if not self.ready:
             self.add_due()
-        if not self._ready:
+        if not self.ready:
             self._receive(limit, timeout)
         return self._pop()
 
     def add_due(self) -> None:
         """Add the delayed messages that are due."""
-        self._ready.extend(self._redelivery.pop_due())
+        if self.delayed.entries:
+            self.ready.extend(self._redelivery.pop_due())
 
     def push_front(self, delivery: spi.Delivery) -> None:
         """Put a message back as the next one."""
-        self._ready.appendleft(delivery)
+        self.ready.appendleft(delivery)
 
     def release(self) -> None:
         """Release all messages that are ready. No handler saw them, and they are not delayed again.
@@ -438,7 +434,7 @@ class _ReceiverPrefetch:
             self._redelivery.release(self.consumer, later)
         admitted = 0
         for delivery in self._redelivery.filter(now):
-            self._ready.append(delivery)
+            self.ready.append(delivery)
             admitted += 1
         if admitted < len(now):
             self._group.notify_delay(self)
@@ -452,12 +448,12 @@ class _ReceiverPrefetch:
 
     def _pop(self) -> spi.Delivery | None:
         try:
-            return self._ready.popleft()
+            return self.ready.popleft()
         except IndexError:
             return None
 
     def _pop_last(self) -> spi.Delivery | None:
         try:
-            return self._ready.pop()
+            return self.ready.pop()
         except IndexError:
             return None

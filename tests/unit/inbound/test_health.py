@@ -283,7 +283,7 @@ def test_death_13_the_executor_does_no_work(started, provider, jms_clock, adapte
     started(Inbox(), concurrency_mode="cc", executor=LazyExecutor())
     send(adapter, "a")
     queue = adapter.activations[0]._state.current_run.delivering[1]._queue
-    until(lambda: len(queue))
+    until(lambda: queue.ready)
     turns_red(adapter, jms_clock, "the executor runs no handler for 1 prefetched messages")
     adapter.stop(timeout=0)
 

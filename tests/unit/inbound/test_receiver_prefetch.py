@@ -93,10 +93,10 @@ class Receivers:
 
     def run(self, own):
         while not self.broker.over:
-            if own.empty:
+            if not own.ready:
                 self.prefetch_group.wait_for_turn()
             delivery = None if self.broker.over else own.next(1, 10)
-            self.most = max(self.most, len(own._ready))
+            self.most = max(self.most, len(own.ready))
             if delivery is not None:
                 self.handle(delivery)
         self.prefetch_group.turns.close()
@@ -142,11 +142,11 @@ def test_the_order_is_kept_while_another_receiver_releases():
         group = PrefetchGroup(endpoint_of(lambda message: None, terms("sync", pool_size=2)), broker, InFlightLimit(2))
         own = group.add()
         own._releasing = schedule.lock()
-        own._ready = Prefetched(schedule, broker.receive(MESSAGES - 1, 0))
+        own.ready = Prefetched(schedule, broker.receive(MESSAGES - 1, 0))
 
         def receive():
             while len(handled) < MESSAGES:
-                schedule.until(lambda: own._ready or broker.waiting)
+                schedule.until(lambda: own.ready or broker.waiting)
                 if (delivery := own.next(1, 0)) is not None:
                     handled.append(delivery.message)
 

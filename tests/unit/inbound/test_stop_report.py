@@ -79,7 +79,7 @@ def test_a_cc_listener_returns_what_it_prefetched(adapter, holding):
     send(adapter, *"abc")
     assert holding.entered.wait(PATIENCE)
     queue = adapter.activations[0]._state.current_run.delivering[1]._queue
-    until(lambda: len(queue) == 2)
+    until(lambda: len(queue.ready) == 2)
     stopped, reports = stop_of_dispatcher(adapter), []
     thread = in_thread(lambda: reports.append(adapter.stop(timeout=PATIENCE)))
     assert stopped.wait(PATIENCE)
