@@ -7,6 +7,7 @@ method (``n_messages``, ``get_status()``).
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from jmsjca import __version__
 from jmsjca.adapter import ResourceAdapter, managed_adapters
@@ -45,8 +46,7 @@ class Bean:
         Raises:
             NameNotFoundError: The bean has no such attribute.
         """
-        self._check(name, self.attribute_names, "attribute")
-        return getattr(self, _python_name(name))
+        return self._member(name, self.attribute_names, "attribute")
 
     def get_attributes(self) -> dict[str, object]:
         """Return all attributes by name."""
@@ -63,13 +63,12 @@ class Bean:
             NameNotFoundError: The bean has no such operation.
             JMSError: The operation failed.
         """
-        self._check(name, self.operation_names, "operation")
-        operation: Callable[..., object] = getattr(self, _python_name(name))
-        return operation(*arguments)
+        return self._member(name, self.operation_names, "operation")(*arguments)
 
-    def _check(self, name: str, names: Sequence[str], kind: str) -> None:
+    def _member(self, name: str, names: Sequence[str], kind: str) -> Any:
         if name not in names:
             raise NameNotFoundError(f"{self.name} has no {kind} {excerpt(name)!r} {_nearest(name, names)}")
+        return getattr(self, _python_name(name))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

@@ -90,5 +90,5 @@ def _discard_output() -> None:
 
 
 def _complain(text: str, status: int) -> int:
-    print(f"jmsjca: {one_line(text, _LONGEST)}", file=sys.stderr)  # noqa: T201  # the output of the command line
+    sys.stderr.write(f"jmsjca: {one_line(text, _LONGEST)}\n")
     return status

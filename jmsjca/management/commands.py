@@ -1,32 +1,62 @@
-"""The commands of the command line: the tree, and those that form no group of their own."""
+"""The commands of the command line: the tree, and those that check, measure, explain and convert."""
 
+import re
+import time
 import tomllib
 import uuid
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from time import perf_counter
+from statistics import median
 from typing import Annotated, cast
 
 import typer
 
 from jmsjca import __version__
+from jmsjca.adapter import ResourceAdapter
+from jmsjca.config.activation_spec import ActivationSpec
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.limits import Limits
 from jmsjca.destinations import Destination, Queue
-from jmsjca.errors import ConfigurationError, JMSError, ProviderNotInstalledError
-from jmsjca.management.dead_letter_commands import dead_letter_app
-from jmsjca.management.presentation import JsonOption, broker_url, busy, print_json, print_output, print_rows
-from jmsjca.management.queue_commands import queue_app, selector_app
-from jmsjca.management.server_commands import console_app, mcp_app, relay_app
+from jmsjca.errors import ConfigurationError, JMSError, ProviderNotInstalledError, excerpt
+from jmsjca.management.insight import Insight
+from jmsjca.management.message_changes import parse_property, text_message
+from jmsjca.management.presentation import (
+    JsonOption,
+    PropertyOption,
+    broker_url,
+    busy,
+    parse_destination,
+    print_json,
+    print_output,
+    print_rows,
+)
+from jmsjca.management.queue_commands import dead_letter_app, queue_app
+from jmsjca.management.worker import load_adapter
 from jmsjca.management.worker_commands import worker_app
 from jmsjca.messages.message import TextMessage
 from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
 from jmsjca.providers.embedded import maintenance
+from jmsjca.redelivery.policy import RedeliveryPolicy, redelivery_ladder
+from jmsjca.selectors import Selector
+from jmsjca.selectors.syntax import read_integer, read_real
+from jmsjca.spi import RARELY_REACHED, DeliveryLimits
 
-__all__ = ["app", "bench_app", "file_app", "spark_app"]
+__all__ = ["Finding", "app", "diagnose", "prefetch_rows"]
 
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 file_app = typer.Typer(rich_markup_mode=None, help="Check, compact and back up the file of an embedded broker.")
+selector_app = typer.Typer(rich_markup_mode=None, help="Check selectors.")
+spark_app = typer.Typer(rich_markup_mode=None, help="Check and repair the files of Spark queries.")
+app.add_typer(queue_app)
+app.add_typer(worker_app)
+app.add_typer(file_app, name="file")
+app.add_typer(dead_letter_app, name="dlq")
+app.add_typer(selector_app, name="selector")
+app.add_typer(spark_app, name="spark")
 
 _FileArgument = Annotated[Path, typer.Argument(help="The file of the broker.")]
 
@@ -72,14 +102,6 @@ def _existing(file: Path) -> Path:
     return file.resolve()
 
 
-spark_app = typer.Typer(rich_markup_mode=None, help="Check and repair the files of Spark queries.")
-
-
-@spark_app.callback()
-def spark() -> None:
-    """Check and repair the files of Spark queries."""
-
-
 @spark_app.command("repair")
 def repair_staging(
     location: Annotated[str, typer.Argument(help="The stagingLocation of the queries: a folder, or a bucket.")],
@@ -113,14 +135,13 @@ def repair_staging(
         raise typer.Exit(1)
 
 
-bench_app = typer.Typer(rich_markup_mode=None)
+_URLArgument = Annotated[str, typer.Argument(help="The URL, or env:NAME.")]
+_BENCH_PATIENCE = 60.0  # seconds to wait for a message that was sent
 
-_PATIENCE = 60.0  # seconds to wait for a message that was sent
 
-
-@bench_app.command()
+@app.command()
 def bench(
-    url: Annotated[str, typer.Argument(help="The URL, or env:NAME.")],
+    url: _URLArgument,
     messages: Annotated[int, typer.Option(min=1, help="The number of messages of each measurement.")] = 1000,
     size: Annotated[int, typer.Option(min=0, help="Characters of each body.")] = 100,
     json: JsonOption = False,
@@ -148,19 +169,14 @@ def _own_queue(connection: Connection) -> Generator[Destination]:
             yield queue
             queue.delete()
             return
-    named = Queue(f"jmsjca.bench.{uuid.uuid4().hex}")
+    named, failed = Queue(f"jmsjca.bench.{uuid.uuid4().hex}"), True
     try:
         yield named
-    except BaseException:
-        with suppress(JMSError):  # the first error is the one to show
-            _remove(connection, named)
-        raise
-    _remove(connection, named)
-
-
-def _remove(connection: Connection, queue: Queue) -> None:
-    if connection.admin is not None:
-        connection.admin.remove(queue)
+        failed = False
+    finally:
+        with suppress(JMSError) if failed else nullcontext():  # the first error is the one to show
+            if connection.admin is not None:
+                connection.admin.remove(named)
 
 
 def _rows(
@@ -174,8 +190,8 @@ def _rows(
 
         def receive() -> None:
             """Receive one message."""
-            if consumer.receive(_PATIENCE) is None:
-                raise JMSError(f"A message did not arrive within {_PATIENCE:g} s.")
+            if consumer.receive(_BENCH_PATIENCE) is None:
+                raise JMSError(f"A message did not arrive within {_BENCH_PATIENCE:g} s.")
 
         yield _row(f"receive, {name}", messages, _timed(session, messages, receive))
         consumer.close()
@@ -183,12 +199,12 @@ def _rows(
 
 def _timed(session: Session, messages: int, step: Callable[[], object]) -> float:
     """Return the seconds that steps take; a transacted session commits every hundred."""
-    began = perf_counter()
+    began = time.perf_counter()
     for number in range(1, messages + 1):
         step()
         if session.transacted and (number % 100 == 0 or number == messages):
             session.commit()
-    return perf_counter() - began
+    return time.perf_counter() - began
 
 
 def _row(what: str, messages: int, seconds: float) -> dict[str, object]:
@@ -198,19 +214,6 @@ def _row(what: str, messages: int, seconds: float) -> dict[str, object]:
         "per_second": round(messages / seconds),
         "microseconds_each": round(1e6 * seconds / messages, 1),
     }
-
-
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-app.add_typer(queue_app)
-app.add_typer(relay_app)
-app.add_typer(worker_app)
-app.add_typer(console_app)
-app.add_typer(mcp_app)
-app.add_typer(bench_app)
-app.add_typer(file_app, name="file")
-app.add_typer(dead_letter_app, name="dlq")
-app.add_typer(selector_app, name="selector")
-app.add_typer(spark_app, name="spark")
 
 
 def _show_version(wanted: bool) -> None:
@@ -230,9 +233,10 @@ def main(
 
 
 @app.command()
-def demo(  # typer calls it by name
-    input: Annotated[  # noqa: A002  # the option's name
-        Path | None, typer.Option(help="Events: a JSON array, JSON lines or CSV. Without it, generated ones.")
+def demo(
+    source: Annotated[
+        Path | None,
+        typer.Option("--input", help="Events: a JSON array, JSON lines or CSV. Without it, generated ones."),
     ] = None,
     airports: Annotated[Path | None, typer.Option(help="A CSV file of airports (iata, name, city) to join.")] = None,
     events: Annotated[int, typer.Option(help="How many events to generate.")] = 20_000,
@@ -265,7 +269,7 @@ def demo(  # typer calls it by name
         from jmsjca.demo.run import Display, run_demo  # rich, psutil, pyspark
     except ImportError as error:
         raise ProviderNotInstalledError(f'the demo needs {error.name}: pip install "jmsjca[demo]"') from error
-    request = DemoRequest(input, airports, events, poison, crash, url, output, seed, json_file)
+    request = DemoRequest(source, airports, events, poison, crash, url, output, seed, json_file)
     display = Display()
     account = run_demo(request, display)
     display.account("The account", _figures(account))
@@ -318,3 +322,256 @@ def convert(
     for entry in deployment.report:
         typer.echo(str(entry), err=True)
     return 0
+
+
+@app.command()
+def capabilities(url: _URLArgument, json: JsonOption = False) -> None:
+    """Show the capabilities of a broker."""
+    found = asdict(Insight(broker_url(url)).capabilities())
+    print_rows(({"capability": name, "value": value} for name, value in found.items()), as_json=json)
+
+
+@app.command()
+def doctor(
+    url: _URLArgument,
+    queue: Annotated[
+        list[str] | None, typer.Option(help="A queue whose delivery limit is checked; all that are listed without.")
+    ] = None,
+    json: JsonOption = False,
+) -> int:
+    """Check a broker: reach it, log in, list what it lacks, measure a round trip. The exit status is 1 if it fails."""
+    findings = list(diagnose(broker_url(url), [Queue(name) for name in queue or ()]))
+    print_rows(map(asdict, findings), as_json=json)
+    return int(any(each.result == "failed" for each in findings))
+
+
+@app.command()
+def explain(
+    handling: Annotated[
+        str | None, typer.Argument(help="A redelivery handling, 3:25; 5:move(queue:dlq.$) for example.")
+    ] = None,
+    source: Annotated[str, typer.Option(help="The listener's destination: NAME, queue:NAME or topic:NAME.")] = "orders",
+    adapter: Annotated[
+        str | None, typer.Option(help="module:adapter: show the memory that its prefetched messages need at most.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Draw the ladder of a redelivery handling, or show the memory of the listeners of an adapter."""
+    if adapter is not None:
+        print_rows(prefetch_rows(load_adapter(adapter)), as_json=json)
+        return
+    if handling is None:
+        raise typer.BadParameter("Name a redelivery handling, or --adapter.")
+    listened = parse_destination(source)
+    policy = RedeliveryPolicy.parse(handling, listened.name, listened.kind)
+    print_rows(redelivery_ladder(policy), as_json=json)
+
+
+@selector_app.command("test")
+def check_selector(
+    selector: Annotated[str, typer.Argument(help="The selector.")],
+    properties: PropertyOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Check a selector against the properties of a message. The exit status is 1 if it does not match."""
+    message = text_message("", dict(map(_typed_pair, properties or [])))
+    matches = Selector.parse(selector).matches(message)
+    print_rows([{"selector": selector, "matches": matches}], as_json=json)
+    return int(not matches)
+
+
+# As in the grammar of selectors.
+_NUMBER = re.compile(
+    r"[+-]?(?:(?P<integer>(?:0[xX][0-9a-fA-F]+|[0-9]+)[lL]?)"
+    r"|(?P<real>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|[0-9]+(?:[eE][+-]?[0-9]+[fFdD]?|[fFdD])))"
+)
+
+
+def _typed_pair(text: str) -> tuple[str, object]:
+    """Return a property; a value that is a literal of selectors for a number, true or false is one."""
+    name, value = parse_property(text)
+    if value.lower() in {"true", "false"}:
+        return name, value.lower() == "true"
+    found = _NUMBER.fullmatch(value)
+    if found is None:
+        return name, value
+    try:
+        number = read_integer(found["integer"]) if found["integer"] else read_real(found["real"])
+    except ValueError:  # too large, or 08, which is not octal
+        return name, value
+    return name, -number if value.startswith("-") else number
+
+
+_PER_HANDLER = 2  # messages that the mode cc prefetches for each handler
+
+
+def prefetch_rows(adapter: ResourceAdapter) -> Iterator[dict[str, object]]:
+    """Yield one row for each listener of an adapter: its consumers, and the messages and bytes that they prefetch.
+
+    ``usual_bytes`` is the bound while messages are of similar sizes: `Limits.prefetch_bytes` and one message for each
+    consumer. ``worst_bytes`` is the bound if all messages suddenly are as large as `Limits.message_bytes` permits.
+    """
+    limits = adapter.limits
+    for activation in adapter.activations:
+        consumers, prefetched = _bounds(activation.spec, limits)
+        each = min(limits.prefetch_bytes + limits.message_bytes, prefetched * limits.message_bytes)
+        yield {
+            "listener": activation.name,
+            "mode": activation.spec.concurrency_mode,
+            "consumers": consumers,
+            "prefetched": consumers * prefetched,
+            "usual_bytes": consumers * each,
+            "worst_bytes": consumers * prefetched * limits.message_bytes,
+        }
+
+
+def _bounds(spec: ActivationSpec, limits: Limits) -> tuple[int, int]:
+    """Return the number of consumers, and of the messages that one of them prefetches at most."""
+    size = spec.batch_size or 1
+    if spec.concurrency_mode == "serial":
+        return 1, limits.chunk
+    if spec.concurrency_mode == "cc":
+        return 1, max(size, limits.prefetch_messages, _PER_HANDLER * spec.endpoint_pool_max_size)
+    return spec.endpoint_pool_max_size if spec.destination_type == "queue" else 1, max(size, limits.chunk)
+
+
+_ROUND_TRIPS = 5
+_PATIENCE = 10.0
+_CLOCK_SECONDS = 1.0  # a smaller difference is no fault
+_NEEDED = {
+    "atomic": "receipts and sends are not one transaction: a listener that sends may send twice. {elsewhere}",
+    "selectors": "consumers cannot filter. {elsewhere}",
+    "browse": "queues cannot be browsed, so that jmsjca browse and dlq do not work. {elsewhere}",
+    "delivery_count": "deliveries are counted by this process only: a new process counts from 1 again",
+    "admin": "depths are unknown. {management}",
+}
+_ELSEWHERE = "The page 'What each broker can do' has the brokers and protocols with it"
+_MANAGEMENT = "On ActiveMQ Classic and RabbitMQ add the option management_url; on other brokers use AMQP"
+_CLOCKS = "On ActiveMQ Classic add the option management_url; Artemis and Broker-J report it over AMQP"
+_SHOWN = 10  # queues
+_LOW_LIMIT = (
+    "messages that are returned more often are dropped, also prefetched ones that no handler saw. Declare the queues"
+    f" with x-delivery-limit={RARELY_REACHED} or more, and with a dead-letter exchange"
+)
+_SYNCHRONISE = "expirations and delivery delays are wrong by as much: synchronise both clocks with NTP"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check.
+
+    Attributes:
+        check: The name of the check.
+        result: "ok", "missing" (a capability, or a value that the broker does not report) or "failed".
+        detail: A value, or what is missing or wrong, with its remedy.
+    """
+
+    check: str
+    result: str
+    detail: str
+
+
+def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
+    """Check a broker step by step; a failure ends the checks, except for that of the clock.
+
+    Args:
+        url: The connection URL.
+        queues: The queues whose delivery limits are checked; without any all that the broker lists.
+    """
+    try:
+        yield Finding("URL", "ok", str(ConnectionURL.parse(url)))
+        began = time.perf_counter()
+        with ConnectionFactory(url).create_connection() as connection:
+            yield Finding("connection and login", "ok", f"{1000 * (time.perf_counter() - began):.1f} ms")
+            yield _broker(connection)
+            yield from _capabilities(connection)
+            yield _clock(connection)
+            yield from _delivery_limits(connection, queues)
+            yield from _round_trips(connection)
+    except JMSError as error:
+        yield Finding("failure", "failed", f"{type(error).__name__}: {error}")
+
+
+def _broker(connection: Connection) -> Finding:
+    announced = connection.metadata.broker
+    if not announced:
+        return Finding("broker", "missing", "it announces no product and version: only what is certain is used")
+    return Finding("broker", "ok", excerpt(announced, 100))
+
+
+def _capabilities(connection: Connection) -> Iterator[Finding]:
+    for name, consequence in _NEEDED.items():
+        has = getattr(connection.capabilities, name)
+        remedy = consequence.format(elsewhere=_ELSEWHERE, management=_MANAGEMENT)
+        yield Finding(f"capability {name}", "ok" if has else "missing", "" if has else remedy)
+
+
+def _clock(connection: Connection) -> Finding:
+    """Compare the broker's clock with that of this machine; a user without permission gets no time."""
+    admin = connection.admin
+    if admin is None:
+        return Finding("clock", "missing", f"the broker does not report its time over this protocol. {_CLOCKS}")
+    try:
+        admin.clock()  # the first request also opens what it needs
+        began = time.time()
+        found = admin.clock()
+        ended = time.time()
+    except JMSError as error:
+        return Finding("clock", "missing", f"the broker does not report its time: {error}")
+    if found is None:
+        return Finding("clock", "missing", "the broker does not report its time over this protocol")
+    return clock_finding(began, found, ended)
+
+
+def _delivery_limits(connection: Connection, queues: Sequence[Queue]) -> Iterator[Finding]:
+    """Find the queues that drop messages which are returned a few times, prefetched ones included."""
+    admin, check = connection.admin, "delivery limits"
+    limiting: object = admin
+    if admin is None or not isinstance(limiting, DeliveryLimits):
+        return
+    if not queues and not connection.capabilities.lists_destinations:
+        yield Finding(check, "missing", f"name the queues to check with --queue. {_MANAGEMENT}")
+        return
+    checked = queues or [each for each in admin.destinations() if isinstance(each, Queue)]
+    limits = {each.name: limiting.delivery_limit(each) for each in checked}
+    low = [f"{name} ({limit})" for name, limit in limits.items() if limit is not None and limit < RARELY_REACHED]
+    if low:
+        more = f" and {len(low) - _SHOWN} more" if len(low) > _SHOWN else ""
+        yield Finding(check, "missing", f"{', '.join(low[:_SHOWN])}{more}: {_LOW_LIMIT}")
+    else:
+        yield Finding(check, "ok", f"{len(limits)} queues checked")
+
+
+def clock_finding(began: float, found: float, ended: float) -> Finding:
+    """Return the finding for a time that a broker has reported.
+
+    Args:
+        began: The time of this machine at the request, in seconds.
+        found: The broker's time; a broker that reports whole seconds has left out the rest.
+        ended: The time of this machine at the response.
+    """
+    rest = 0.5 if found.is_integer() else 0.0
+    difference, uncertain = found + rest - (began + ended) / 2, (ended - began) / 2 + rest
+    measured = f"{difference:+.3f} s from that of this machine, ± {uncertain:.3f} s"
+    if abs(difference) <= _CLOCK_SECONDS + uncertain:
+        return Finding("clock", "ok", measured)
+    return Finding("clock", "failed", f"{measured}: {_SYNCHRONISE}")
+
+
+def _round_trips(connection: Connection) -> Iterator[Finding]:
+    """Send to a temporary queue and receive from it; without temporary queues nothing is sent."""
+    if not connection.capabilities.temporary:
+        yield Finding("round trip", "missing", "no temporary queues; try jmsjca send and receive with a queue of yours")
+        return
+    with connection.create_session() as session:
+        queue = session.create_temporary_queue()
+        producer, consumer = session.create_producer(queue), session.create_consumer(queue)
+        seconds: list[float] = []
+        for _ in range(_ROUND_TRIPS):
+            began = time.perf_counter()
+            producer.send(TextMessage("jmsjca doctor"))
+            if consumer.receive(_PATIENCE) is None:
+                yield Finding("round trip", "failed", f"a message did not arrive within {_PATIENCE:g} s")
+                return
+            seconds.append(time.perf_counter() - began)
+        yield Finding("round trip", "ok", f"{1000 * median(seconds):.2f} ms, the median of {_ROUND_TRIPS}")

@@ -122,7 +122,7 @@ class _SharedCheck:
     def _run(self, begun: Future[Report]) -> None:
         try:
             begun.set_result(self._check())
-        except BaseException as error:  # noqa: BLE001  # the probes raise it
+        except Exception as error:  # noqa: BLE001  # the probes raise it
             begun.set_exception(error)
 
     def _stuck(self) -> Report:
@@ -275,7 +275,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         """Return the name of the server, without versions."""
         return "jmsjca"
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, *_: object, **__: object) -> None:
         """Write no access log: probes come every few seconds."""
 
     def _answer(self) -> None:

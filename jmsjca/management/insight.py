@@ -31,7 +31,6 @@ from jmsjca.management.message_changes import (
     Edit,
     Handle,
     carry_out,
-    check_rate,
     copy_message,
     delete,
     edited,
@@ -56,13 +55,6 @@ __all__ = [
     "DestinationInfo",
     "Edit",
     "Insight",
-    "check_interval",
-    "describe",
-    "destination_row",
-    "in_order",
-    "measure_rates",
-    "rate_row",
-    "require_admin",
     "selector_of_ids",
 ]
 
@@ -92,12 +84,12 @@ class DestinationInfo:
     settled_per_second: float | None = None
 
 
-def in_order(found: Iterable[Destination]) -> list[Destination]:
+def _in_order(found: Iterable[Destination]) -> list[Destination]:
     """Return destinations sorted by kind and name."""
     return sorted(found, key=lambda each: (each.kind, each.name))
 
 
-def describe(admin: spi.Admin, capabilities: spi.Capabilities, found: Destination) -> DestinationInfo:
+def _describe(admin: spi.Admin, capabilities: spi.Capabilities, found: Destination) -> DestinationInfo:
     """Return a destination with its depth and its use, as far as the broker counts them."""
     if found.kind == "topic":
         return DestinationInfo(found, None)
@@ -105,17 +97,7 @@ def describe(admin: spi.Admin, capabilities: spi.Capabilities, found: Destinatio
     return DestinationInfo(found, admin.depth(found), admin.activity(found) if counts else None)
 
 
-def check_interval(interval: float) -> None:
-    """Check the seconds to measure rates.
-
-    Raises:
-        InvalidArgumentError: The interval is not above 0, or infinite.
-    """
-    if not 0 < interval <= TIMEOUT_MAX:
-        raise InvalidArgumentError(f"interval={interval} must be above 0 seconds, and finite.")
-
-
-def measure_rates(
+def _measure_rates(
     admin: spi.Admin,
     capabilities: spi.Capabilities,
     found: Sequence[Destination],
@@ -130,10 +112,15 @@ def measure_rates(
         found: The destinations.
         interval: Seconds to measure.
         pause: Waits a number of seconds.
+
+    Raises:
+        InvalidArgumentError: The interval is not above 0, or infinite.
     """
+    if not 0 < interval <= TIMEOUT_MAX:
+        raise InvalidArgumentError(f"interval={interval} must be above 0 seconds, and finite.")
     before = {each: (admin.activity(each), time.monotonic()) for each in found if each.kind == "queue"}
     pause(interval)
-    return [_with_rates(describe(admin, capabilities, each), before.get(each)) for each in found]
+    return [_with_rates(_describe(admin, capabilities, each), before.get(each)) for each in found]
 
 
 def _with_rates(info: DestinationInfo, before: tuple[spi.Activity, float] | None) -> DestinationInfo:
@@ -148,7 +135,7 @@ def _with_rates(info: DestinationInfo, before: tuple[spi.Activity, float] | None
     )
 
 
-def require_admin(connection: Connection, capability: str) -> spi.Admin:
+def _require_admin(connection: Connection, capability: str) -> spi.Admin:
     """Return the administration of a connection.
 
     Raises:
@@ -158,29 +145,6 @@ def require_admin(connection: Connection, capability: str) -> spi.Admin:
     if admin is None:
         raise NotSupportedError(f"This broker lacks the capability {capability} over this protocol; name the queue.")
     return admin
-
-
-def destination_row(info: DestinationInfo) -> dict[str, object]:
-    """Return the row of a destination in a table."""
-    depth = info.depth
-    return {
-        "kind": info.destination.kind,
-        "name": info.destination.name,
-        "ready": depth and depth.ready,
-        "held": depth and depth.held,
-        "scheduled": depth and depth.scheduled,
-        "consumers": info.activity and info.activity.consumers,
-    }
-
-
-def rate_row(info: DestinationInfo) -> dict[str, object]:
-    """Return the row of a destination with its measured rates, too."""
-    added, settled = info.added_per_second, info.settled_per_second
-    return {
-        **destination_row(info),
-        "added_per_second": None if added is None else round(added, 1),
-        "settled_per_second": None if settled is None else round(settled, 1),
-    }
 
 
 class Insight:
@@ -212,8 +176,8 @@ class Insight:
             NotSupportedError: The broker does not list its destinations.
         """
         with self._factory.create_connection() as connection:
-            admin = require_admin(connection, "lists_destinations")
-            return [describe(admin, connection.capabilities, each) for each in in_order(admin.destinations())]
+            admin = _require_admin(connection, "lists_destinations")
+            return [_describe(admin, connection.capabilities, each) for each in _in_order(admin.destinations())]
 
     def destination_rates(
         self, interval: float = 1.0, *, pause: Callable[[float], None] = time.sleep
@@ -228,11 +192,10 @@ class Insight:
             InvalidArgumentError: The interval is not above 0.
             NotSupportedError: The broker does not list its destinations, or does not count their traffic.
         """
-        check_interval(interval)
         with self._factory.create_connection() as connection:
-            require_admin(connection, "lists_destinations")
-            admin = require_admin(connection, "counts_traffic")
-            return measure_rates(admin, connection.capabilities, in_order(admin.destinations()), interval, pause)
+            _require_admin(connection, "lists_destinations")
+            admin = _require_admin(connection, "counts_traffic")
+            return _measure_rates(admin, connection.capabilities, _in_order(admin.destinations()), interval, pause)
 
     def queue_info(self, queue: str) -> DestinationInfo:
         """Return the depth and the use of one queue.
@@ -241,7 +204,7 @@ class Insight:
             NotSupportedError: The broker has no administration over this protocol.
         """
         with self._factory.create_connection() as connection:
-            return describe(require_admin(connection, "admin"), connection.capabilities, Queue(queue))
+            return _describe(_require_admin(connection, "admin"), connection.capabilities, Queue(queue))
 
     def create(self, queue: Destination) -> None:
         """Create a queue; one that exists is no error.
@@ -251,7 +214,7 @@ class Insight:
             NotSupportedError: The broker creates no queues over this protocol.
         """
         with self._factory.create_connection() as connection:
-            require_admin(connection, "creates_queues").create(queue)
+            _require_admin(connection, "creates_queues").create(queue)
 
     def remove(self, queue: Destination) -> None:
         """Delete a queue with its messages.
@@ -262,7 +225,7 @@ class Insight:
             NotSupportedError: The broker has no administration over this protocol.
         """
         with self._factory.create_connection() as connection:
-            require_admin(connection, "admin").remove(queue)
+            _require_admin(connection, "admin").remove(queue)
 
     def purge(self, queue: str) -> int:
         """Delete all messages that wait in a queue, in one step, and return their number; held ones stay.
@@ -271,7 +234,7 @@ class Insight:
             NotSupportedError: The broker has no administration over this protocol.
         """
         with self._factory.create_connection() as connection:
-            return require_admin(connection, "admin").purge(Queue(queue))
+            return _require_admin(connection, "admin").purge(Queue(queue))
 
     def find_destinations(
         self, containing: str = "", *, page: int = 1, page_size: int = 50, interval: float | None = None
@@ -290,17 +253,15 @@ class Insight:
             InvalidArgumentError: The page or its size is below 1, or the interval is not above 0.
             NotSupportedError: The broker does not list its destinations, or does not count their traffic.
         """
-        _check_page(page, page_size)
-        if interval is not None:
-            check_interval(interval)
+        start, stop = _bounds_of(page, page_size)
         with self._factory.create_connection() as connection:
-            admin = require_admin(connection, "lists_destinations")
-            found = [each for each in in_order(admin.destinations()) if containing.lower() in each.name.lower()]
-            shown = found[(page - 1) * page_size : page * page_size]
+            admin = _require_admin(connection, "lists_destinations")
+            found = [each for each in _in_order(admin.destinations()) if containing.lower() in each.name.lower()]
+            shown = found[start:stop]
             if interval is None:
-                return [describe(admin, connection.capabilities, each) for each in shown], len(found)
-            admin = require_admin(connection, "counts_traffic")
-            return measure_rates(admin, connection.capabilities, shown, interval, time.sleep), len(found)
+                return [_describe(admin, connection.capabilities, each) for each in shown], len(found)
+            admin = _require_admin(connection, "counts_traffic")
+            return _measure_rates(admin, connection.capabilities, shown, interval, time.sleep), len(found)
 
     def message(self, queue: str, message_id: str) -> Message:
         """Return a message that waits in a queue, without consuming it.
@@ -338,10 +299,9 @@ class Insight:
         """
         if page is None:
             return list(self.all_messages(queue, selector))
-        _check_page(page, page_size)
+        bounds = _bounds_of(page, page_size)
         with self._connected() as (connection, session):
-            found = self._browse(connection, session, queue, selector)
-            return list(islice(found, (page - 1) * page_size, page * page_size))
+            return list(islice(self._browse(connection, session, queue, selector), *bounds))
 
     def all_messages(self, queue: str, selector: str | None = None) -> Iterator[Message]:
         """Yield the messages that wait in a queue, without consuming them, as `messages` returns them."""
@@ -408,7 +368,8 @@ class Insight:
             InvalidArgumentError: The edit does not fit a message, or the rate is not above 0.
             NotSupportedError: The broker has no selectors, or cannot send and acknowledge atomically.
         """
-        check_rate(rate)
+        if rate is not None and not rate > 0:
+            raise InvalidArgumentError(f"rate={rate} must be above 0; leave it out for no limit.")
         handle = replay if edit is None else edited(edit, as_replay=True)
 
         def plan(record: DeadLetterRecord) -> Change:
@@ -569,11 +530,17 @@ class Insight:
                 yield connection, session
 
 
-def _check_page(page: int, page_size: int) -> None:
+def _bounds_of(page: int, page_size: int) -> tuple[int, int]:
+    """Return the indexes of the first item of a page, and of the first one after it.
+
+    Raises:
+        InvalidArgumentError: One of them is below 1, or too large.
+    """
     if page < 1 or page_size < 1:
         raise InvalidArgumentError(f"page={page} and page_size={page_size} must be 1 or more.")
     if page * page_size > sys.maxsize:
         raise InvalidArgumentError(f"page={page} and page_size={page_size} are too large: no queue has so many.")
+    return (page - 1) * page_size, page * page_size
 
 
 def _check_exists(connection: Connection, queue: Queue, selector: str | None) -> None:

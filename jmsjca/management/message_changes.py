@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, Queue
-from jmsjca.errors import InvalidArgumentError, JMSError, MessageFormatError, NotSupportedError, excerpt
+from jmsjca.errors import InvalidArgumentError, MessageFormatError, NotSupportedError, excerpt
 from jmsjca.management.dead_letter import original_expiration, replay_copy
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
@@ -23,17 +22,15 @@ __all__ = [
     "Edit",
     "Handle",
     "carry_out",
-    "check_properties",
-    "check_rate",
     "copy_message",
     "delete",
     "edited",
     "move",
     "paced",
-    "parse_properties",
     "parse_property",
     "replay",
     "selector_of_ids",
+    "text_message",
 ]
 
 _BATCH = 50  # ids in the selector of one consumer
@@ -109,7 +106,7 @@ class Edit:
                 cannot be replaced by one.
         """
         if self.body is not None:
-            _check_text(message)
+            _set_text(plain_copy(message), self.body)
         for name in self.removed:
             if name not in message.properties:
                 raise InvalidArgumentError(
@@ -143,25 +140,14 @@ def parse_property(text: str) -> tuple[str, str]:
     return name, value
 
 
-def parse_properties(texts: Iterable[str]) -> dict[str, str]:
-    """Return the properties of several ``NAME=VALUE``.
+def text_message(body: str, properties: Mapping[str, object]) -> TextMessage:
+    """Return a text message with properties that are arguments of a command.
 
     Raises:
-        InvalidArgumentError: A text is something else, or no property can have its name.
-    """
-    properties = dict(map(parse_property, texts))
-    check_properties(properties)
-    return properties
-
-
-def check_properties(properties: Mapping[str, object]) -> None:
-    """Check properties that are arguments of a command.
-
-    Raises:
-        InvalidArgumentError: A message cannot have one of them.
+        InvalidArgumentError: A message cannot have one of the properties.
     """
     try:
-        TextMessage("", properties=properties)
+        return TextMessage(body, properties=properties)
     except MessageFormatError as error:
         raise InvalidArgumentError(str(error)) from error
 
@@ -171,20 +157,16 @@ def _nearest(name: str, message: Message) -> str:
     return did_you_mean(name.lower(), known) if known else "(it has none)"
 
 
-def _check_text(message: Message) -> None:
-    if not isinstance(message, TextMessage | BytesMessage):
-        raise InvalidArgumentError(
-            f"The body of a {type(message).__name__} cannot be replaced by a text: edit its properties only, or send a "
-            "new message. Nothing was changed."
-        )
-
-
 def _set_text(copy: Message, body: str) -> None:
-    _check_text(copy)
     if isinstance(copy, BytesMessage):
         copy.body = body.encode()
-    else:
+    elif isinstance(copy, TextMessage):
         copy.body = body
+    else:
+        raise InvalidArgumentError(
+            f"The body of a {type(copy).__name__} cannot be replaced by a text: edit its properties only, or send a "
+            "new message. Nothing was changed."
+        )
 
 
 def selector_of_ids(ids: Iterable[str]) -> str:
@@ -225,22 +207,8 @@ def paced(
         rate: The maximum number in a second; None for no limit.
         clock: Source of the time, in seconds.
         pause: Waits a number of seconds.
-
-    Raises:
-        InvalidArgumentError: The rate is not above 0.
     """
-    check_rate(rate)
     return changes if rate is None else _paced(changes, 1 / rate, clock, pause)
-
-
-def check_rate(rate: float | None) -> None:
-    """Check the maximum number of messages in a second; None is no limit.
-
-    Raises:
-        InvalidArgumentError: The rate is not above 0.
-    """
-    if rate is not None and not rate > 0:
-        raise InvalidArgumentError(f"rate={rate} must be above 0; leave it out for no limit.")
 
 
 def _paced(
@@ -310,21 +278,11 @@ def _carry_out_batch(session: Session, queue: str, plan: Sequence[Change], handl
                     f"The broker takes the id {excerpt(message.message_id)} of another message in {queue} for one of"
                     " the ids to change, and delivers that message first. Select by a property."
                 )
-            expired = _commit(session, message, change.target, handle)
+            expired = handle(session, message, change.target)
+            session.commit()
             left = _without(left, change.message_id)
             yield replace(change, outcome="done", expired=expired)
     yield from (replace(planned[each], outcome="gone") for each in left)
-
-
-def _commit(session: Session, message: Message, to: Destination | None, handle: Handle) -> bool:
-    try:
-        expired = handle(session, message, to)
-        session.commit()
-    except BaseException:
-        with suppress(JMSError):
-            session.rollback()
-        raise
-    return expired
 
 
 def _without(ids: list[str], one: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Options and output of all commands: the URL option, tables, JSON, messages as rows, progress bars."""
+"""Options and output of all commands: the URL option, tables, JSON, progress bars."""
 
 import errno
 import json
@@ -8,37 +8,35 @@ import sys
 import textwrap
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
 
 from jmsjca.destinations import Destination, Queue, Topic
-from jmsjca.errors import ConfigurationError, InvalidArgumentError, InvalidDestinationError, MessageFormatError, excerpt
+from jmsjca.errors import ConfigurationError, InvalidArgumentError, InvalidDestinationError, excerpt
+from jmsjca.management.views import visible
 from jmsjca.messages.json_text import with_finite_numbers
-from jmsjca.messages.message import Message
-from jmsjca.messages.properties import Properties
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 __all__ = [
     "JsonOption",
+    "PropertyOption",
     "SelectorOption",
     "UrlOption",
     "broker_url",
     "busy",
-    "check_decoded",
-    "check_queue_name",
-    "escaped",
+    "decoded",
     "is_terminal",
-    "message_row",
     "parse_destination",
     "print_field",
     "print_json",
     "print_output",
     "print_rows",
     "print_text",
-    "selects_some",
+    "queue_name",
+    "text_option",
     "with_progress",
     "wrapped",
 ]
@@ -91,48 +89,45 @@ def parse_destination(text: str) -> Destination:
     """
     kind, colon, name = text.partition(":")
     named = bool(colon) and kind in {"queue", "topic"}
-    _check_decoded(text, "The destination")
+    decoded(text, "The destination")
     try:
         return Topic(name) if named and kind == "topic" else Queue(name if named else text)
     except InvalidDestinationError as error:  # an argument: the broker has refused nothing
         raise InvalidArgumentError(str(error)) from error
 
 
-def check_decoded(param: typer.CallbackParam, given: T) -> T:
-    """Return the texts of an argument or an option of a command; a callback of typer.
+def decoded(text: T, what: str) -> T:
+    """Return a text, or several, whose bytes could all be decoded.
+
+    Python keeps bytes of another encoding as halves of surrogate pairs.
 
     Args:
-        param: The parameter of the command.
-        given: Its value: a text, or several; None if it is not given.
+        text: The text, or several; None if it is not given.
+        what: The text in words, for the error.
 
     Raises:
-        InvalidArgumentError: A text cannot be decoded.
+        InvalidArgumentError: A text has such bytes.
     """
-    texts = cast("Sequence[str]", [given] if isinstance(given, str) else given or [])
-    for text in texts:
-        _check_decoded(text, f"A text of {param.name!r:.100}")
-    return given
+    for each in [text] if isinstance(text, str) else cast("list[str]", text or []):
+        try:
+            each.encode()
+        except UnicodeEncodeError:
+            encoding = sys.getfilesystemencoding()
+            raise InvalidArgumentError(f"{what} cannot be decoded: write it in the encoding {encoding}.") from None
+    return text
 
 
-def _check_decoded(text: str, what: str) -> None:
-    """Raise an error for a text with bytes of another encoding, which Python keeps as halves of surrogate pairs.
-
-    Raises:
-        InvalidArgumentError: The text has such bytes.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        encoding = sys.getfilesystemencoding()
-        raise InvalidArgumentError(f"{what} cannot be decoded: write it in the encoding {encoding}.") from None
+def text_option(param: typer.CallbackParam, given: T) -> T:
+    """Return the texts of an argument or an option of a command: the callback for typer of `decoded`."""
+    return decoded(given, f"A text of {param.name!r:.100}")
 
 
-def selects_some(selector: str | None) -> bool:
-    """Return False for a selector that selects every message: none, or a blank one."""
-    return bool(selector and selector.strip())
+PropertyOption = Annotated[
+    list[str] | None, typer.Option("--property", "-p", help="A text property, NAME=VALUE.", callback=text_option)
+]
 
 
-def check_queue_name(name: str) -> str:
+def queue_name(name: str) -> str:
     """Return the name of a queue that is an argument of a command: ``name`` or ``queue:name``.
 
     Raises:
@@ -181,22 +176,17 @@ def print_json(value: object, *, lines: bool = False) -> None:
 
 def print_field(name: str, value: object) -> None:
     """Write one field of a message as a line, or as several on a narrow terminal."""
-    head, text = f"{name.replace('_', ' ') + ':':<{_FIELD_WIDTH}} ", escaped("-" if value is None else str(value))
+    head, text = f"{name.replace('_', ' ') + ':':<{_FIELD_WIDTH}} ", visible("-" if value is None else str(value), None)
     for part in text.expandtabs().split("\n"):
         for line in wrapped(head, part, _terminal_columns()):
             print_output(line)
         head = " " * len(head)
 
 
-def escaped(text: str) -> str:
-    """Return a text of several lines without other control characters."""
-    return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text)
-
-
 def print_text(text: str) -> None:
     """Write a text of several lines, wrapped to their indentation on a narrow terminal, without control characters."""
     columns = _terminal_columns()
-    for line in escaped(text).expandtabs().split("\n"):
+    for line in visible(text, None).expandtabs().split("\n"):
         words = line.lstrip()
         indent = len(line) - len(words) if columns is None else min(len(line) - len(words), columns // 2)
         for part in wrapped(" " * indent, words, columns):
@@ -231,21 +221,6 @@ def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
         lines = [line for row in table[1:] for line in _paragraph(table[0], row, columns)][:-1]
     for line in lines:
         print_output(line)
-
-
-def message_row(message: Message) -> dict[str, object]:
-    """Return the headers, the properties and the body of a message, as values that JSON can hold."""
-    return {
-        "message_id": message.message_id,
-        "kind": type(message).__name__,
-        "timestamp": _text(message.timestamp),
-        "redelivered": message.redelivered,
-        "priority": int(message.priority),
-        "correlation_id": message.correlation_id,
-        "type": message.type,
-        "properties": _plain(message.properties),
-        "body": _body(message),
-    }
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -283,28 +258,6 @@ def wrapped(head: str, text: str, columns: int | None) -> Sequence[str]:
 
 def _cell(value: object) -> str:
     return "-" if value is None else excerpt(value, _MAX_CELL)
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _plain(properties: Properties) -> dict[str, object]:
-    return dict(properties)
-
-
-def _body(message: Message) -> Any:
-    """Return the body; a pickled object is never loaded, and bytes that are no text are shown in hexadecimal."""
-    try:
-        body = message.get_body(object)
-    except MessageFormatError:
-        return None
-    if isinstance(body, bytes):
-        try:
-            return body.decode()
-        except UnicodeDecodeError:
-            return f"0x{body.hex()}"
-    return body
 
 
 def with_progress(

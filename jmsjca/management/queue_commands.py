@@ -1,72 +1,69 @@
-"""The commands on queues and messages, and those that explain: selectors, ladders, capabilities, ``doctor``."""
+"""The commands on queues, messages and dead letters. ``dlq export`` and ``dlq import`` exchange JSON lines."""
 
-import re
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from statistics import median
-from typing import Annotated
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from jmsjca.adapter import ResourceAdapter
-from jmsjca.config.activation_spec import ActivationSpec
-from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.limits import Limits
 from jmsjca.destinations import Queue
-from jmsjca.errors import JMSError, excerpt
-from jmsjca.management.dead_letter_commands import (
-    BodyOption,
-    PropertyOption,
-    RemoveOption,
-    edit_of,
-    find_message,
-    print_changes,
-)
-from jmsjca.management.insight import Insight, destination_row, rate_row
-from jmsjca.management.message_changes import check_properties, parse_properties, parse_property
-from jmsjca.management.message_view import MessageView
+from jmsjca.errors import ConfigurationError, InvalidArgumentError, JMSError, MessageFormatError, excerpt
+from jmsjca.management.insight import Change, Changes, Edit, Insight, selector_of_ids
+from jmsjca.management.message_changes import parse_property, text_message
 from jmsjca.management.presentation import (
     JsonOption,
+    PropertyOption,
     SelectorOption,
     UrlOption,
     broker_url,
-    check_decoded,
-    check_queue_name,
-    message_row,
+    is_terminal,
     parse_destination,
     print_field,
     print_json,
     print_rows,
     print_text,
-    selects_some,
+    queue_name,
+    text_option,
+    with_progress,
 )
-from jmsjca.management.worker import load_adapter
-from jmsjca.messages.message import TextMessage
-from jmsjca.outbound.connection import Connection
+from jmsjca.management.views import (
+    MessageView,
+    change_row,
+    destination_row,
+    message_row,
+    rate_row,
+    record_details,
+    record_row,
+)
+from jmsjca.messages.message import DeliveryMode, Message
+from jmsjca.messages.object_message import ObjectMessage, plain_data_of
 from jmsjca.outbound.factory import ConnectionFactory
-from jmsjca.redelivery.policy import RedeliveryPolicy, redelivery_ladder
-from jmsjca.selectors import Selector
-from jmsjca.selectors.syntax import read_integer, read_real
-from jmsjca.spi import RARELY_REACHED, DeliveryLimits
+from jmsjca.redelivery.moved_copy import plain_copy
+from jmsjca.transactions.stored_message import decode_message, encode_message
 
-__all__ = ["Finding", "diagnose", "prefetch_rows", "queue_app", "selector_app"]
-
-_PER_HANDLER = 2  # messages that the mode cc prefetches for each handler
+__all__ = ["dead_letter_app", "find_message", "print_changes", "queue_app"]
 
 queue_app = typer.Typer(rich_markup_mode=None)
-selector_app = typer.Typer(rich_markup_mode=None, help="Check selectors.")
-
-# As in the grammar of selectors.
-_NUMBER = re.compile(
-    r"[+-]?(?:(?P<integer>(?:0[xX][0-9a-fA-F]+|[0-9]+)[lL]?)"
-    r"|(?P<real>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|[0-9]+(?:[eE][+-]?[0-9]+[fFdD]?|[fFdD])))"
+dead_letter_app = typer.Typer(
+    rich_markup_mode=None, help="Inspect, replay, edit, drop, export and import dead letters."
 )
 
-_QueueArgument = Annotated[str, typer.Argument(help="The queue.", callback=check_queue_name)]
-_PropertyOption = Annotated[
-    list[str] | None, typer.Option("--property", "-p", help="A text property, NAME=VALUE.", callback=check_decoded)
+_QueueArgument = Annotated[str, typer.Argument(help="The queue.", callback=queue_name)]
+_LettersArgument = Annotated[str, typer.Argument(help="The dead-letter queue.", callback=queue_name)]
+_IdArgument = Annotated[str, typer.Argument(help="The id of the message, as browse shows it.")]
+_LetterIdArgument = Annotated[str, typer.Argument(help="The id of the dead letter, as dlq list shows it.")]
+_TargetArgument = Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")]
+_BodyOption = Annotated[
+    str | None, typer.Option(help="The new text of the body; without it, the body stays.", callback=text_option)
 ]
+_SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--property", "-p", help="A property to set, NAME=VALUE; may be repeated.", callback=text_option),
+]
+_RemoveOption = Annotated[list[str] | None, typer.Option(help="A property to remove; may be repeated.")]
+_AllOption = Annotated[bool, typer.Option("--all", help="Delete all; needed without a selector.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the messages, and change nothing.")]
 
 
@@ -101,7 +98,7 @@ def remove(queue: _QueueArgument, url: UrlOption, json: JsonOption = False) -> N
 
 
 @queue_app.command()
-def browse(  # typer calls it by name
+def browse(
     queue: _QueueArgument,
     url: UrlOption,
     selector: SelectorOption = None,
@@ -120,7 +117,7 @@ def browse(  # typer calls it by name
 @queue_app.command()
 def view(
     queue: _QueueArgument,
-    message_id: Annotated[str, typer.Argument(help="The id of the message, as browse shows it.")],
+    message_id: _IdArgument,
     url: UrlOption,
     json: JsonOption = False,
 ) -> None:
@@ -141,25 +138,25 @@ def view(
 
 
 @queue_app.command()
-def edit(  # typer calls it by name
+def edit(
     queue: _QueueArgument,
-    message_id: Annotated[str, typer.Argument(help="The id of the message, as browse shows it.")],
+    message_id: _IdArgument,
     url: UrlOption,
-    body: BodyOption = None,
-    properties: PropertyOption = None,
-    remove: RemoveOption = None,
+    body: _BodyOption = None,
+    properties: _SetOption = None,
+    remove: _RemoveOption = None,
     json: JsonOption = False,
 ) -> int:
     """Replace a message by an edited copy at the end of the queue, in one transaction."""
-    wanted, insight = edit_of(body, properties, remove), Insight(broker_url(url))
+    wanted, insight = _edit_of(body, properties, remove), Insight(broker_url(url))
     find_message(insight, queue, message_id, "browse")
     return print_changes([insight.edit(queue, message_id, wanted)], as_json=json)
 
 
 @queue_app.command()
-def copy(  # typer calls it by name
+def copy(
     queue: _QueueArgument,
-    to: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
+    to: _TargetArgument,
     url: UrlOption,
     selector: SelectorOption = None,
     dry_run: _DryRun = False,
@@ -173,14 +170,14 @@ def copy(  # typer calls it by name
 
 @queue_app.command()
 def send(
-    destination: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
-    body: Annotated[str, typer.Argument(help="The text.", callback=check_decoded)],
+    destination: _TargetArgument,
+    body: Annotated[str, typer.Argument(help="The text.", callback=text_option)],
     url: UrlOption,
-    properties: _PropertyOption = None,
+    properties: PropertyOption = None,
     json: JsonOption = False,
 ) -> None:
     """Send a text message."""
-    message = TextMessage(body, properties=parse_properties(properties or []))
+    message = text_message(body, dict(map(parse_property, properties or [])))
     with ConnectionFactory(broker_url(url)).create_connection() as connection, connection.create_session() as session:
         session.create_producer(parse_destination(destination)).send(message)
     print_rows([message_row(message)], as_json=json)
@@ -204,9 +201,9 @@ def receive(
 
 
 @queue_app.command()
-def move(  # typer calls it by name
+def move(
     queue: _QueueArgument,
-    to: Annotated[str, typer.Argument(help="NAME, queue:NAME or topic:NAME.")],
+    to: _TargetArgument,
     url: UrlOption,
     selector: SelectorOption = None,
     dry_run: _DryRun = False,
@@ -218,261 +215,218 @@ def move(  # typer calls it by name
     return print_changes(changes, as_json=json)
 
 
-@queue_app.command()
-def purge(  # typer calls it by name
+@queue_app.command(help="Delete the messages that wait in a queue.")
+@dead_letter_app.command("drop", help="Delete dead letters.")
+def purge(
     queue: _QueueArgument,
     url: UrlOption,
     selector: SelectorOption = None,
-    all_messages: Annotated[bool, typer.Option("--all", help="Delete all; needed without a selector.")] = False,
+    all_messages: _AllOption = False,
     dry_run: _DryRun = False,
     json: JsonOption = False,
 ) -> int:
-    """Delete the messages that wait in a queue."""
-    if not (selects_some(selector) or all_messages or dry_run):
+    """Delete messages: all of them only if that is said."""
+    if not ((selector and selector.strip()) or all_messages or dry_run):
         raise typer.BadParameter("Without --selector this deletes every message: add --all to do that.")
     changes = Insight(broker_url(url), must_exist=True).delete(queue, selector, dry_run=dry_run)
     return print_changes(changes, as_json=json)
 
 
-@queue_app.command()
-def capabilities(url: Annotated[str, typer.Argument(help="The URL, or env:NAME.")], json: JsonOption = False) -> None:
-    """Show the capabilities of a broker."""
-    found = asdict(Insight(broker_url(url)).capabilities())
-    print_rows(({"capability": name, "value": value} for name, value in found.items()), as_json=json)
+@dead_letter_app.command("list")
+def list_letters(
+    queue: _LettersArgument, url: UrlOption, selector: SelectorOption = None, json: JsonOption = False
+) -> None:
+    """List dead letters by origin, reason and age."""
+    records = Insight(broker_url(url), must_exist=True).dead_letters(queue, selector)
+    print_rows(map(record_row, records), as_json=json)
 
 
-@queue_app.command()
-def doctor(
-    url: Annotated[str, typer.Argument(help="The URL, or env:NAME.")],
-    queue: Annotated[
-        list[str] | None, typer.Option(help="A queue whose delivery limit is checked; all that are listed without.")
-    ] = None,
-    json: JsonOption = False,
-) -> int:
-    """Check a broker: reach it, log in, list what it lacks, measure a round trip. The exit status is 1 if it fails."""
-    findings = list(diagnose(broker_url(url), [Queue(name) for name in queue or ()]))
-    print_rows(map(asdict, findings), as_json=json)
-    return int(any(each.result == "failed" for each in findings))
-
-
-@queue_app.command()
-def explain(
-    handling: Annotated[
-        str | None, typer.Argument(help="A redelivery handling, 3:25; 5:move(queue:dlq.$) for example.")
-    ] = None,
-    source: Annotated[str, typer.Option(help="The listener's destination: NAME, queue:NAME or topic:NAME.")] = "orders",
-    adapter: Annotated[
-        str | None, typer.Option(help="module:adapter: show the memory that its prefetched messages need at most.")
-    ] = None,
+@dead_letter_app.command()
+def show(
+    queue: _LettersArgument,
+    message_id: _LetterIdArgument,
+    url: UrlOption,
     json: JsonOption = False,
 ) -> None:
-    """Draw the ladder of a redelivery handling, or show the memory of the listeners of an adapter."""
-    if adapter is not None:
-        print_rows(prefetch_rows(load_adapter(adapter)), as_json=json)
+    """Show a dead letter with its body and its failure, the stack trace included."""
+    insight = Insight(broker_url(url))
+    message = find_message(insight, queue, message_id, "dlq list")
+    [record] = insight.records(queue, [message])
+    details, whole = record_details(record), message_row(message)
+    if json:
+        print_json({**details, "message": whole})
         return
-    if handling is None:
-        raise typer.BadParameter("Name a redelivery handling, or --adapter.")
-    listened = parse_destination(source)
-    policy = RedeliveryPolicy.parse(handling, listened.name, listened.kind)
-    print_rows(redelivery_ladder(policy), as_json=json)
+    trace = details.pop("stack_trace")
+    for name, value in {**details, "body": whole["body"]}.items():
+        print_field(name, value)
+    print_text(str(trace or "no stack trace recorded"))
 
 
-@selector_app.command("test")
-def check_selector(
-    selector: Annotated[str, typer.Argument(help="The selector.")],
-    properties: _PropertyOption = None,
+@dead_letter_app.command()
+def replay(
+    queue: _LettersArgument,
+    url: UrlOption,
+    selector: SelectorOption = None,
+    to: Annotated[str | None, typer.Option(help="A destination for all: NAME, queue:NAME or topic:NAME.")] = None,
+    rate: Annotated[float | None, typer.Option(help="The maximum number of messages in a second.")] = None,
+    dry_run: _DryRun = False,
     json: JsonOption = False,
 ) -> int:
-    """Check a selector against the properties of a message. The exit status is 1 if it does not match."""
-    values = dict(map(_typed_pair, properties or []))
-    check_properties(values)
-    matches = Selector.parse(selector).matches(TextMessage("", properties=values))
-    print_rows([{"selector": selector, "matches": matches}], as_json=json)
-    return int(not matches)
+    """Send dead letters back to where each came from, each in one transaction. The exit status is 1 if one is gone."""
+    target = parse_destination(to) if to else None
+    changes = Insight(broker_url(url), must_exist=True).replay(queue, selector, to=target, rate=rate, dry_run=dry_run)
+    return print_changes(changes, as_json=json)
 
 
-def _typed_pair(text: str) -> tuple[str, object]:
-    """Return a property; a value that is a literal of selectors for a number, true or false is one."""
-    name, value = parse_property(text)
-    if value.lower() in {"true", "false"}:
-        return name, value.lower() == "true"
-    found = _NUMBER.fullmatch(value)
-    if found is None:
-        return name, value
+@dead_letter_app.command("edit")
+def edit_letter(
+    queue: _LettersArgument,
+    message_id: _LetterIdArgument,
+    url: UrlOption,
+    body: _BodyOption = None,
+    properties: _SetOption = None,
+    remove: _RemoveOption = None,
+    to: Annotated[str | None, typer.Option(help="The destination: NAME, queue:NAME or topic:NAME.")] = None,
+    dry_run: _DryRun = False,
+    json: JsonOption = False,
+) -> int:
+    """Edit a dead letter and replay it, in one transaction. The exit status is 1 if it is gone."""
+    edit = _edit_of(body, properties, remove)
+    insight, target = Insight(broker_url(url)), parse_destination(to) if to else None
+    edit.check(find_message(insight, queue, message_id, "dlq list"))
+    changes = insight.replay(queue, selector_of_ids([message_id]), to=target, edit=edit, dry_run=dry_run)
+    if not changes.total:  # a consumer has received it since
+        raise _no_message(queue, message_id, "dlq list")
+    return print_changes(changes, as_json=json)
+
+
+@dead_letter_app.command()
+def export(queue: _LettersArgument, url: UrlOption, selector: SelectorOption = None) -> None:
+    """Write dead letters as JSON lines, each with its body and its failure. The queue is not changed."""
+    messages = Insight(broker_url(url), must_exist=True).all_messages(queue, selector)
+    for message in messages if is_terminal() else with_progress(messages, "messages"):
+        print_json(_message_line(message), lines=True)
+
+
+@dead_letter_app.command("import")
+def import_letters(
+    queue: _LettersArgument,
+    file: Annotated[Path, typer.Argument(help="JSON lines of dlq export.")],
+    url: UrlOption,
+    json: JsonOption = False,
+) -> None:
+    """Send the messages of a file to a queue, all in one transaction. Each gets a new id."""
     try:
-        number = read_integer(found["integer"]) if found["integer"] else read_real(found["real"])
-    except ValueError:  # too large, or 08, which is not octal
-        return name, value
-    return name, -number if value.startswith("-") else number
+        with file.open(encoding="utf-8") as lines:
+            size = file.stat().st_size
+            read = with_progress(lines, "bytes", size, size=lambda line: len(line.encode()))
+            count = Insight(broker_url(url)).send_all(queue, _read_lines(read))
+    except JMSError:  # some are an OSError too
+        raise
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read: {error}.") from error
+    print_rows([{"queue": queue, "imported": count}], as_json=json)
 
 
-def prefetch_rows(adapter: ResourceAdapter) -> Iterator[dict[str, object]]:
-    """Yield one row for each listener of an adapter: its consumers, and the messages and bytes that they prefetch.
+def _edit_of(body: str | None, properties: list[str] | None, remove: list[str] | None) -> Edit:
+    """Return the edit that the options describe.
 
-    ``usual_bytes`` is the bound while messages are of similar sizes: `Limits.prefetch_bytes` and one message for each
-    consumer. ``worst_bytes`` is the bound if all messages suddenly are as large as `Limits.message_bytes` permits.
+    Raises:
+        InvalidArgumentError: They describe none, or a property is not ``NAME=VALUE`` with a valid name.
     """
-    limits = adapter.limits
-    for activation in adapter.activations:
-        consumers, prefetched = _bounds(activation.spec, limits)
-        each = min(limits.prefetch_bytes + limits.message_bytes, prefetched * limits.message_bytes)
-        yield {
-            "listener": activation.name,
-            "mode": activation.spec.concurrency_mode,
-            "consumers": consumers,
-            "prefetched": consumers * prefetched,
-            "usual_bytes": consumers * each,
-            "worst_bytes": consumers * prefetched * limits.message_bytes,
-        }
+    if body is None and not properties and not remove:
+        raise InvalidArgumentError("There is nothing to edit: add --body, --property or --remove.")
+    wanted = text_message("", dict(map(parse_property, properties or []))).properties
+    return Edit(body, dict(wanted), remove or [])
 
 
-def _bounds(spec: ActivationSpec, limits: Limits) -> tuple[int, int]:
-    """Return the number of consumers, and of the messages that one of them prefetches at most."""
-    size = spec.batch_size or 1
-    if spec.concurrency_mode == "serial":
-        return 1, limits.chunk
-    if spec.concurrency_mode == "cc":
-        return 1, max(size, limits.prefetch_messages, _PER_HANDLER * spec.endpoint_pool_max_size)
-    return spec.endpoint_pool_max_size if spec.destination_type == "queue" else 1, max(size, limits.chunk)
-
-
-_ROUND_TRIPS = 5
-_PATIENCE = 10.0
-_CLOCK_SECONDS = 1.0  # a smaller difference is no fault
-_NEEDED = {
-    "atomic": "receipts and sends are not one transaction: a listener that sends may send twice. {elsewhere}",
-    "selectors": "consumers cannot filter. {elsewhere}",
-    "browse": "queues cannot be browsed, so that jmsjca browse and dlq do not work. {elsewhere}",
-    "delivery_count": "deliveries are counted by this process only: a new process counts from 1 again",
-    "admin": "depths are unknown. {management}",
-}
-_ELSEWHERE = "The page 'What each broker can do' has the brokers and protocols with it"
-_MANAGEMENT = "On ActiveMQ Classic and RabbitMQ add the option management_url; on other brokers use AMQP"
-_CLOCKS = "On ActiveMQ Classic add the option management_url; Artemis and Broker-J report it over AMQP"
-_SHOWN = 10  # queues
-_LOW_LIMIT = (
-    "messages that are returned more often are dropped, also prefetched ones that no handler saw. Declare the queues"
-    f" with x-delivery-limit={RARELY_REACHED} or more, and with a dead-letter exchange"
-)
-_SYNCHRONISE = "expirations and delivery delays are wrong by as much: synchronise both clocks with NTP"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check.
-
-    Attributes:
-        check: The name of the check.
-        result: "ok", "missing" (a capability, or a value that the broker does not report) or "failed".
-        detail: A value, or what is missing or wrong, with its remedy.
-    """
-
-    check: str
-    result: str
-    detail: str
-
-
-def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
-    """Check a broker step by step; a failure ends the checks, except for that of the clock.
+def find_message(insight: Insight, queue: str, message_id: str, shown_by: str) -> Message:
+    """Return a message of a queue.
 
     Args:
-        url: The connection URL.
-        queues: The queues whose delivery limits are checked; without any all that the broker lists.
+        insight: Reads the broker.
+        queue: The queue.
+        message_id: The id of the message.
+        shown_by: The command that shows ids.
+
+    Raises:
+        JMSError: The queue has no such message.
     """
-    try:
-        yield Finding("URL", "ok", str(ConnectionURL.parse(url)))
-        began = time.perf_counter()
-        with ConnectionFactory(url).create_connection() as connection:
-            yield Finding("connection and login", "ok", f"{1000 * (time.perf_counter() - began):.1f} ms")
-            yield _broker(connection)
-            yield from _capabilities(connection)
-            yield _clock(connection)
-            yield from _delivery_limits(connection, queues)
-            yield from _round_trips(connection)
-    except JMSError as error:
-        yield Finding("failure", "failed", f"{type(error).__name__}: {error}")
+    found = insight.messages(queue, selector_of_ids([message_id]), page=1, page_size=1)
+    if not found:
+        raise _no_message(queue, message_id, shown_by)
+    return found[0]
 
 
-def _broker(connection: Connection) -> Finding:
-    announced = connection.metadata.broker
-    if not announced:
-        return Finding("broker", "missing", "it announces no product and version: only what is certain is used")
-    return Finding("broker", "ok", excerpt(announced, 100))
+def _no_message(queue: str, message_id: str, shown_by: str) -> JMSError:
+    """Return the error for an id that no message has: no wrong argument, as a consumer may have received it."""
+    return JMSError(f"The queue {queue} has no message {message_id!r:.100}; jmsjca {shown_by} {queue} shows the ids.")
 
 
-def _capabilities(connection: Connection) -> Iterator[Finding]:
-    for name, consequence in _NEEDED.items():
-        has = getattr(connection.capabilities, name)
-        remedy = consequence.format(elsewhere=_ELSEWHERE, management=_MANAGEMENT)
-        yield Finding(f"capability {name}", "ok" if has else "missing", "" if has else remedy)
+def print_changes(changes: Iterable[Change], *, as_json: bool) -> int:
+    """Write changes; return the exit status: 1 if a message was not found any more, or has no id.
 
-
-def _clock(connection: Connection) -> Finding:
-    """Compare the broker's clock with that of this machine; a user without permission gets no time."""
-    admin = connection.admin
-    if admin is None:
-        return Finding("clock", "missing", f"the broker does not report its time over this protocol. {_CLOCKS}")
-    try:
-        admin.clock()  # the first request also opens what it needs
-        began = time.time()
-        found = admin.clock()
-        ended = time.time()
-    except JMSError as error:
-        return Finding("clock", "missing", f"the broker does not report its time: {error}")
-    if found is None:
-        return Finding("clock", "missing", "the broker does not report its time over this protocol")
-    return clock_finding(began, found, ended)
-
-
-def _delivery_limits(connection: Connection, queues: Sequence[Queue]) -> Iterator[Finding]:
-    """Find the queues that drop messages which are returned a few times, prefetched ones included."""
-    admin, check = connection.admin, "delivery limits"
-    limiting: object = admin
-    if admin is None or not isinstance(limiting, DeliveryLimits):
-        return
-    if not queues and not connection.capabilities.lists_destinations:
-        yield Finding(check, "missing", f"name the queues to check with --queue. {_MANAGEMENT}")
-        return
-    checked = queues or [each for each in admin.destinations() if isinstance(each, Queue)]
-    limits = {each.name: limiting.delivery_limit(each) for each in checked}
-    low = [f"{name} ({limit})" for name, limit in limits.items() if limit is not None and limit < RARELY_REACHED]
-    if low:
-        more = f" and {len(low) - _SHOWN} more" if len(low) > _SHOWN else ""
-        yield Finding(check, "missing", f"{', '.join(low[:_SHOWN])}{more}: {_LOW_LIMIT}")
-    else:
-        yield Finding(check, "ok", f"{len(limits)} queues checked")
-
-
-def clock_finding(began: float, found: float, ended: float) -> Finding:
-    """Return the finding for a time that a broker has reported.
+    If one fails, those that were made before are written, and the error is raised.
 
     Args:
-        began: The time of this machine at the request, in seconds.
-        found: The broker's time; a broker that reports whole seconds has left out the rest.
-        ended: The time of this machine at the response.
+        changes: The changes, of which each is carried out when it is read.
+        as_json: True for JSON.
     """
-    rest = 0.5 if found.is_integer() else 0.0
-    difference, uncertain = found + rest - (began + ended) / 2, (ended - began) / 2 + rest
-    measured = f"{difference:+.3f} s from that of this machine, ± {uncertain:.3f} s"
-    if abs(difference) <= _CLOCK_SECONDS + uncertain:
-        return Finding("clock", "ok", measured)
-    return Finding("clock", "failed", f"{measured}: {_SYNCHRONISE}")
+    total = changes.total if isinstance(changes, Changes) else None
+    found: list[dict[str, object]] = []
+    try:
+        found.extend(change_row(each) for each in with_progress(changes, "messages", total))
+    finally:
+        if found:
+            print_rows(found, as_json=as_json)
+    if not found:
+        print_rows([], as_json=as_json)
+    return int(any(each["outcome"] in {"gone", "skipped"} for each in found))
 
 
-def _round_trips(connection: Connection) -> Iterator[Finding]:
-    """Send to a temporary queue and receive from it; without temporary queues nothing is sent."""
-    if not connection.capabilities.temporary:
-        yield Finding("round trip", "missing", "no temporary queues; try jmsjca send and receive with a queue of yours")
-        return
-    with connection.create_session() as session:
-        queue = session.create_temporary_queue()
-        producer, consumer = session.create_producer(queue), session.create_consumer(queue)
-        seconds: list[float] = []
-        for _ in range(_ROUND_TRIPS):
-            began = time.perf_counter()
-            producer.send(TextMessage("jmsjca doctor"))
-            if consumer.receive(_PATIENCE) is None:
-                yield Finding("round trip", "failed", f"a message did not arrive within {_PATIENCE:g} s")
-                return
-            seconds.append(time.perf_counter() - began)
-        yield Finding("round trip", "ok", f"{1000 * median(seconds):.2f} ms, the median of {_ROUND_TRIPS}")
+_STORED = "stored"
+
+
+def _message_line(message: Message) -> dict[str, object]:
+    """Return a message for one line: its readable fields, and its exact content in the field ``stored``.
+
+    The expiration is left out: the message would expire in the file. An object message with data of another client
+    than Python has no ``stored``.
+    """
+    row = message_row(message)
+    if isinstance(message, ObjectMessage) and plain_data_of(message) is not None:
+        return {**row, _STORED: None}
+    headers, body = encode_message(plain_copy(message))
+    stored = {
+        "headers": headers,
+        "body": None if body is None else b64encode(body).decode(),
+        "priority": int(message.priority),
+        "persistent": message.delivery_mode is DeliveryMode.PERSISTENT,
+    }
+    return {**row, _STORED: stored}
+
+
+def _read_lines(lines: Iterable[str]) -> Iterator[Message]:
+    """Yield the messages of lines that `_message_line` has made.
+
+    Raises:
+        InvalidArgumentError: A line holds no message.
+    """
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _message(number, line)
+
+
+def _message(number: int, line: str) -> Message:
+    try:
+        stored: dict[str, Any] = json.loads(line)[_STORED]
+        body = None if stored["body"] is None else b64decode(stored["body"], validate=True)
+        message = decode_message(stored["headers"], body)
+        message.priority = int(stored["priority"])
+        message.delivery_mode = DeliveryMode.PERSISTENT if stored["persistent"] else DeliveryMode.NON_PERSISTENT
+    except (ValueError, TypeError, KeyError, RecursionError, MessageFormatError) as error:
+        raise InvalidArgumentError(
+            f"Line {number} holds no message of jmsjca dlq export ({excerpt(error, 100)}): correct or remove it. "
+            "Nothing was sent."
+        ) from error
+    return message

@@ -173,7 +173,7 @@ def serve_adapter(settings: WorkerSettings, *, supervised: bool = False) -> Stop
     """
     adapter = load_adapter(settings.target)
 
-    def check() -> Report:
+    def report() -> Report:
         """Return the health, with what the process is doing."""
         stats = {each.name: each.stats.as_dict() for each in adapter.activations}
         return {**adapter.health(settings.interval).as_dict(), "stats": stats}
@@ -181,7 +181,7 @@ def serve_adapter(settings: WorkerSettings, *, supervised: bool = False) -> Stop
     if supervised:
         threading.Thread(target=_stop_with_supervisor, name="jmsjca supervisor", daemon=True).start()
     with ExitStack() as stack:
-        _open_probes(stack, settings, check)
+        _open_probes(stack, settings, report)
         return adapter.run(settings.timeout)
 
 

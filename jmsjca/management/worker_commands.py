@@ -1,6 +1,8 @@
-"""The commands for workers: ``jmsjca run``, ``check``, ``top``, ``status`` and ``docs``."""
+"""The commands for workers, and those that serve: ``jmsjca run``, ``top``, ``relay``, ``console``, ``mcp`` and more."""
 
 import itertools
+import os
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,13 +14,29 @@ import typer
 
 from jmsjca.adapter import ResourceAdapter
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.errors import InvalidArgumentError, JMSError
+from jmsjca.errors import (
+    ConfigurationError,
+    InvalidArgumentError,
+    JMSError,
+    ProviderNotInstalledError,
+    ResourceAllocationError,
+)
 from jmsjca.inbound import Activation, DistributedActivation
 from jmsjca.management.asyncapi import as_yaml, document
 from jmsjca.management.health import Report, read_health_file
-from jmsjca.management.insight import Insight, rate_row
-from jmsjca.management.presentation import JsonOption, broker_url, is_terminal, print_json, print_output, print_rows
+from jmsjca.management.insight import Insight
+from jmsjca.management.presentation import (
+    JsonOption,
+    UrlOption,
+    broker_url,
+    is_terminal,
+    print_json,
+    print_output,
+    print_rows,
+)
+from jmsjca.management.views import rate_row
 from jmsjca.management.worker import Supervisor, WorkerSettings, account_of, load_adapter, load_adapters, serve_adapter
+from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.providers.registry import find_provider
 from jmsjca.selectors import Selector
 
@@ -29,10 +47,13 @@ worker_app = typer.Typer(rich_markup_mode=None)
 _TargetArgument = Annotated[
     str, typer.Argument(help="module:adapter, module:function that returns it, FILE.toml or FILE.toml:ADAPTER.")
 ]
+_HealthFiles = Annotated[
+    list[Path] | None, typer.Option("--file", "-f", help="A health file that a worker writes; may be repeated.")
+]
 
 
 @worker_app.command()
-def run(  # typer calls it by name
+def run(
     target: _TargetArgument,
     processes: Annotated[int, typer.Option(min=1, help="Processes; those that end are restarted.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds that active handlers have after a signal.")] = None,
@@ -86,9 +107,7 @@ def _tell(event: str, fields: Mapping[str, object]) -> None:
 
 @worker_app.command()
 def top(
-    files: Annotated[
-        list[Path] | None, typer.Option("--file", "-f", help="A health file that a worker writes; may be repeated.")
-    ] = None,
+    files: _HealthFiles = None,
     url: Annotated[
         str | None, typer.Option("--url", help="The connection URL of a broker, or env:NAME: shows its queues instead.")
     ] = None,
@@ -232,7 +251,10 @@ def _problem(activation: Activation) -> str | None:
     sides = [activation, activation.topic_side] if isinstance(activation, DistributedActivation) else [activation]
     try:
         for side in sides:
-            _check_url(side.connection_factory().login.url)
+            url = ConnectionURL.parse(side.connection_factory().login.url).for_provider()
+            check_url = getattr(find_provider(url.protocol), "check_url", None)  # providers of others may lack it
+            if check_url is not None:
+                check_url(url)
             if side.spec.selector:
                 Selector.parse(side.spec.selector)
     except JMSError as error:
@@ -240,14 +262,119 @@ def _problem(activation: Activation) -> str | None:
     return None
 
 
-def _check_url(text: str) -> None:
-    """Check the scheme of a URL, and what else its provider can check without a connection.
+@worker_app.command()
+def console(
+    url: UrlOption,
+    port: Annotated[int, typer.Option(help="The port; 0 for a free one.", min=0, max=65535)] = 8321,
+    write: Annotated[
+        bool, typer.Option("--write", help="Permit the replay, the edit and the deletion of messages.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Serve web pages about a broker, for browsers on this machine only, until SIGINT.
 
-    Raises:
-        ConfigurationError: The URL cannot be used.
-        ProviderNotInstalledError: The client library of its provider is missing.
+    The address that it prints has the access token. JMSJCA_CONSOLE_TOKEN in the environment sets the token.
     """
-    url = ConnectionURL.parse(text).for_provider()
-    check = getattr(find_provider(url.protocol), "check_url", None)  # providers of others may lack it
-    if check is not None:
-        check(url)
+    from jmsjca.management.console import Console  # an extra
+
+    application = Console(broker_url(url), token=os.environ.get("JMSJCA_CONSOLE_TOKEN") or None, writable=write)
+    try:
+        from jmsjca.management.console.server import HOST, console_server, listen
+    except ImportError as error:
+        raise ProviderNotInstalledError('The console needs uvicorn: pip install "jmsjca[console]"') from error
+    with suppress(KeyboardInterrupt), listen(port) as listener:
+        address = f"http://{HOST}:{listener.getsockname()[1]}/"
+        if json:
+            print_json({"address": address, "token": application.token, "writable": write}, lines=True)
+        else:
+            typer.echo(f"{address}?token={application.token}")
+        console_server(application).run(sockets=[listener])
+
+
+@worker_app.command()
+def mcp(url: UrlOption, files: _HealthFiles = None) -> None:
+    """Serve ten read-only tools about a broker over MCP, on the standard input and output, until the input ends."""
+    try:
+        from jmsjca.management.mcp_server import mcp_server, serve_standard_streams  # an extra
+    except ImportError as error:
+        raise ProviderNotInstalledError(f'the MCP server needs {error.name}: pip install "jmsjca[mcp]"') from error
+    serve_standard_streams(mcp_server(Insight(broker_url(url), must_exist=True), files or []))
+
+
+_DatabaseOption = Annotated[
+    str,
+    typer.Option(
+        "--database",
+        envvar="JMSJCA_DATABASE",
+        help="The URL of the database as SQLAlchemy reads it; env:NAME reads it from an environment variable.",
+    ),
+]
+
+
+@worker_app.command()
+def relay(
+    url: UrlOption,
+    database: _DatabaseOption,
+    table: Annotated[str, typer.Option(help="The table of the outbox.")] = "jmsjca_outbox",
+    batch_size: Annotated[int, typer.Option(help="Messages of one unit at most.")] = 100,
+    poll_interval: Annotated[float, typer.Option(help="Seconds between two looks at an empty table.")] = 0.5,
+    once: Annotated[bool, typer.Option("--once", help="Send what is waiting, and end.")] = False,
+    json: JsonOption = False,
+) -> int:
+    """Send the messages of an outbox until SIGINT or SIGTERM; several relays may share a table.
+
+    With --once, the exit status is 1 if the broker has refused messages that still wait, or if other relays have leased
+    the parts of the table of messages that are due.
+    """
+    from jmsjca.transactions import Outbox, Relay  # names the extra if it is missing
+
+    engine = _engine(broker_url(database, "--database"))
+    from sqlalchemy import MetaData
+    from sqlalchemy.exc import SQLAlchemyError
+
+    outbox = Outbox(MetaData(), name=table, engine=engine)
+    sender = Relay(outbox, ConnectionFactory(broker_url(url)), batch_size=batch_size, poll_interval=poll_interval)
+    try:
+        before = sender.get_stats().depth
+        if once:
+            sender.drain()
+        else:
+            _serve(sender)
+        stats = sender.get_stats()
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", error)).partition("\n")[0]
+        raise ResourceAllocationError(f"The table {table!r} of the database cannot be used: {reason}") from None
+    finally:
+        sender.close()
+        engine.dispose()
+    row = {"waiting_before": before, "waiting": stats.depth, "refused": stats.failing, "held": stats.held}
+    print_rows([{**row, "oldest": stats.oldest}], as_json=json)
+    if stats.held:
+        raise ResourceAllocationError(
+            f"{stats.held} messages of {table!r} were not sent: other relays have leased their parts of the table. A "
+            "relay that runs sends them; the leases of one that died are over after 30 s by default: try again then."
+        )
+    return int(once and stats.failing > 0)
+
+
+def _serve(sender: Any) -> None:
+    def stop(number: int, frame: object) -> None:
+        """End the relay after the batch that it is sending."""
+        del number, frame
+        sender.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    sender.run()
+
+
+def _engine(database: str) -> Any:
+    from sqlalchemy import create_engine  # an extra
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        return create_engine(database)
+    except (SQLAlchemyError, ImportError) as error:  # their texts may show the URL
+        raise ConfigurationError(
+            f"--database is not the URL of a database with an installed driver ({type(error).__name__})."
+        ) from None

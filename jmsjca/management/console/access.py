@@ -155,13 +155,11 @@ class ConsoleGuard:
         strict = _with_headers(send, _POLICY)
         try:
             headers = _single_headers(scope)
-            self._check_host(headers)
-            _check_origin(headers)
-            _check_length(scope)
+            self._admit(scope, headers)
             if scope["method"] in _SAFE_METHODS and (token := _query_token(scope)) is not None:
                 await self._log_in(scope, strict, token)
                 return
-            self._check_login(headers)
+            self._require_login(headers)
             if scope["method"] not in _SAFE_METHODS:
                 scope = {**scope, "jmsjca.form": await self._read_form(scope, headers, receive)}
         except _RefusedError as error:
@@ -169,12 +167,22 @@ class ConsoleGuard:
             return
         await self._app(scope, receive, _with_headers(send, _policy_of(scope)))
 
-    def _check_host(self, headers: Mapping[str, str]) -> None:
-        """Refuse other host names: with one that resolves to this machine an attacker would be same-origin."""
-        if _host_name(headers.get("host", "")) not in self._access.hosts:
-            raise _RefusedError(400, "This host name is not one of the console's: see its argument hosts.")
+    def _admit(self, scope: Scope, headers: Mapping[str, str]) -> None:
+        """Refuse a request that a page of another site may have made, and one with a long address.
 
-    def _check_login(self, headers: Mapping[str, str]) -> None:
+        With a host name that resolves to this machine an attacker would be same-origin.
+        """
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if _host_name(host) not in self._access.hosts:
+            raise _RefusedError(400, "This host name is not one of the console's: see its argument hosts.")
+        own = {f"http://{host.lower()}", f"https://{host.lower()}"}
+        is_cross_site = headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate"
+        if is_cross_site or (origin is not None and origin.lower() not in own):
+            raise _RefusedError(403, "The request comes from another site.")
+        if len(scope["query_string"]) > _MAX_QUERY:
+            raise _RefusedError(414, f"The address is longer than {_MAX_QUERY} bytes.")
+
+    def _require_login(self, headers: Mapping[str, str]) -> None:
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._access.is_token(bearer.strip()):
             return
@@ -210,20 +218,6 @@ class ConsoleGuard:
         if not self._access.is_csrf(form.pop("csrf", [])):
             raise _RefusedError(403, "The form has expired: load its page again.")
         return form
-
-
-def _check_origin(headers: Mapping[str, str]) -> None:
-    """Refuse requests that the page of another site makes."""
-    origin, host = headers.get("origin"), headers["host"].lower()
-    if origin is not None and origin.lower() not in {f"http://{host}", f"https://{host}"}:
-        raise _RefusedError(403, "The request comes from another site.")
-    if headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate":
-        raise _RefusedError(403, "The request comes from another site.")
-
-
-def _check_length(scope: Scope) -> None:
-    if len(scope["query_string"]) > _MAX_QUERY:
-        raise _RefusedError(414, f"The address is longer than {_MAX_QUERY} bytes.")
 
 
 def _query_token(scope: Scope) -> str | None:

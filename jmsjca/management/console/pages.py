@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
 from threading import Lock
-from typing import Any, Protocol, cast
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from jmsjca import __version__
+from jmsjca.adapter import ResourceAdapter
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import InvalidArgumentError, JMSError
 from jmsjca.inbound.activation import Activation
@@ -32,7 +33,7 @@ from jmsjca.inbound.health import Health
 from jmsjca.management.console.access import Form
 from jmsjca.management.insight import Change, Changes, Edit, Insight, selector_of_ids
 from jmsjca.management.message_changes import parse_property
-from jmsjca.management.message_view import MessageView, visible
+from jmsjca.management.views import MessageView, header_row, rate_row, record_details, record_row, visible
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.redelivery.policy import redelivery_ladder
@@ -54,6 +55,7 @@ __all__ = [
 ]
 
 _MAX_CELL = 200
+_NOTHING = "\N{EN DASH}"
 
 EDIT_FIELDS = ("body", "properties", "removed")
 _MAX_TEXT = 16 * 1024  # bytes; percent-encoded, three times as many in a form of 64 KiB
@@ -111,15 +113,6 @@ _INTERVAL = 1.0  # seconds between two samples
 _SAMPLES = 60
 
 
-class SampledAdapter(Protocol):
-    """The part of a resource adapter that is sampled."""
-
-    @property
-    def activations(self) -> Sequence[Activation]:
-        """The activations."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class LiveRow:
     """The numbers of one activation.
@@ -152,7 +145,7 @@ class LiveNumbers:
         clock: The source of the time, in seconds.
     """
 
-    def __init__(self, adapter: SampledAdapter, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, adapter: ResourceAdapter, clock: Callable[[], float] = time.monotonic) -> None:
         self._adapter = adapter
         self._clock = clock
         self._lock = Lock()
@@ -264,13 +257,13 @@ def page_link(request: Request, path: str, **query: object) -> str:
 def _cell(value: object) -> str:
     """Return the beginning of a value for a cell of a table; a dash for nothing."""
     if value is None or value == "":
-        return "–"  # noqa: RUF001  # a dash
+        return _NOTHING
     text = str(value)
     return f"{visible(text, _MAX_CELL)}…" if len(text) > _MAX_CELL else visible(text)
 
 
 def _moment(value: datetime | None) -> str:
-    return "–" if value is None else value.isoformat(" ", "seconds")  # noqa: RUF001  # a dash
+    return _NOTHING if value is None else value.isoformat(" ", "seconds")
 
 
 _PAGE_SIZE = 50
@@ -283,19 +276,6 @@ _SPEC_FIELDS = (  # neither the URL nor the options, which may hold secrets
 )
 
 
-class ShownAdapter(Protocol):
-    """The part of a resource adapter that the pages show."""
-
-    @property
-    def activations(self) -> Sequence[Activation]:
-        """The activations."""
-        ...
-
-    def pool_stats(self) -> dict[str, int]:
-        """Return the counters of the pool."""
-        ...
-
-
 class ReadPages:
     """The pages that only read.
 
@@ -305,7 +285,7 @@ class ReadPages:
         renderer: Renders the templates.
     """
 
-    def __init__(self, insight: Insight, adapter: ShownAdapter | None, renderer: Renderer) -> None:
+    def __init__(self, insight: Insight, adapter: ResourceAdapter | None, renderer: Renderer) -> None:
         self._insight = insight
         self._adapter = adapter
         self._renderer = renderer
@@ -344,12 +324,12 @@ class ReadPages:
         """Show one page of the destinations, with the depths and consumers of queues, and their rates if asked."""
         search, page = request.query_params.get("search", ""), number_of(request, "page", 1)
         interval = _SECONDS_OF_RATES if "rates" in request.query_params else None
-        rows, total = self._insight.find_destinations(search, page=page, page_size=_PAGE_SIZE, interval=interval)
-        counts = any(row.activity is not None and row.activity.added is not None for row in rows)
+        found, total = self._insight.find_destinations(search, page=page, page_size=_PAGE_SIZE, interval=interval)
+        counts = any(each.activity is not None and each.activity.added is not None for each in found)
         return self._renderer.page(
             request,
             "destinations",
-            rows=rows,
+            rows=list(map(rate_row, found)),
             total=total,
             search=search,
             page=page,
@@ -361,7 +341,8 @@ class ReadPages:
     def messages(self, request: Request) -> Response:
         """Show one page of the messages of a queue."""
         queue, selector, page = _place(request)
-        rows = self._insight.messages(queue, selector, page=page, page_size=_PAGE_SIZE) if queue else ()
+        found = self._insight.messages(queue, selector, page=page, page_size=_PAGE_SIZE) if queue else ()
+        rows = list(map(header_row, found))
         more = len(rows) == _PAGE_SIZE
         return self._renderer.page(
             request, "messages", queue=queue, selector=selector or "", rows=rows, page=page, more=more
@@ -378,7 +359,7 @@ class ReadPages:
             queue=queue,
             id=message.message_id,
             view=MessageView.of(message),
-            record=record,
+            record=record_details(record),
             editable=editable_text(message),
         )
 
@@ -386,7 +367,7 @@ class ReadPages:
         """Show one page of the dead letters of a queue, in the order of the queue."""
         queue, selector, page = _place(request)
         found = self._insight.messages(queue, selector, page=page, page_size=_PAGE_SIZE) if queue else ()
-        rows = self._insight.records(queue, found)
+        rows = list(map(record_row, self._insight.records(queue, found)))
         more = len(rows) == _PAGE_SIZE
         return self._renderer.page(
             request, "dead_letters", queue=queue, selector=selector or "", rows=rows, page=page, more=more

@@ -1,12 +1,53 @@
 """The console's own server: a connection that sends no whole request in time is closed."""
 
 import asyncio
+import socket
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["PunctualProtocol"]
+from jmsjca.errors import ConfigurationError
 
+__all__ = ["HOST", "PunctualProtocol", "console_server", "listen"]
+
+HOST = "127.0.0.1"
+"""The only address: the console is for browsers on this machine."""
+
+_MAX_CONNECTIONS = 64
+_MAX_HEAD = 32 * 1024  # bytes of the request line and the headers
 _REQUEST_SECONDS = 15.0  # for the head of a request; uvicorn itself waits forever
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket that listens on a port; 0 for a free one.
+
+    Raises:
+        ConfigurationError: The port cannot be used.
+    """
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise ConfigurationError(
+            f"The port {HOST}:{port} cannot be used: {error}. Name another with --port."
+        ) from error
+
+
+def console_server(application: object) -> uvicorn.Server:
+    """Return the server of a console, whose method ``run`` serves on sockets."""
+    config = uvicorn.Config(
+        application,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # an ASGI application
+        log_level="warning",
+        access_log=False,  # it would have the token of the first address
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+        http=PunctualProtocol,
+        h11_max_incomplete_event_size=_MAX_HEAD,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_graceful_shutdown=5,
+    )
+    return uvicorn.Server(config)
 
 
 class PunctualProtocol(H11Protocol):

@@ -14,9 +14,9 @@ import typer
 from jmsjca import MapMessage, Queue, TextMessage
 from jmsjca.errors import ConnectionLostError
 from jmsjca.management.cli import run
-from jmsjca.management.dead_letter_commands import find_message, print_changes
 from jmsjca.management.insight import Insight
 from jmsjca.management.message_changes import Change
+from jmsjca.management.queue_commands import find_message, print_changes
 from tests.unit.management.test_dead_letters import drain, fail, letter, listen, send
 
 
@@ -380,6 +380,6 @@ def test_a_letter_that_is_gone_before_its_edit_is_no_success(url, call, monkeypa
 
     send(url, letter("x"), to="dlq.orders")
     [message] = Insight(url).messages("dlq.orders")
-    monkeypatch.setattr("jmsjca.management.dead_letter_commands.find_message", found)
+    monkeypatch.setattr("jmsjca.management.queue_commands.find_message", found)
     status, output, errors = call("dlq", "edit", "dlq.orders", message.message_id, "--body", "y")
     assert (status, output, "has no message" in errors) == (1, "", True)

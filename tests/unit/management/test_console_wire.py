@@ -7,7 +7,7 @@ import pytest
 
 from jmsjca.management.console import Console, access
 from jmsjca.management.console import server as server_module
-from jmsjca.management.server_commands import _MAX_HEAD, _server
+from jmsjca.management.console.server import _MAX_HEAD, console_server
 from tests.unit.inbound.deliveries import until
 from tests.unit.management.test_dead_letters import drain, letter, send
 
@@ -27,7 +27,7 @@ END = b"Connection: close\r\n\r\n"
 def server(tmp_path_factory):
     url = f"embedded://{tmp_path_factory.mktemp('wire')}/broker.db"
     send(url, letter(SECRET), to="dlq.orders")
-    server = _server(Console(url, token=TOKEN, writable=True))
+    server = console_server(Console(url, token=TOKEN, writable=True))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

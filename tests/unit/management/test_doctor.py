@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext, suppress
 import pytest
 
 from jmsjca.management.cli import run
-from jmsjca.management.queue_commands import clock_finding, diagnose
+from jmsjca.management.commands import clock_finding, diagnose
 
 
 def findings(capsys, url):

@@ -70,9 +70,8 @@ def test_requests_to_the_console():
         ("selectors.parser", ["_MAX_LENGTH", "MAX_DEPTH", "_MAX_TOKENS"]),
         ("messages.json_text", ["_MAX_DEPTH"]),
         ("management.health", ["_MAX_CONNECTIONS", "_MAX_SECONDS"]),
-        ("management.server_commands", ["_MAX_CONNECTIONS", "_MAX_HEAD"]),
-        ("management.console.server", ["_REQUEST_SECONDS"]),
-        ("management.mcp_server", ["_MAX_PAGE_SIZE", "_MAX_PLAN", "_MAX_TEXT"]),
+        ("management.console.server", ["_MAX_CONNECTIONS", "_MAX_HEAD", "_REQUEST_SECONDS"]),
+        ("management.mcp_server", ["_MAX_PAGE_SIZE", "_MAX_PLAN", "_MAX_TEXT", "_MAX_FIELD", "_LONGEST_LINE"]),
     ],
 )
 def test_sizes_and_depths_of_what_others_send(module, names):

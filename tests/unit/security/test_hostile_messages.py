@@ -13,9 +13,9 @@ from jmsjca import Hooks, Message, ObjectMessage, Queue, ResourceAdapter, TextMe
 from jmsjca.errors import JMSError
 from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
-from jmsjca.management.message_view import MessageView
 from jmsjca.management.metrics import Metrics
 from jmsjca.management.tracing import Tracing
+from jmsjca.management.views import MessageView
 from jmsjca.messages import delivery
 from jmsjca.messages.delivery import vendor_names
 from jmsjca.reconnection import ConnectionSettings, connect

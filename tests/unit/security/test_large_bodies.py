@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from jmsjca import BytesMessage, ConnectionFactory, MapMessage, ObjectMessage, Queue, StreamMessage, TextMessage
 from jmsjca.management.console.pages import editable_text
 from jmsjca.management.dead_letter import DeadLetterRecord
-from jmsjca.management.message_view import MessageView
 from jmsjca.management.metrics import Metrics
 from jmsjca.management.tracing import Tracing
+from jmsjca.management.views import MessageView
 from tests.unit.security.test_hostile_messages import LIMIT, fields_of, listen
 
 LARGE = 100_000_000
