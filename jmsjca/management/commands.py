@@ -4,7 +4,7 @@ import re
 import time
 import tomllib
 import uuid
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,10 +23,11 @@ from jmsjca.errors import ConfigurationError, JMSError, ProviderNotInstalledErro
 from jmsjca.management.insight import Insight
 from jmsjca.management.message_changes import parse_property, text_message
 from jmsjca.management.presentation import (
+    HelpGroup,
     JsonOption,
     PropertyOption,
-    broker_url,
     busy,
+    from_environment,
     parse_destination,
     print_json,
     print_output,
@@ -47,10 +48,27 @@ from jmsjca.spi import RARELY_REACHED, DeliveryLimits
 
 __all__ = ["Finding", "app", "diagnose", "prefetch_rows"]
 
-app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-file_app = typer.Typer(rich_markup_mode=None, help="Check, compact and back up the file of an embedded broker.")
-selector_app = typer.Typer(rich_markup_mode=None, help="Check selectors.")
-spark_app = typer.Typer(rich_markup_mode=None, help="Check and repair the files of Spark queries.")
+
+class _Tree(HelpGroup):
+    headings: Mapping[str, Sequence[str]] = {
+        "Work": ("run", "check", "status", "top", "docs", "relay"),
+        "Queues": (
+            *("queues", "create", "remove", "send", "receive", "browse", "view", "edit", "copy", "move", "purge"),
+            *("selector", "explain"),
+        ),
+        "Dead letters": ("dlq",),
+        "Brokers": ("doctor", "capabilities", "bench", "console", "mcp"),
+        "Spark": ("spark", "demo"),
+        "Files": ("file", "convert"),
+    }
+
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, cls=_Tree)
+file_app = typer.Typer(
+    rich_markup_mode=None, cls=HelpGroup, help="Check, compact and back up the file of an embedded broker."
+)
+selector_app = typer.Typer(rich_markup_mode=None, cls=HelpGroup, help="Check selectors.")
+spark_app = typer.Typer(rich_markup_mode=None, cls=HelpGroup, help="Check and repair the files of Spark queries.")
 app.add_typer(queue_app)
 app.add_typer(worker_app)
 app.add_typer(file_app, name="file")
@@ -147,7 +165,7 @@ def bench(
     json: JsonOption = False,
 ) -> None:
     """Measure sends and receipts through a queue of its own: each alone, and in transactions of 100 messages."""
-    with ConnectionFactory(broker_url(url)).create_connection() as connection, _own_queue(connection) as queue:
+    with ConnectionFactory(from_environment(url)).create_connection() as connection, _own_queue(connection) as queue:
         has_transactions = connection.capabilities.transacted_receive and connection.capabilities.transacted_send
         rows = [
             row
@@ -327,7 +345,7 @@ def convert(
 @app.command()
 def capabilities(url: _URLArgument, json: JsonOption = False) -> None:
     """Show the capabilities of a broker."""
-    found = asdict(Insight(broker_url(url)).capabilities())
+    found = asdict(Insight(from_environment(url)).capabilities())
     print_rows(({"capability": name, "value": value} for name, value in found.items()), as_json=json)
 
 
@@ -340,7 +358,7 @@ def doctor(
     json: JsonOption = False,
 ) -> int:
     """Check a broker: reach it, log in, list what it lacks, measure a round trip. The exit status is 1 if it fails."""
-    findings = list(diagnose(broker_url(url), [Queue(name) for name in queue or ()]))
+    findings = list(diagnose(from_environment(url), [Queue(name) for name in queue or ()]))
     print_rows(map(asdict, findings), as_json=json)
     return int(any(each.result == "failed" for each in findings))
 

@@ -8,10 +8,12 @@ import sys
 import textwrap
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
+from typer.core import TyperGroup
 
+from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import ConfigurationError, InvalidArgumentError, InvalidDestinationError, excerpt
 from jmsjca.management.views import visible
@@ -21,13 +23,16 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 __all__ = [
+    "HelpGroup",
     "JsonOption",
     "PropertyOption",
     "SelectorOption",
     "UrlOption",
+    "WholeOption",
     "broker_url",
     "busy",
     "decoded",
+    "from_environment",
     "is_terminal",
     "parse_destination",
     "print_field",
@@ -54,31 +59,69 @@ UrlOption = Annotated[
     ),
 ]
 SelectorOption = Annotated[str | None, typer.Option("--selector", "-s", help="Only the messages that it selects.")]
+WholeOption = Annotated[bool, typer.Option("--whole", "-w", help="Show long names whole on a narrow terminal.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")]
 
 _MAX_CELL = 200
+_GAP = 2  # between two columns
+_MIN_NAME = 20  # characters of a shortened name
+_MAX_SUMMARY = 500
 _FIELD_WIDTH = 15  # of "delivery count:", the longest name of a header
 _REFERENCE = "env:"
 
 
-def broker_url(url: str, option: str = "--url") -> str:
-    """Return the URL of an option, such as ``--url``.
+def from_environment(text: str, option: str = "--url") -> str:
+    """Return the value of an option, or that of the environment variable that it names.
 
     Args:
-        url: The URL, or ``env:NAME``.
+        text: The value, or ``env:NAME``.
         option: The option, for the error.
 
     Raises:
-        ConfigurationError: The option names an environment variable that is not set.
+        ConfigurationError: The environment variable is not set.
     """
-    if not url.startswith(_REFERENCE):
-        return url
-    name = url.removeprefix(_REFERENCE)
+    if not text.startswith(_REFERENCE):
+        return text
+    name = text.removeprefix(_REFERENCE)
     if not os.environ.get(name):
         raise ConfigurationError(
             f"The environment variable {excerpt(name)!r} of {option} is not set: export it with the URL."
         )
     return os.environ[name]
+
+
+class HelpGroup(TyperGroup):
+    """Commands whose help shows each summary whole, under the headings of ``headings``; others under "Commands"."""
+
+    headings: Mapping[str, Sequence[str]] = {}
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names and the summaries of the commands."""
+        left: dict[str, Any] = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        groups = {heading: [(name, left.pop(name)) for name in names] for heading, names in self.headings.items()}
+        for heading, commands in {**groups, "Commands": list(left.items())}.items():
+            if commands:
+                with formatter.section(heading):
+                    formatter.write_dl([(name, each.get_short_help_str(_MAX_SUMMARY)) for name, each in commands])
+
+
+def broker_url(text: str) -> str:
+    """Return the URL of ``--url``, which names a broker that lives longer than the command.
+
+    Args:
+        text: The URL, or ``env:NAME``.
+
+    Raises:
+        ConfigurationError: The environment variable is not set; or the broker is one in the memory of a process.
+    """
+    found = from_environment(text)
+    url = ConnectionURL.parse(found)
+    if url.protocol == "embedded" and not url.path.strip("/"):
+        raise ConfigurationError(
+            f"{url} is a broker in the memory of one process, and ends with this command: name the file of a broker, "
+            "for example embedded:///var/lib/app/broker.db."
+        )
+    return found
 
 
 def parse_destination(text: str) -> Destination:
@@ -193,7 +236,7 @@ def print_text(text: str) -> None:
             print_output(part)
 
 
-def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
+def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool, shorten: str | None = None) -> None:
     """Write rows as a table with aligned columns, or as a JSON array.
 
     Control characters are escaped in a table: names and texts come from other programs, and could control the terminal.
@@ -203,6 +246,8 @@ def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
     Args:
         rows: The rows, with equal keys.
         as_json: True for JSON.
+        shorten: The key of a column whose long names have an ellipsis in the middle, if the table fits then; None for
+            none.
     """
     found = list(rows)
     if as_json:
@@ -215,16 +260,28 @@ def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool) -> None:
         [name.replace("_", " ") for name in found[0]],
         *([_cell(value) for value in row.values()] for row in found),
     ]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines, columns = [_aligned(line, widths) for line in table], _terminal_columns()
-    if columns is not None and any(len(line) > columns for line in lines):
+    columns, widths = _terminal_columns(), [max(map(len, column)) for column in zip(*table, strict=True)]
+    excess = 0 if columns is None else sum(widths) + _GAP * (len(widths) - 1) - columns
+    for place, name in enumerate(found[0]):
+        if name == shorten and excess > 0 and widths[place] - excess >= _MIN_NAME:
+            widths[place], excess = widths[place] - excess, 0
+            table = [[*row[:place], _shortened(row[place], widths[place]), *row[place + 1 :]] for row in table]
+    if columns is not None and excess > 0:
         lines = [line for row in table[1:] for line in _paragraph(table[0], row, columns)][:-1]
+    else:
+        lines = [_aligned(row, widths) for row in table]
     for line in lines:
         print_output(line)
 
 
+def _shortened(text: str, width: int) -> str:
+    """Return a text with an ellipsis in the middle, if it is longer than the width."""
+    head, tail = width // 2, (width - 1) // 2
+    return text if len(text) <= width else f"{text[:head]}\u2026{text[-tail:]}"
+
+
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    return (" " * _GAP).join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _terminal_columns() -> int | None:

@@ -13,10 +13,12 @@ from jmsjca.errors import ConfigurationError, InvalidArgumentError, JMSError, Me
 from jmsjca.management.insight import Change, Changes, Edit, Insight, selector_of_ids
 from jmsjca.management.message_changes import parse_property, text_message
 from jmsjca.management.presentation import (
+    HelpGroup,
     JsonOption,
     PropertyOption,
     SelectorOption,
     UrlOption,
+    WholeOption,
     broker_url,
     is_terminal,
     parse_destination,
@@ -47,7 +49,7 @@ __all__ = ["dead_letter_app", "find_message", "print_changes", "queue_app"]
 
 queue_app = typer.Typer(rich_markup_mode=None)
 dead_letter_app = typer.Typer(
-    rich_markup_mode=None, help="Inspect, replay, edit, drop, export and import dead letters."
+    rich_markup_mode=None, cls=HelpGroup, help="Inspect, replay, edit, drop, export and import dead letters."
 )
 
 _QueueArgument = Annotated[str, typer.Argument(help="The queue.", callback=queue_name)]
@@ -73,14 +75,16 @@ def queues(
     rates: Annotated[
         float | None, typer.Option(help="Measure the messages per second of each queue, for so many seconds.")
     ] = None,
+    whole: WholeOption = False,
     json: JsonOption = False,
 ) -> None:
     """List queues with their depths and consumers, and topics."""
     insight = Insight(broker_url(url))
     if rates is None:
-        print_rows(map(destination_row, insight.destinations()), as_json=json)
+        rows = map(destination_row, insight.destinations())
     else:
-        print_rows(map(rate_row, insight.destination_rates(rates)), as_json=json)
+        rows = map(rate_row, insight.destination_rates(rates))
+    print_rows(rows, as_json=json, shorten=None if whole else "name")
 
 
 @queue_app.command()

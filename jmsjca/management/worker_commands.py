@@ -28,7 +28,9 @@ from jmsjca.management.insight import Insight
 from jmsjca.management.presentation import (
     JsonOption,
     UrlOption,
+    WholeOption,
     broker_url,
+    from_environment,
     is_terminal,
     print_json,
     print_output,
@@ -113,6 +115,7 @@ def top(
     ] = None,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two tables.")] = 2.0,
     count: Annotated[int | None, typer.Option(min=1, help="The number of tables; without it, until Ctrl+C.")] = None,
+    whole: WholeOption = False,
     json: JsonOption = False,
 ) -> None:
     """Show listeners of workers, or queues of a broker, again and again, with their messages per second."""
@@ -124,7 +127,7 @@ def top(
         else:
             if is_terminal():
                 typer.echo("\x1b[2J\x1b[H", nl=False)  # a terminal shows one table, which changes
-            print_rows(rows, as_json=False)
+            print_rows(rows, as_json=False, shorten=None if whole else "name" if url else "listener")
         if number == count:
             return
 
@@ -183,6 +186,7 @@ def status(
         list[Path], typer.Option("--file", "-f", help="A health file that a worker writes; may be repeated.")
     ],
     live: Annotated[bool, typer.Option("--live", help="Check liveness instead of readiness.")] = False,
+    whole: WholeOption = False,
     json: JsonOption = False,
 ) -> int:
     """Show the health of workers. The exit status is 1 if one is not ready (or, with --live, not alive)."""
@@ -190,7 +194,7 @@ def status(
     if json:
         print_json(reports)
     else:
-        print_rows(_rows(reports), as_json=False)
+        print_rows(_rows(reports), as_json=False, shorten=None if whole else "name")
     return int(not all(report["alive" if live else "ready"] for report in reports))
 
 
@@ -328,7 +332,7 @@ def relay(
     """
     from jmsjca.transactions import Outbox, Relay  # names the extra if it is missing
 
-    engine = _engine(broker_url(database, "--database"))
+    engine = _engine(from_environment(database, "--database"))
     from sqlalchemy import MetaData
     from sqlalchemy.exc import SQLAlchemyError
 

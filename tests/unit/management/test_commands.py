@@ -281,11 +281,11 @@ def test_an_interrupted_command_has_a_status_of_its_own(url):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, typer.Abort])
 def test_an_interruption_is_one_line_with_each_release_of_typer(call, monkeypatch, error):
-    def interrupt(url):
+    def interrupt(source):
         raise error
 
     monkeypatch.setattr("jmsjca.management.queue_commands.Insight", interrupt)
-    assert call("queues", "--url", "embedded://") == (130, "", "jmsjca: stopped\n")
+    assert call("queues") == (130, "", "jmsjca: stopped\n")
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "JSON"])
@@ -366,6 +366,29 @@ def test_a_queue_may_be_named_as_destinations_are_shown(url, call, read):
     assert call("create", "queue:topic:news")[0] == 0
     assert [each["name"] for each in read("queues")] == ["orders", "topic:news"]
     assert call("remove", "queue:topic:news")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["send", "orders", "x"],
+        ["receive", "orders"],
+        ["queues"],
+        ["dlq", "import", "orders", "letters"],
+        ["top", "--url", "embedded://shop"],
+        ["relay", "--database", "sqlite://"],
+        ["console"],
+        ["mcp"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("files")
+def test_a_broker_in_the_memory_of_the_command_is_refused(call, monkeypatch, command):
+    monkeypatch.setenv("JMSJCA_URL", "embedded://shop")
+    status, output, errors = call(*command)
+    assert (status, output, errors.count("\n")) == (2, "", 1)
+    assert "embedded://shop is a broker in the memory of one process" in errors
+    assert "embedded:///var/lib/app/broker.db" in errors
 
 
 def test_a_failure_before_the_first_change_shows_none(call):

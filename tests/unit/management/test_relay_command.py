@@ -77,14 +77,14 @@ def test_it_sends_until_it_is_terminated(outbox, database, url):
         ("env:NO_SUCH_VARIABLE", 2, "NO_SUCH_VARIABLE"),
     ],
 )
-def test_a_wrong_database_is_an_error_of_one_line(database, status, text, capsys):
-    assert run(["relay", "--url", "embedded://relay", "--database", database, "--once"]) == status
+def test_a_wrong_database_is_an_error_of_one_line(url, database, status, text, capsys):
+    assert run(["relay", "--url", url, "--database", database, "--once"]) == status
     errors = capsys.readouterr().err
     assert (text in errors, "s3cret" in errors, errors.count("\n")) == (True, False, 1)
 
 
-def test_a_missing_table_is_an_error(tmp_path, capsys):
-    assert run(["relay", "--url", "embedded://relay", "--database", f"sqlite:///{tmp_path}/new.db", "--once"]) == 1
+def test_a_missing_table_is_an_error(tmp_path, url, capsys):
+    assert run(["relay", "--url", url, "--database", f"sqlite:///{tmp_path}/new.db", "--once"]) == 1
     assert "jmsjca_outbox" in capsys.readouterr().err
 
 

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 import typer
 
-from jmsjca import MapMessage, TextMessage
+from jmsjca import MapMessage, Queue, TextMessage
 from jmsjca.demo.run import Display
 from jmsjca.errors import ConfigurationError
 from jmsjca.management.cli import run
@@ -198,8 +198,9 @@ def test_no_line_is_longer_than_the_terminal(place, terminal, what):
     status, lines = shell.run(*(ids.get(each, each) for each in SHOWN[what]))
     assert status in {0, 1}
     assert lines
+    lines = [line.removeprefix("\x1b[2J\x1b[H") for line in lines]  # top begins with it
     assert max(map(len, lines)) <= columns
-    assert not any("\x1b" in line for line in lines if not line.startswith("\x1b[2J\x1b[H"))
+    assert not any("\x1b" in line for line in lines)
     keep(what, columns, lines)
 
 
@@ -278,6 +279,48 @@ def test_a_narrow_terminal_shows_all_that_a_wide_one_shows(place, monkeypatch):
     assert len(wide) == 4
     words = [set(re.findall(r"[\w.]+", " ".join(lines))) for lines in (narrow, wide)]
     assert words[0] == words[1]
+
+
+def queues_on(monkeypatch, columns, *options):
+    return Terminal(monkeypatch, columns).run("queues", *options)[1]
+
+
+def test_a_long_name_is_shortened_in_the_middle_and_the_table_stays(place, monkeypatch, capsys):
+    name = f"{'orders.of.the.garden.' * 4}behind.the.house"
+    Insight(place).create(Queue(name))
+    lines = queues_on(monkeypatch, 80)
+    assert lines[0].split() == ["kind", "name", "ready", "held", "scheduled", "consumers"]
+    [row] = [line for line in lines if "house" in line]
+    shown = row.split()[1]
+    head, tail = shown.split("\u2026")
+    assert name.startswith(head)
+    assert name.endswith(tail)
+    assert abs(len(head) - len(tail)) <= 1
+    assert max(map(len, lines)) == 80
+    assert name in "".join(line.removeprefix(" " * 10).strip() for line in queues_on(monkeypatch, 80, "-w"))
+    assert name in "\n".join(queues_on(monkeypatch, 200))
+    assert run(["queues"]) == 0
+    assert name in capsys.readouterr().out  # a pipe gets whole names
+
+
+@pytest.mark.parametrize("group", ["", "dlq", "file"])
+def test_the_help_of_a_group_has_each_summary_whole(terminal, group):
+    shell, columns = terminal
+    status, lines = shell.run(*group.split(), "--help")
+    text = " ".join(" ".join(lines).split())
+    tree = typer.main.get_command(app)
+    tree = tree.commands[group] if group else tree
+    assert status == 0
+    assert "..." not in text.replace("[ARGS]...", "")
+    for command in tree.commands.values():
+        assert command.get_short_help_str(500) in text
+    assert max(map(len, lines)) <= columns
+
+
+def test_the_help_has_groups(capsys):
+    assert run(["--help"]) == 0
+    headings = re.findall(r"^(\w[\w ]*):$", capsys.readouterr().out, re.MULTILINE)
+    assert headings == ["Options", "Work", "Queues", "Dead letters", "Brokers", "Spark", "Files"]
 
 
 def test_a_pipe_gets_whole_lines(place, capsys):
