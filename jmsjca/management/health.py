@@ -39,6 +39,8 @@ _Application = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 
 _READY, _LIVE = "/ready", "/live"
 _KEYS = {_READY: "ready", _LIVE: "alive"}
+_METRICS, _METRICS_TYPE = "/metrics", "text/plain; version=0.0.4; charset=utf-8"
+_METHODS, _JSON = ("GET", "HEAD"), "application/json"
 _OK, _NOT_FOUND, _METHOD_NOT_ALLOWED, _UNAVAILABLE = 200, 404, 405, 503
 _MAX_CONNECTIONS = 64
 _MAX_CHECK_SECONDS = 20.0  # of a check of a server: less than a connection lasts
@@ -143,14 +145,14 @@ async def _respond(send: _Send, status: int, body: bytes, length: int) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _headers(length: int) -> dict[str, str]:
-    return {"Content-Type": "application/json", "Content-Length": str(length), "Cache-Control": "no-store"}
+def _headers(length: int, kind: str = _JSON) -> dict[str, str]:
+    return {"Content-Type": kind, "Content-Length": str(length), "Cache-Control": "no-store"}
 
 
 def _refusal(method: str, path: str) -> tuple[int, bytes] | None:
     if path not in _KEYS:
         return _NOT_FOUND, _encoded({"error": f"There are {_READY} and {_LIVE} here."})
-    if method not in {"GET", "HEAD"}:
+    if method not in _METHODS:
         return _METHOD_NOT_ALLOWED, _encoded({"error": "Use GET or HEAD."})
     return None
 
@@ -175,6 +177,7 @@ class HealthServer:
         check: Returns the health; called on a thread of its own, by one request at a time.
         port: The port; 0 for a free one.
         host: The address to listen on. A probe of Kubernetes comes over the network: "0.0.0.0".
+        metrics: Returns the text of ``/metrics`` for Prometheus; None for no such route.
 
     Raises:
         ConfigurationError: The port cannot be used.
@@ -183,10 +186,16 @@ class HealthServer:
         port: The port in use.
     """
 
-    def __init__(self, check: Callable[[], Report], port: int = 0, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        check: Callable[[], Report],
+        port: int = 0,
+        host: str = "127.0.0.1",
+        metrics: Callable[[], bytes] | None = None,
+    ) -> None:
         shared = _SharedCheck(check, _MAX_CHECK_SECONDS)
         try:
-            self._server = _BoundedServer((host, port), partial(_RequestHandler, shared.report))
+            self._server = _BoundedServer((host, port), partial(_RequestHandler, shared.report, metrics))
         except (OSError, OverflowError) as error:
             raise ConfigurationError(f"The health port {host}:{port} cannot be used: {error}. Name another.") from error
         self.port: int = self._server.server_address[1]
@@ -261,8 +270,8 @@ class _BoundedServer(ThreadingHTTPServer):
 
 
 class _RequestHandler(BaseHTTPRequestHandler):
-    def __init__(self, check: Callable[[], Report], *connection: Any) -> None:
-        self._check = check
+    def __init__(self, check: Callable[[], Report], metrics: Callable[[], bytes] | None, *connection: Any) -> None:
+        self._check, self._metrics = check, metrics
         super().__init__(*connection)  # answers the request
 
     def do_GET(self) -> None:  # the name that http.server calls
@@ -281,9 +290,13 @@ class _RequestHandler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         cast("_BoundedServer", self.server).request_read(self.connection)
         path = self.path.partition("?")[0]
-        status, body = _refusal(self.command, path) or _response(path, self._check())
+        if path == _METRICS and self._metrics is not None and self.command in _METHODS:
+            status, body, kind = _OK, self._metrics(), _METRICS_TYPE
+        else:
+            status, body = _refusal(self.command, path) or _response(path, self._check())
+            kind = _JSON
         self.send_response(status)
-        for name, value in _headers(len(body)).items():
+        for name, value in _headers(len(body), kind).items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import accumulate
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import JMSError, ProviderNotInstalledError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
     from jmsjca.inbound.activation import Activation
 
-__all__ = ["Metrics"]
+__all__ = ["Metrics", "exposition"]
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _bucket_of = partial(bisect_left, _BUCKETS)
@@ -27,6 +28,9 @@ _OTHER, _TEMPORARY = "other", "temporary"
 _LISTENER = ["listener"]
 _MAX_PENDING = 256  # durations of handlers that wait to be counted
 _NOT_SAMPLED = 63  # after a message whose age is measured: its timestamp takes time to decode
+
+
+_instances: "WeakSet[Metrics]" = WeakSet()
 
 
 class Metrics(Hooks):
@@ -40,6 +44,9 @@ class Metrics(Hooks):
         max_destinations: The number of different destinations of sends that have a label of their own; all others are
             counted as "other", temporary ones as "temporary".
 
+    Attributes:
+        registry: As given.
+
     Raises:
         ProviderNotInstalledError: The extra is not installed.
     """
@@ -51,7 +58,9 @@ class Metrics(Hooks):
         self._listeners: dict[str, _ListenerFigures] = {}
         self._sends: dict[str, _SendFigures] = {}
         self._adapters: list[ResourceAdapter] = []
+        self.registry = registry
         registry.register(self)
+        _instances.add(self)
 
     def watch(self, adapter: "ResourceAdapter") -> None:
         """Export the figures of the activations of an adapter, and of its pool, as well.
@@ -125,6 +134,26 @@ class Metrics(Hooks):
             return found
         with self._lock:
             return self._sends.setdefault(name if len(self._sends) < self._max_destinations else _OTHER, _SendFigures())
+
+
+def exposition(adapter: "ResourceAdapter") -> Callable[[], bytes]:
+    """Return a function that returns the metrics of an adapter in the text format of Prometheus.
+
+    They are all those of the registry of the program's `Metrics`. Without one, they are those that the activations and
+    the pool of the adapter count.
+
+    Args:
+        adapter: The adapter.
+
+    Raises:
+        ProviderNotInstalledError: The extra is not installed.
+    """
+    _families()  # names the extra if it is missing
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    metrics = next(iter(_instances), None) or Metrics(CollectorRegistry())
+    metrics.watch(adapter)
+    return lambda: generate_latest(metrics.registry)
 
 
 class _Histogram:

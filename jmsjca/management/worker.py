@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import logging
 import os
 import re
 import signal
@@ -22,16 +23,25 @@ from typing import TYPE_CHECKING, Any
 from jmsjca.adapter import ResourceAdapter
 from jmsjca.arguments import check_timeout
 from jmsjca.config.configuration_file import import_problem, read_configuration
-from jmsjca.errors import ConfigurationError, JMSError, excerpt
+from jmsjca.errors import ConfigurationError, JMSError, ProviderNotInstalledError, excerpt
 from jmsjca.inbound.health import check_interval
 from jmsjca.inbound.shutdown import StopReport
 from jmsjca.log_records import get_logger
 from jmsjca.management.health import HealthFile, HealthServer, Report, read_health_file
+from jmsjca.management.metrics import exposition
 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["Supervisor", "WorkerSettings", "account_of", "load_adapter", "load_adapters", "serve_adapter"]
+__all__ = [
+    "Supervisor",
+    "WorkerSettings",
+    "account_of",
+    "load_adapter",
+    "load_adapters",
+    "serve_adapter",
+    "write_log_records",
+]
 
 logger = get_logger("jmsjca.management")
 
@@ -55,6 +65,7 @@ class WorkerSettings:
         health_port: The port of ``/ready`` and ``/live``; None for none.
         health_host: The address to listen on.
         health_file: The file for ``jmsjca status``; None for none.
+        log_level: The lowest level of the records that are written; None for that of the program.
         reload: True to restart the processes when a source file below the current folder, or the configuration file of
             the target, has changed.
 
@@ -69,6 +80,7 @@ class WorkerSettings:
     health_port: int | None = None
     health_host: str = "127.0.0.1"
     health_file: Path | None = None
+    log_level: str | None = None
     reload: bool = False
 
     def __post_init__(self) -> None:
@@ -160,18 +172,32 @@ def _takes_no_arguments(function: Callable[..., object]) -> bool:
     return True
 
 
-def serve_adapter(settings: WorkerSettings, *, supervised: bool = False) -> StopReport:
-    """Serve the adapter in this process until SIGINT or SIGTERM.
+def write_log_records(level: str | None) -> None:
+    """Write log records with time and level to the error output, unless the program has configured the log.
 
     Args:
+        level: The name of the lowest level that is written; None for that of the program, "warning" by default.
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if level is not None:
+        logging.getLogger().setLevel(level.upper())
+
+
+def serve_adapter(
+    adapter: ResourceAdapter, settings: WorkerSettings, announce: Callable[[], None], *, supervised: bool = False
+) -> StopReport:
+    """Serve an adapter in this process until SIGINT or SIGTERM.
+
+    Args:
+        adapter: The adapter.
         settings: The settings; this process is the only one.
+        announce: Called before the adapter starts, when the settings are known to be usable.
         supervised: True to stop as well when the standard input ends: the supervisor was killed.
 
     Raises:
-        ConfigurationError: There is no such adapter, or the health port or file cannot be used.
+        ConfigurationError: The health port or file cannot be used.
         ActivationFailedError: All activations have stopped permanently.
     """
-    adapter = load_adapter(settings.target)
 
     def report() -> Report:
         """Return the health, with what the process is doing."""
@@ -181,7 +207,8 @@ def serve_adapter(settings: WorkerSettings, *, supervised: bool = False) -> Stop
     if supervised:
         threading.Thread(target=_stop_with_supervisor, name="jmsjca supervisor", daemon=True).start()
     with ExitStack() as stack:
-        _open_probes(stack, settings, report)
+        _open_probes(stack, settings, report, adapter)
+        announce()
         return adapter.run(settings.timeout)
 
 
@@ -191,9 +218,14 @@ def _stop_with_supervisor() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _open_probes(stack: ExitStack, settings: WorkerSettings, check: Callable[[], Report]) -> None:
+def _open_probes(
+    stack: ExitStack, settings: WorkerSettings, check: Callable[[], Report], adapter: ResourceAdapter | None = None
+) -> None:
     if settings.health_port is not None:
-        stack.enter_context(HealthServer(check, settings.health_port, settings.health_host))
+        metrics = None
+        with suppress(ProviderNotInstalledError):  # then there is no /metrics
+            metrics = None if adapter is None else exposition(adapter)
+        stack.enter_context(HealthServer(check, settings.health_port, settings.health_host, metrics))
     if settings.health_file is not None:
         stack.enter_context(HealthFile(check, settings.health_file, settings.interval))
 
@@ -208,11 +240,17 @@ class Supervisor:
     Args:
         settings: The settings.
         report: Called with each event: a text, and its fields.
+        announce: Called before the processes start, when the settings are known to be usable.
     """
 
-    def __init__(self, settings: WorkerSettings, report: Callable[[str, dict[str, object]], None]) -> None:
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        report: Callable[[str, dict[str, object]], None],
+        announce: Callable[[], None] = lambda: None,
+    ) -> None:
         self._settings = settings
-        self._report = report
+        self._report, self._announce = report, announce
         self._is_stopping = False  # no Event: a signal handler would wait for the lock that its own thread holds
         self._killed_at = inf  # the deadline of a second signal, by the monotonic clock
         self._folder = Path()
@@ -232,6 +270,7 @@ class Supervisor:
             for number in _SIGNALS:
                 stack.callback(signal.signal, number, signal.signal(number, self._request_stop))
             _open_probes(stack, self._settings, self._health)
+            self._announce()
             snapshot = self._sources()  # before a process reads them
             self._start_all()
             while not self._is_stopping:
@@ -373,6 +412,7 @@ class _Child:
         command += ["--account-file", str(self._account_file)]
         command += ["--interval", str(settings.interval)]
         command += [] if settings.timeout is None else ["--timeout", str(settings.timeout)]
+        command += [] if settings.log_level is None else ["--log-level", settings.log_level]
         # In a session of its own: a Ctrl+C at the terminal reaches the supervisor only, which passes it on once.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603  # ourselves
         self.pid = self._process.pid

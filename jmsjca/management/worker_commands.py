@@ -6,14 +6,17 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
+from jmsjca import __version__
 from jmsjca.adapter import ResourceAdapter
 from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.destinations import destination
 from jmsjca.errors import (
     ConfigurationError,
     InvalidArgumentError,
@@ -22,6 +25,7 @@ from jmsjca.errors import (
     ResourceAllocationError,
 )
 from jmsjca.inbound import Activation, DistributedActivation
+from jmsjca.log_records import one_line
 from jmsjca.management.asyncapi import as_yaml, document
 from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.insight import Insight
@@ -37,7 +41,15 @@ from jmsjca.management.presentation import (
     print_rows,
 )
 from jmsjca.management.views import rate_row
-from jmsjca.management.worker import Supervisor, WorkerSettings, account_of, load_adapter, load_adapters, serve_adapter
+from jmsjca.management.worker import (
+    Supervisor,
+    WorkerSettings,
+    account_of,
+    load_adapter,
+    load_adapters,
+    serve_adapter,
+    write_log_records,
+)
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.providers.registry import find_provider
 from jmsjca.selectors import Selector
@@ -54,28 +66,47 @@ _HealthFiles = Annotated[
 ]
 
 
+class _LogLevel(Enum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
 @worker_app.command()
 def run(
     target: _TargetArgument,
     processes: Annotated[int, typer.Option(min=1, help="Processes; those that end are restarted.")] = 1,
     timeout: Annotated[float | None, typer.Option(help="Seconds that active handlers have after a signal.")] = None,
     interval: Annotated[float, typer.Option(help="Seconds that a handler may take before it counts as stuck.")] = 30.0,
-    health_port: Annotated[int | None, typer.Option(help="Serve /ready and /live on this port.")] = None,
+    health_port: Annotated[int | None, typer.Option(help="Serve /ready, /live and /metrics on this port.")] = None,
     health_host: Annotated[str, typer.Option(help="The address of the health port.")] = "127.0.0.1",
     health_file: Annotated[Path | None, typer.Option(help="Write the health to this file.")] = None,
+    log_level: Annotated[
+        _LogLevel | None, typer.Option(help="Write log records from this level on; without it, from warning on.")
+    ] = None,
     reload: Annotated[bool, typer.Option("--reload", help="Restart when a source or FILE.toml changes.")] = False,
     account_file: Annotated[Path | None, typer.Option(hidden=True)] = None,
     json: JsonOption = False,
 ) -> int:
     """Serve an adapter until SIGINT or SIGTERM, and account for its messages. The exit status is 1 if some are lost."""
+    level = None if log_level is None else log_level.value
     settings = WorkerSettings(
-        target, processes, timeout, interval, health_port, health_host, health_file, reload=reload
+        target, processes, timeout, interval, health_port, health_host, health_file, level, reload=reload
     )
+    adapter = load_adapter(target)  # in a supervisor: a mistake is one line here, instead of one for each process
+    write_log_records(level)
+    supervised = account_file is not None
+
+    def announce() -> None:
+        """Write what the worker serves, unless its supervisor has written it."""
+        for line in () if supervised else banner(adapter, settings):
+            _tell(line)
+
     if processes == 1 and not reload:
-        accounts = [account_of(serve_adapter(settings, supervised=account_file is not None))]
+        accounts = [account_of(serve_adapter(adapter, settings, announce, supervised=supervised))]
     else:
-        load_adapter(target)  # a mistake is one line here, instead of one for each process
-        accounts = Supervisor(settings, _tell).run()
+        accounts = Supervisor(settings, lambda event, fields: _tell(f"{event} {_shown(fields)}"), announce).run()
     if account_file is not None:
         account_file.write_text(dumps(accounts[0]))
     elif json:
@@ -100,11 +131,29 @@ def check(
     return 2 if any(row["problem"] for row in rows) else 0
 
 
-def _tell(event: str, fields: Mapping[str, object]) -> None:
-    """Write an event of the supervisor to the error output, as one line."""
-    shown = " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+def banner(adapter: ResourceAdapter, settings: WorkerSettings) -> Iterator[str]:
+    """Yield the lines that a worker writes at its start: its adapter, its broker, its listeners and their modes."""
+    try:
+        broker = str(ConnectionURL.parse(adapter.connection_url or ""))
+    except JMSError:  # each listener names its own, or a naming context does
+        broker = "the brokers of its listeners"
+    count = "" if settings.processes == 1 else f" in {settings.processes} processes"
+    yield f"{__version__} serves {settings.target} on {broker}{count}; Ctrl+C stops it"
+    for each in adapter.activations:
+        spec = each.spec
+        size = "" if spec.concurrency_mode == "serial" else f" with up to {spec.endpoint_pool_max_size} handlers"
+        source = destination(spec.destination, spec.destination_type)
+        yield f"listener {each.handler_name} of {source}, {spec.concurrency_mode}{size}"
+
+
+def _tell(text: str) -> None:
+    """Write a line to the error output."""
     with suppress(OSError):  # a reader that is gone, or a full disk, does not stop the processes
-        typer.echo(f"jmsjca: {event} {shown}", err=True)
+        typer.echo(f"jmsjca: {one_line(text)}", err=True)
+
+
+def _shown(fields: Mapping[str, object]) -> str:
+    return " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
 
 
 @worker_app.command()

@@ -139,6 +139,65 @@ def test_a_worker_serves_until_it_is_stopped_and_accounts(url, worker, tmp_path)
     assert not file.exists()
 
 
+@pytest.mark.parametrize("options", [[], ["--processes", "2"]], ids=["alone", "supervised"])
+def test_a_worker_tells_at_its_start_what_it_serves(url, worker, options):
+    serving = worker("--log-level", "info", *options)
+    record = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} INFO jmsjca\.inbound: .* is Up\.\n")
+    until(lambda: len(list(filter(record.fullmatch, list(serving.events)))) == (2 if options else 1))
+    serving.stop()
+    processes = " in 2 processes" if options else ""
+    assert f"serves shop_app:adapter on {url}{processes};" in serving.events[0]
+    assert serving.events[1] == "jmsjca: listener on_order of queue:orders, serial\n"
+    assert [line for line in serving.events if " serves " in line] == serving.events[:1]
+
+
+def test_the_log_of_a_program_stays_as_it_configured_it(tmp_path, url, worker):
+    module = tmp_path / "shop_app.py"
+    module.write_text(
+        f"import logging\nlogging.basicConfig(format='mine: %(message)s', level='INFO')\n{APP.format(url=url)}"
+    )
+    ResourceAdapter(url).send("orders", "a")
+    serving = worker()
+    until(lambda: done(url) == ["a"])
+    serving.stop()
+    assert any(re.fullmatch(r"mine: .* is Up\.\n", line) for line in serving.events)
+    assert not any("INFO" in line for line in serving.events)
+
+
+METERED = """
+from prometheus_client import CollectorRegistry
+from jmsjca.management.metrics import Metrics
+metrics = Metrics(CollectorRegistry())
+"""
+
+
+@pytest.mark.parametrize("metered", [False, True])
+def test_the_metrics_of_a_worker_are_served(tmp_path, url, worker, unused_tcp_port, metered):
+    app = APP.format(url=url)
+    if metered:
+        app = METERED + app.replace(f"{url!r})", f"{url!r}, hooks=[metrics])")
+    (tmp_path / "shop_app.py").write_text(app)
+    ResourceAdapter(url).send("orders", "a")
+    serving = worker("--health-port", f"{unused_tcp_port}")
+    until(lambda: done(url) == ["a"])
+    with urlopen(f"http://127.0.0.1:{unused_tcp_port}/metrics") as answer:
+        kind, text = answer.headers["Content-Type"], answer.read().decode()
+    assert kind.startswith("text/plain; version=")
+    assert re.search(r"^jmsjca_messages_received_total\{listener=.*\} 1\.0$", text, re.MULTILINE)
+    assert ("jmsjca_handler_seconds_count{" in text) is metered
+    assert serving.stop()[0] == 0
+
+
+def test_a_worker_ends_with_the_status_of_a_program_whose_listeners_all_fail(tmp_path, url, worker):
+    module = tmp_path / "shop_app.py"
+    module.write_text(
+        APP.format(url="amqp://127.0.0.1:1?wrong=1") + "\nif __name__ == '__main__':\n    adapter.run()\n"
+    )
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}"}
+    program = subprocess.run([sys.executable, module], env=environment, capture_output=True, check=False)
+    assert (program.returncode, worker().end()[0]) == (1, 1)
+
+
 def test_processes_are_restarted_and_no_message_is_lost(url, worker):
     supervisor = worker("--processes", "2", "--health-port", "0")
     until(lambda: len(supervisor.pids()) == 2)
