@@ -1,5 +1,6 @@
 """The commands of the command line: the tree, and those that check, measure, explain and convert."""
 
+import os
 import re
 import time
 import tomllib
@@ -240,14 +241,31 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@contextmanager
+def _environment(name: str, value: str) -> Generator[None]:
+    before, os.environ[name] = os.environ.get(name), value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
+
+
 @app.callback()
 def main(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    url: Annotated[
+        str | None, typer.Option(help="The connection URL of all commands that have this option; as JMSJCA_URL.")
+    ] = None,
 ) -> None:
     """Message-driven endpoints for Python and Spark."""
     del version
+    if url is not None:
+        context.with_resource(_environment("JMSJCA_URL", url))  # commands and processes that they start read it there
 
 
 @app.command()

@@ -391,6 +391,16 @@ def test_a_broker_in_the_memory_of_the_command_is_refused(call, monkeypatch, com
     assert "embedded:///var/lib/app/broker.db" in errors
 
 
+def test_the_url_may_stand_before_the_command(url, call, monkeypatch):
+    monkeypatch.delenv("JMSJCA_URL")
+    assert call("--url", url, "send", "orders", "a pear")[0] == 0
+    status, output, _ = call("--url", url, "queues", "--json")
+    assert (status, [each["name"] for each in json.loads(output)]) == (0, ["orders"])
+    assert "JMSJCA_URL" not in os.environ
+    assert call("--url", "embedded://other", "queues", "--url", url)[0] == 0  # that of the command decides
+    assert call("queues")[0] == 2
+
+
 def test_a_failure_before_the_first_change_shows_none(call):
     assert call("move", "orders", "audit", "-s", "no selector")[:2] == (2, "")
 
