@@ -92,7 +92,7 @@ def check(file: _FileArgument, json: JsonOption = False) -> int:
 
 @file_app.command()
 def compact(file: _FileArgument, json: JsonOption = False) -> None:
-    """Release unused space to the disk. Processes that use the file wait meanwhile."""
+    """Release unused space to the disk. Other processes that use the file wait until the end."""
     with busy("compacting"):
         freed = maintenance.compact(_existing(file))
     print_rows([{"file": file, "freed_bytes": freed}], as_json=json)

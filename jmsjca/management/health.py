@@ -75,7 +75,7 @@ _DEAD = {"ready": False, "alive": False}
 
 
 class _SharedCheck:
-    """Runs a check on a thread, one at a time: a probe that comes meanwhile has the result of the one that runs.
+    """Runs a check on a thread, one at a time: a probe that arrives during a check gets the result of that check.
 
     So the probes of a check that is blocked do not add a thread each. The thread is a daemon, and not one of an
     executor, which the application would miss.
@@ -177,7 +177,7 @@ class HealthServer:
         check: Returns the health; called on a thread of its own, by one request at a time.
         port: The port; 0 for a free one.
         host: The address to listen on. A probe of Kubernetes comes over the network: "0.0.0.0".
-        metrics: Returns the text of ``/metrics`` for Prometheus; None for no such route.
+        metrics: Returns the text of ``/metrics`` for Prometheus; None omits the route.
 
     Raises:
         ConfigurationError: The port cannot be used.

@@ -139,8 +139,8 @@ class Metrics(Hooks):
 def exposition(adapter: "ResourceAdapter") -> Callable[[], bytes]:
     """Return a function that returns the metrics of an adapter in the text format of Prometheus.
 
-    They are all those of the registry of the program's `Metrics`. Without one, they are those that the activations and
-    the pool of the adapter count.
+    If the program has made `Metrics`, the text has everything in its registry. Otherwise it has what the adapter's
+    activations and pool count.
 
     Args:
         adapter: The adapter.

@@ -71,7 +71,7 @@ _REFERENCE = "env:"
 
 
 def from_environment(text: str, option: str = "--url") -> str:
-    """Return the value of an option, or that of the environment variable that it names.
+    """Return the value of an option, or the value of the environment variable that the option names.
 
     Args:
         text: The value, or ``env:NAME``.
@@ -91,7 +91,7 @@ def from_environment(text: str, option: str = "--url") -> str:
 
 
 class HelpGroup(TyperGroup):
-    """Commands whose help shows each summary whole, under the headings of ``headings``; others under "Commands"."""
+    """A group of commands. Its help has whole summaries under ``headings``, and other commands under "Commands"."""
 
     headings: Mapping[str, Sequence[str]] = {}
 
@@ -106,7 +106,7 @@ class HelpGroup(TyperGroup):
 
 
 def broker_url(text: str) -> str:
-    """Return the URL of ``--url``, which names a broker that lives longer than the command.
+    """Return the URL of ``--url``. It must name a broker that lives longer than the command.
 
     Args:
         text: The URL, or ``env:NAME``.
@@ -140,7 +140,7 @@ def parse_destination(text: str) -> Destination:
 
 
 def decoded(text: T, what: str) -> T:
-    """Return a text, or several, whose bytes could all be decoded.
+    """Return a text, or several, after a check that all bytes could be decoded.
 
     Python keeps bytes of another encoding as halves of surrogate pairs.
 
@@ -246,8 +246,8 @@ def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool, shorten: 
     Args:
         rows: The rows, with equal keys.
         as_json: True for JSON.
-        shorten: The key of a column whose long names have an ellipsis in the middle, if the table fits then; None for
-            none.
+        shorten: The key of a column of names. Long names get an ellipsis in the middle if the table fits then; None
+            shortens nothing.
     """
     found = list(rows)
     if as_json:

@@ -65,7 +65,7 @@ class WorkerSettings:
         health_port: The port of ``/ready`` and ``/live``; None for none.
         health_host: The address to listen on.
         health_file: The file for ``jmsjca status``; None for none.
-        log_level: The lowest level of the records that are written; None for that of the program.
+        log_level: The lowest level of log records that are written; None keeps the level of the program.
         reload: True to restart the processes when a source file below the current folder, or the configuration file of
             the target, has changed.
 
@@ -176,7 +176,7 @@ def write_log_records(level: str | None) -> None:
     """Write log records with time and level to the error output, unless the program has configured the log.
 
     Args:
-        level: The name of the lowest level that is written; None for that of the program, "warning" by default.
+        level: The name of the lowest level that is written; None keeps the level of the program ("warning" by default).
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if level is not None:

@@ -33,7 +33,7 @@ def listen(port: int) -> socket.socket:
 
 
 def console_server(application: object) -> uvicorn.Server:
-    """Return the server of a console, whose method ``run`` serves on sockets."""
+    """Return the server of a console. Its method ``run`` serves on sockets."""
     config = uvicorn.Config(
         application,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # an ASGI application
         log_level="warning",
