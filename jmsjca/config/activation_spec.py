@@ -1,7 +1,8 @@
 """The activation spec: its fields, their validation, and the effective spec after all options are applied."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Required, TypedDict, Unpack, cast
 
 from pydantic import (
@@ -21,7 +22,7 @@ from pydantic_core import ErrorDetails
 from jmsjca.arguments import MAX_INT, did_you_mean, enum_member
 from jmsjca.config.connection_url import ConnectionURL, add_options
 from jmsjca.config.credentials import is_url
-from jmsjca.config.deployment_descriptor import InvalidProperty, describe, fields_from_properties
+from jmsjca.config.deployment_descriptor import InvalidProperty, Properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
 from jmsjca.config.limits import UNITS_PER_HANDLER, AcknowledgeMode
 from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, provider_options, read_options
@@ -46,6 +47,7 @@ __all__ = [
     "Seconds",
     "SelectorVariables",
     "URLText",
+    "field_of",
     "merge_options",
     "resolve_spec",
 ]
@@ -53,59 +55,46 @@ __all__ = [
 logger = get_logger("jmsjca.config")
 
 
-class ListenerFields(TypedDict, total=False):
-    """The fields of an `ActivationSpec` without its destination: the keywords of `ResourceAdapter.listener`.
+class Accepts(str):
+    """The annotation of a field that takes more types than it has: the types of its keyword, as Python code."""
 
-    `ActivationSpec` documents them. Validation also accepts what type checkers refuse here: texts in other letters, and
-    numbers as text, as configuration files hold them.
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """A value that a field cannot have.
+
+    Attributes:
+        field: The field.
+        wrong: Returns True for such a value, given the fields above this one.
+        text: The error.
     """
 
-    destination_type: DestinationKind
-    connection_url: str | None
-    user_name: str | None
-    password: "str | SecretStr | None"
-    client_id: str | None
-    options: str | Mapping[str, str] | None
-    selector: str | None
-    selector_variables: Mapping[str, str | bool | int | float]
-    subscription_durability: Literal["Durable", "NonDurable"]
-    subscription_name: str | None
-    concurrency_mode: Literal["serial", "cc", "sync"]
-    endpoint_pool_max_size: int
-    batch_size: int
-    split_failed_batches: bool
-    hold_until_ack: bool
-    acknowledgement_timeout: float | None
-    max_outstanding: int
-    redelivery_handling: str
-    transaction: Literal["local", "required", "bean", "none"]
-    acknowledge_mode: Literal[AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, "AUTO", "DUPS_OK"]
-    context_name: str | None
-    mbean_name: str | None
+    field: str
+    wrong: Callable[[Any, Mapping[str, Any]], object]
+    text: str
 
 
-class ActivationSpecFields(ListenerFields, total=False):
-    """All fields of an `ActivationSpec`: its keywords."""
+def _refusing(wrong: Callable[[Any], object], text: str) -> Callable[[Any], Any]:
+    """Return a validator that refuses values with an error, in which ``{}`` stands for the value."""
 
-    destination: Required[str | Destination]
+    def accepted(value: Any) -> Any:
+        if wrong(value):
+            raise ValueError(text.format(value))
+        return value
 
-
-def _validate_url(text: str) -> str:
-    jmsjca_options(ConnectionURL.parse(text).query)
-    return text
-
-
-def _validate_name(name: str) -> str:
-    if name.isspace():
-        raise ValueError(BLANK_NAME)
-    return name
+    return accepted
 
 
-def _parse_mode(mode: object) -> object:
-    mode = mode.lower() if isinstance(mode, str) else mode
-    if mode == "multi-receiver":
-        raise ValueError("'multi-receiver' is a mode that nothing delivers in; use 'sync' or 'cc'")
-    return mode
+def _accepted_by(parse: Callable[[Any], object]) -> AfterValidator:
+    """Return a validator for values that a function parses, or raises an error for."""
+
+    def accepted(value: Any) -> Any:
+        parse(value)
+        return value
+
+    return AfterValidator(accepted)
 
 
 def _parse_flag(value: object, info: ValidationInfo) -> object:
@@ -116,66 +105,70 @@ def _parse_flag(value: object, info: ValidationInfo) -> object:
     return value
 
 
-def _refuse_flag(value: object) -> object:
-    if isinstance(value, bool):  # which is an int
-        raise ValueError(f"it must be a number, not {value}")  # noqa: TRY004  # pydantic reports no other
-    return value
-
-
 def _parse_options_text(value: object) -> object:
     if isinstance(value, str):
         return parse_options(value)
     return {} if value is None else value
 
 
-def _validate_acknowledge_mode(value: object) -> object:
-    mode = enum_member("acknowledge_mode", value, AcknowledgeMode) if isinstance(value, str) else value
-    if mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK):
-        return mode
-    raise ValueError("it must be AcknowledgeMode.AUTO or DUPS_OK; hold_until_ack=True lets the handler acknowledge")
+def _parse_acknowledge_mode(value: object) -> object:
+    return enum_member("acknowledge_mode", value, AcknowledgeMode) if isinstance(value, str) else value
 
 
-def _validate_redelivery_handling(handling: str) -> str:
-    RedeliveryPolicy.parse(handling)
-    return handling
-
-
-def _parse_variables(value: object) -> object:
-    return provider_options(parse_options(value)) if isinstance(value, str) else value
-
-
-def _validate_selector_variables(variables: dict[str, Value]) -> dict[str, Value]:
-    check_variables(variables)
-    return variables
-
-
-URLText = Annotated[str, AfterValidator(_validate_url)]
+URLText = Annotated[str, _accepted_by(lambda text: jmsjca_options(ConnectionURL.parse(text).query))]
 """A connection URL with JMSJCA options that exist."""
 
-ConcurrencyMode = Annotated[Literal["serial", "cc", "sync"], BeforeValidator(_parse_mode)]
+ConcurrencyMode = Annotated[
+    Literal["serial", "cc", "sync"],
+    BeforeValidator(
+        _refusing(
+            lambda mode: mode == "multi-receiver",
+            "'multi-receiver' is a mode that nothing delivers in; use 'sync' or 'cc'",
+        )
+    ),
+    BeforeValidator(lambda mode: mode.lower() if isinstance(mode, str) else mode),
+]
 """A concurrency mode, in upper or lower case."""
 
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
 """A boolean; of texts only "1" and "true", in upper or lower case, are True."""
 
-Options = Annotated[dict[str, str], BeforeValidator(_parse_options_text), AfterValidator(read_options)]
+Options = Annotated[
+    dict[str, str],
+    Accepts("str | Mapping[str, str] | None"),
+    BeforeValidator(_parse_options_text),
+    AfterValidator(read_options),
+]
 """Options, from text or a mapping."""
 
-ListenerAcknowledgeMode = Annotated[AcknowledgeMode, BeforeValidator(_validate_acknowledge_mode)]
+ListenerAcknowledgeMode = Annotated[
+    AcknowledgeMode,
+    Accepts('Literal[AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, "AUTO", "DUPS_OK"]'),
+    BeforeValidator(
+        _refusing(
+            lambda mode: mode not in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK),
+            "it must be AcknowledgeMode.AUTO or DUPS_OK; hold_until_ack=True lets the handler acknowledge",
+        )
+    ),
+    BeforeValidator(_parse_acknowledge_mode),
+]
 """The acknowledge mode of a listener: AUTO or DUPS_OK."""
 
-RedeliveryHandlingText = Annotated[str, AfterValidator(_validate_redelivery_handling)]
+RedeliveryHandlingText = Annotated[str, _accepted_by(RedeliveryPolicy.parse)]
 """A redelivery handling that parses."""
 
 SelectorVariables = Annotated[
-    dict[str, Value], BeforeValidator(_parse_variables), AfterValidator(_validate_selector_variables)
+    dict[str, Value],
+    Accepts("Mapping[str, str | bool | int | float]"),
+    BeforeValidator(lambda value: provider_options(parse_options(value)) if isinstance(value, str) else value),
+    _accepted_by(check_variables),
 ]
 """Values by the names that the selector may refer to; from text, as options, they are strings."""
 
-NameText = Annotated[str, AfterValidator(_validate_name)]
+NameText = Annotated[str, AfterValidator(_refusing(str.isspace, BLANK_NAME))]
 """The name of a destination, which is not blank."""
 
-Number = BeforeValidator(_refuse_flag)
+Number = BeforeValidator(_refusing(lambda value: isinstance(value, bool), "it must be a number, not {}"))
 """The annotation of a number: pydantic would take True for 1."""
 
 Seconds = Annotated[float, Number, Field(gt=0, le=1e9, allow_inf_nan=False)]
@@ -192,73 +185,159 @@ def _effective_mode(fields: Mapping[str, Any]) -> str | None:
     return options.get("JMSJCA.concurrencymode", "").lower() or fields.get("concurrency_mode")
 
 
+def _is_durable(fields: Mapping[str, Any]) -> bool:
+    return fields.get("destination_type") == "topic" and fields.get("subscription_durability") == "Durable"
+
+
+_CONFLICTS = (
+    _Conflict("user_name", lambda name, _: is_url(name), "it is a URL: name the broker in connection_url"),
+    _Conflict(
+        "subscription_durability",
+        lambda durability, others: durability == "Durable" and others.get("destination_type") == "queue",
+        "a queue keeps its messages without a subscription: leave it out, or name a topic",
+    ),
+    _Conflict(
+        "subscription_name",
+        lambda name, others: not name and _is_durable(others),
+        "it is missing: a durable subscription of a topic needs one",
+    ),
+    _Conflict(
+        "subscription_name",
+        lambda name, others: (
+            name
+            and others.get("destination_type") == "topic"
+            and DistributedSubscription.parse(name)
+            and not _is_durable(others)
+        ),
+        "a distributed subscription must be durable: set subscription_durability to 'Durable'",
+    ),
+    _Conflict(
+        "acknowledgement_timeout",
+        lambda timeout, others: timeout is not None and others.get("hold_until_ack") is False,
+        "nothing waits for an acknowledgement: set hold_until_ack as well",
+    ),
+)
+
+
 class ActivationSpec(BaseModel):
     """The configuration of a listener: its destination, and how its messages are delivered (JCA 1.6, section 13.4).
 
-    Attributes:
-        destination: The name of the destination, or a `Queue` or a `Topic`.
-        destination_type: "queue" or "topic"; a `Queue` or `Topic` as destination implies it.
-        connection_url: The URL of the broker; None uses that of the resource adapter.
-        user_name: The user name; None uses the user name and password of the resource adapter.
-        password: The password of ``user_name``; ignored without one.
-        client_id: The client id of the connection; for a durable subscription the default is made from its name.
-        options: Options of JMSJCA, which override fields, and of the provider: a mapping, or text as in the manual.
-        selector: A message selector; it may contain ``${subscribername}`` and the names of ``selector_variables``.
-        selector_variables: The values of ``${name}`` in the selector, also in that of the option ``JMSJCA.selector``. A
-            value is inserted as a literal of the selector language, or within quotes as text with its quotes doubled.
-        subscription_durability: "Durable" or "NonDurable"; for topics.
-        subscription_name: The name of a durable subscription, or ``jmsjca://?distribution=1&subscribername=…``.
-        concurrency_mode: "serial": one message after the other, in order; "sync": several receivers; "cc": one
-            consumer that feeds several handlers.
-        endpoint_pool_max_size: The maximum number of concurrent handlers, in modes "sync" and "cc".
-        batch_size: The number of messages in one unit of work, in modes "sync" and "cc"; 0 and 1 disable batches.
-        split_failed_batches: True to redeliver the messages of a batch that was rolled back one by one, so that a bad
-            message does not hold up the good ones.
-        hold_until_ack: True to hold each unit of work until its messages are acknowledged, by the handler or by other
-            code; not in mode "serial".
-        acknowledgement_timeout: Seconds after which an unacknowledged held unit is rolled back; None means never.
-        max_outstanding: The maximum number of open units; the default is 10 times ``endpoint_pool_max_size``.
-        redelivery_handling: The actions for redelivered messages, in the syntax of `RedeliveryPolicy.parse`.
-        transaction: "local": the receipt and the sends of the handler's session commit together. "required": they
-            commit together with the database sessions that the handler joins to its transaction. "bean": the receipt
-            alone is a transaction, and the handler's session sends at once. "none": as "bean", and
-            ``acknowledge_mode`` counts.
-        acknowledge_mode: AUTO or DUPS_OK; used only if ``transaction`` is "none".
-        context_name: A name that is logged before and after each call of the handler; None logs nothing.
-        mbean_name: The name of the management bean; None registers no bean.
+    This class alone declares the type, the default, the range, the meaning and the property of each field; the property
+    of JMSJCA's manual is the serialization alias. `ListenerFields`, the JSON schema and the documentation follow.
 
     Raises:
         InvalidActivationSpecError: Fields are invalid; the message lists all of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)
 
     # A validator sees only the fields above its own, so their order matters.
-    destination: NameText = Field(min_length=1)
-    destination_type: DestinationKind = "queue"
-    connection_url: URLText | None = Field(default=None, repr=False)  # may hold a password
-    user_name: str | None = None
-    password: SecretStr | None = None
-    client_id: str | None = None
-    options: Options = Field(default_factory=dict[str, str], repr=False)  # may hold secrets of the provider
-    selector: str | None = None
-    selector_variables: SelectorVariables = Field(default_factory=dict[str, Value])
-    subscription_durability: Literal["Durable", "NonDurable"] = "NonDurable"
-    subscription_name: str | None = Field(default=None, validate_default=True)
-    concurrency_mode: ConcurrencyMode = "serial"
-    endpoint_pool_max_size: Annotated[int, Number] = Field(default=15, ge=1, le=MAX_INT)
-    batch_size: Annotated[int, Number] = Field(default=0, ge=0, le=MAX_INT)
-    split_failed_batches: Flag = False
-    hold_until_ack: Flag = False
-    acknowledgement_timeout: Seconds | None = None
-    max_outstanding: Annotated[int, Number] = Field(default_factory=_units_of_all_handlers, ge=1, le=MAX_INT)
-    redelivery_handling: RedeliveryHandlingText = DEFAULT_REDELIVERY_HANDLING
-    transaction: Literal["local", "required", "bean", "none"] = "local"
-    acknowledge_mode: ListenerAcknowledgeMode = AcknowledgeMode.AUTO
-    context_name: str | None = None
-    mbean_name: str | None = None
+    destination: Annotated[NameText, Accepts("str | Destination")] = Field(
+        min_length=1, serialization_alias="destination"
+    )
+    """The name of the destination, or a `Queue` or a `Topic`. A member of an ``Enum`` of texts stands for its value."""
 
-    def __init__(self, **fields: Unpack[ActivationSpecFields]) -> None:
+    destination_type: DestinationKind = Field(default="queue", serialization_alias="destinationType")
+    """The kind, "queue" or "topic"; a `Queue` or `Topic` as destination implies it."""
+
+    connection_url: URLText | None = Field(
+        default=None,
+        serialization_alias="ConnectionURL",
+        repr=False,  # may hold a password
+    )
+    """The URL of the broker; None uses that of the resource adapter."""
+
+    user_name: str | None = Field(default=None, serialization_alias="UserName")
+    """The user name; None uses the user name and password of the resource adapter."""
+
+    password: Annotated[SecretStr | None, Accepts("str | SecretStr | None")] = Field(
+        default=None, serialization_alias="Password"
+    )
+    """The password of ``user_name``; ignored without one."""
+
+    client_id: str | None = Field(default=None, serialization_alias="ClientId")
+    """The client id of the connection; the default for a durable subscription is ``CLIENTID-`` and its name."""
+
+    options: Options = Field(
+        default_factory=dict[str, str],
+        serialization_alias="Options",
+        repr=False,  # may hold secrets of the provider
+    )
+    """Options of JMSJCA, which override fields, and of the provider: a mapping, or text as in the manual."""
+
+    selector: str | None = Field(default=None, serialization_alias="selector")
+    """A message selector; it may contain ``${subscribername}`` and the names of ``selector_variables``."""
+
+    selector_variables: SelectorVariables = Field(
+        default_factory=dict[str, Value], serialization_alias="selectorVariables"
+    )
+    """The values of ``${name}`` in the selector, also in that of the option ``JMSJCA.selector``.
+
+    A value is inserted as a literal of the selector language, or within quotes as text with its quotes doubled. From
+    text, in the format of options, all values are strings.
+    """
+
+    subscription_durability: Literal["Durable", "NonDurable"] = Field(
+        default="NonDurable", serialization_alias="subscriptionDurability"
+    )
+    """Either "Durable" or "NonDurable", in exactly this spelling; for topics."""
+
+    subscription_name: str | None = Field(default=None, serialization_alias="subscriptionName", validate_default=True)
+    """The name of a durable subscription, or ``jmsjca://?distribution=1&subscribername=…``."""
+
+    concurrency_mode: ConcurrencyMode = Field(default="serial", serialization_alias="ConcurrencyMode")
+    """The mode: "serial" delivers one message after the other, in order; "sync" has several receivers; "cc" has one
+    consumer that feeds several handlers. Upper and lower case do not matter."""
+
+    endpoint_pool_max_size: Annotated[int, Number] = Field(
+        default=15, serialization_alias="endpointPoolMaxSize", ge=1, le=MAX_INT
+    )
+    """The maximum number of concurrent handlers, in modes "sync" and "cc"."""
+
+    batch_size: Annotated[int, Number] = Field(default=0, serialization_alias="BatchSize", ge=0, le=MAX_INT)
+    """The maximum number of messages in one unit of work, in modes "sync" and "cc"; 0 and 1 disable batches."""
+
+    split_failed_batches: Flag = Field(default=False, serialization_alias="splitFailedBatches")
+    """True to redeliver the messages of a batch that was rolled back one by one, so that a bad message does not hold up
+    the good ones."""
+
+    hold_until_ack: Flag = Field(default=False, serialization_alias="HoldUntilAck")
+    """True to hold each unit of work until its messages are acknowledged, by the handler or by other code; not in mode
+    "serial"."""
+
+    acknowledgement_timeout: Seconds | None = Field(default=None, serialization_alias="acknowledgementTimeout")
+    """Seconds after which an unacknowledged held unit is rolled back; None means never."""
+
+    max_outstanding: Annotated[int, Number] = Field(
+        default_factory=_units_of_all_handlers, serialization_alias="maxOutstanding", ge=1, le=MAX_INT
+    )
+    """The maximum number of open units; the default is 10 times ``endpoint_pool_max_size``."""
+
+    redelivery_handling: RedeliveryHandlingText = Field(
+        default=DEFAULT_REDELIVERY_HANDLING, serialization_alias="RedeliveryHandling"
+    )
+    """The actions for redelivered messages, in the syntax of `RedeliveryPolicy.parse`; an empty text for none."""
+
+    transaction: Literal["local", "required", "bean", "none"] = Field(
+        default="local", serialization_alias="transaction"
+    )
+    """The transaction: with "local" the receipt and the sends of the handler's session commit together; with "required"
+    they commit together with the database sessions that the handler joins to its transaction; with "bean" the receipt
+    alone is a transaction, and the handler's session sends at once; "none" is as "bean", and ``acknowledge_mode``
+    counts."""
+
+    acknowledge_mode: ListenerAcknowledgeMode = Field(
+        default=AcknowledgeMode.AUTO, serialization_alias="acknowledgeMode"
+    )
+    """AUTO or DUPS_OK; used only if ``transaction`` is "none"."""
+
+    context_name: str | None = Field(default=None, serialization_alias="ContextName")
+    """A name that is logged before and after each call of the handler; None logs nothing."""
+
+    mbean_name: str | None = Field(default=None, serialization_alias="MBeanName")
+    """The name of the management bean; None registers no bean."""
+
+    def __init__(self, **fields: "Unpack[ActivationSpecFields]") -> None:
         problems = list(_destination_conflicts(fields))
         try:
             super().__init__(**fields)
@@ -281,7 +360,7 @@ class ActivationSpec(BaseModel):
         Raises:
             InvalidActivationSpecError: Properties are invalid or unknown; the message lists all of them.
         """
-        fields = fields_from_properties(properties)
+        fields = _PROPERTIES.to_fields(properties)
         return ActivationSpec(**dict(_DescriptorSpec(**fields))) if from_descriptor else cls(**fields)
 
     def __hash__(self) -> int:  # pydantic's own fails, because options are a dict
@@ -333,7 +412,7 @@ class ActivationSpec(BaseModel):
 
     def dump(self) -> str:
         """Return all fields as lines of text, without secrets, for the management bean."""
-        return describe(dict(self), self.options)
+        return _PROPERTIES.describe(dict(self))
 
     @model_validator(mode="before")
     @classmethod
@@ -344,35 +423,17 @@ class ActivationSpec(BaseModel):
             return fields  # pyright: ignore[reportUnknownVariableType]  # pydantic reports what is no mapping
         return {**given, "destination": destination.name, "destination_type": destination.kind}
 
-    @field_validator("subscription_durability")
+    @field_validator(*{conflict.field for conflict in _CONFLICTS})
     @classmethod
-    def _check_durability(cls, durability: str, others: ValidationInfo) -> str:
-        if durability == "Durable" and others.data.get("destination_type") == "queue":
-            raise ValueError("a queue keeps its messages without a subscription: leave it out, or name a topic")
-        return durability
-
-    @field_validator("user_name")
-    @classmethod
-    def _check_user_name(cls, name: str | None) -> str | None:
-        if is_url(name):  # it may hold a password, which a user name does not
-            raise ValueError("it is a URL: name the broker in connection_url")
-        return name
-
-    @field_validator("subscription_name")
-    @classmethod
-    def _check_subscription_name(cls, name: str | None, others: ValidationInfo) -> str | None:
-        if others.data.get("destination_type") != "topic":
-            return name
-        durable = others.data.get("subscription_durability") == "Durable"
-        if durable and not name:
-            raise ValueError("it is missing: a durable subscription of a topic needs one")
-        if name and DistributedSubscription.parse(name) and not durable:
-            raise ValueError("a distributed subscription must be durable: set subscription_durability to 'Durable'")
-        return name
+    def _find_conflict(cls, value: Any, others: ValidationInfo) -> Any:
+        for conflict in _CONFLICTS:
+            if conflict.field == others.field_name and conflict.wrong(value, others.data):
+                raise ValueError(conflict.text)
+        return value
 
     @field_validator("batch_size", "hold_until_ack")
     @classmethod
-    def _check_needs_concurrency(cls, value: int, others: ValidationInfo) -> int:
+    def _find_mode_conflict(cls, value: int, others: ValidationInfo) -> int:
         on = value > 1 or value is True
         return cls._unsupported_in_serial(value, others) if on and _effective_mode(others.data) == "serial" else value
 
@@ -380,13 +441,6 @@ class ActivationSpec(BaseModel):
     def _unsupported_in_serial(cls, value: int, others: ValidationInfo) -> int:
         del value, others
         raise ValueError("mode 'serial' has neither batches nor held acknowledgement: use 'sync' or 'cc'")
-
-    @field_validator("acknowledgement_timeout")
-    @classmethod
-    def _check_acknowledgement_timeout(cls, timeout: float | None, others: ValidationInfo) -> float | None:
-        if timeout is not None and others.data.get("hold_until_ack") is False:
-            raise ValueError("nothing waits for an acknowledgement: set hold_until_ack as well")
-        return timeout
 
 
 class _DescriptorSpec(ActivationSpec):
@@ -397,6 +451,11 @@ class _DescriptorSpec(ActivationSpec):
         name, destination = others.field_name, others.data.get("destination")
         logger.warning("%s is ignored for %s: mode 'serial' has none; use 'sync' or 'cc'.", name, destination)
         return type(value)()
+
+
+_PROPERTIES = Properties({str(field.serialization_alias): name for name, field in ActivationSpec.model_fields.items()})
+
+field_of = _PROPERTIES.field_of
 
 
 _SECRET = ("user_name", "password", "connection_url", "options")  # a pair or a URL as user name has a password
@@ -530,3 +589,43 @@ def _selector(spec: ActivationSpec, options: Mapping[str, str]) -> str | None:
 
 def _is_set(options: Mapping[str, str], name: str) -> bool:
     return bool(options.get(name, "").strip())
+
+
+# Made from the fields of `ActivationSpec` by `python -m tests.support.spec_fields`: do not edit.
+
+
+class ListenerFields(TypedDict, total=False):
+    """The fields of an `ActivationSpec` without its destination: the keywords of `ResourceAdapter.listener`.
+
+    `ActivationSpec` documents them. Validation also accepts what type checkers refuse here: texts in other letters, and
+    numbers as text, as configuration files hold them.
+    """
+
+    destination_type: Literal["queue", "topic"]
+    connection_url: str | None
+    user_name: str | None
+    password: str | SecretStr | None
+    client_id: str | None
+    options: str | Mapping[str, str] | None
+    selector: str | None
+    selector_variables: Mapping[str, str | bool | int | float]
+    subscription_durability: Literal["Durable", "NonDurable"]
+    subscription_name: str | None
+    concurrency_mode: Literal["serial", "cc", "sync"]
+    endpoint_pool_max_size: int
+    batch_size: int
+    split_failed_batches: bool
+    hold_until_ack: bool
+    acknowledgement_timeout: float | None
+    max_outstanding: int
+    redelivery_handling: str
+    transaction: Literal["local", "required", "bean", "none"]
+    acknowledge_mode: Literal[AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK, "AUTO", "DUPS_OK"]
+    context_name: str | None
+    mbean_name: str | None
+
+
+class ActivationSpecFields(ListenerFields, total=False):
+    """All fields of an `ActivationSpec`: its keywords."""
+
+    destination: Required[str | Destination]

@@ -58,53 +58,60 @@ _HIDDEN = ("missing", "value_error", "dict_type", "model_type")  # a text in the
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class AdapterSection(_Section):
-    """The arguments of a `ResourceAdapter`.
-
-    Attributes:
-        connection_url: The URL of the broker.
-        user_name: The user name.
-        password: The password of ``user_name``.
-        options: Options of JMSJCA and of the provider: a table, or text as in the manual.
-        mbean_object_name: The name of the adapter's management bean.
-        mbean_server_domain: The registry of the bean.
-    """
+    """The arguments of a `ResourceAdapter`."""
 
     connection_url: URLText | None = Field(default=None, repr=False)
+    """The URL of the broker."""
+
     user_name: str | None = Field(default=None, repr=False)  # it may be a URL with a password
+    """The user name."""
+
     password: SecretStr | None = None
+    """The password of ``user_name``."""
+
     options: Options = Field(default_factory=dict[str, str], repr=False)
+    """Options of JMSJCA and of the provider: a table, or text as in the manual."""
+
     mbean_object_name: str | None = None
+    """The name of the adapter's management bean."""
+
     mbean_server_domain: str | None = None
+    """The registry of the bean."""
 
 
 class FactorySection(_Section):
-    """A connection factory, which is bound to the name of its section.
-
-    Attributes:
-        adapter: The name of the adapter that supplies the defaults; None for the only adapter.
-        kind: "unified", or "queue" or "topic" for a factory of one messaging domain.
-        connection_url: The URL of the broker; None for the adapter's. It may be ``lookup://name``.
-        user_name: The user name; None for the adapter's.
-        password: The password of ``user_name``.
-        client_id: The client id of the connections.
-        options: Options, which override those of the adapter.
-        producer_pooling: As for `ConnectionFactory`.
-        idle_timeout: Seconds without a successful use after which a pooled connection is checked.
-    """
+    """A connection factory, which is bound to the name of its section."""
 
     adapter: str | None = None
+    """The name of the adapter that supplies the defaults; None for the only adapter."""
+
     kind: FactoryKind = "unified"
+    """The messaging domains: "unified" for both, "queue" or "topic" for one of them."""
+
     connection_url: str | None = Field(default=None, repr=False)
+    """The URL of the broker; None for the adapter's. It may be ``lookup://name``."""
+
     user_name: str | None = Field(default=None, repr=False)  # it may be a URL with a password
+    """The user name; None for the adapter's."""
+
     password: SecretStr | None = None
+    """The password of ``user_name``."""
+
     client_id: str | None = None
+    """The client id of the connections."""
+
     options: Options = Field(default_factory=dict[str, str], repr=False)
+    """Options, which override those of the adapter."""
+
     producer_pooling: bool | None = None
+    """As for `ConnectionFactory`."""
+
     idle_timeout: Seconds | None = None
+    """Seconds without a successful use after which a pooled connection is checked."""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -114,15 +121,13 @@ class FactorySection(_Section):
 
 
 class ListenerSection(ActivationSpec):
-    """An activation spec and its handler.
-
-    Attributes:
-        adapter: The name of the adapter; None for the only one.
-        handler: The function, as ``module:function``; None for a spec that code activates.
-    """
+    """An activation spec and its handler."""
 
     adapter: str | None = None
+    """The name of the adapter; None for the only one."""
+
     handler: Annotated[str, Field(pattern=_HANDLER)] | None = None
+    """The function, as ``module:function``; None for a spec that code activates."""
 
     @property
     def spec(self) -> ActivationSpec:
@@ -132,15 +137,13 @@ class ListenerSection(ActivationSpec):
 
 
 class DestinationSection(_Section):
-    """An administered destination, which is bound to the name of its section.
-
-    Attributes:
-        queue: The name of the queue at the broker.
-        topic: The name of the topic at the broker; exactly one of both is given.
-    """
+    """An administered destination, which is bound to the name of its section."""
 
     queue: NameText | None = Field(default=None, min_length=1)
+    """The name of the queue at the broker."""
+
     topic: NameText | None = Field(default=None, min_length=1)
+    """The name of the topic at the broker; exactly one of both is given."""
 
     @model_validator(mode="after")
     def _check_one(self) -> "DestinationSection":
@@ -155,21 +158,22 @@ class DestinationSection(_Section):
 
 
 class Configuration(_Section):
-    """The content of a configuration file: sections by name.
-
-    Attributes:
-        adapters: Resource adapters.
-        factories: Connection factories, by the name that they are bound to.
-        listeners: Activation specs with their handlers.
-        destinations: Administered queues and topics, by the name that they are bound to.
-        connectors: The properties of event connectors, which `jmsjca.connector.Connector.from_config` checks.
-    """
+    """The content of a configuration file: sections by name."""
 
     adapters: dict[str, AdapterSection] = Field(default_factory=dict[str, AdapterSection])
+    """Resource adapters."""
+
     factories: dict[str, FactorySection] = Field(default_factory=dict[str, FactorySection])
+    """Connection factories, by the name that they are bound to."""
+
     listeners: dict[str, ListenerSection] = Field(default_factory=dict[str, ListenerSection])
+    """Activation specs with their handlers."""
+
     destinations: dict[str, DestinationSection] = Field(default_factory=dict[str, DestinationSection])
+    """Administered queues and topics, by the name that they are bound to."""
+
     connectors: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]], repr=False)
+    """The properties of event connectors, which `jmsjca.connector.Connector.from_config` checks."""
 
     def adapter_name(self, name: str | None = None) -> str:
         """Return the name of an adapter's section.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -14,33 +14,10 @@ from jmsjca.config.options import is_jmsjca_option
 from jmsjca.destinations import JAVA_TYPES, DestinationKind
 from jmsjca.errors import excerpt
 
-__all__ = ["InvalidProperty", "describe", "field_of", "fields_from_properties"]
+__all__ = ["InvalidProperty", "Properties"]
 
-_FIELDS = {
-    "destination": "destination",
-    "destinationType": "destination_type",
-    "ConnectionURL": "connection_url",
-    "UserName": "user_name",
-    "Password": "password",
-    "ClientId": "client_id",
-    "subscriptionDurability": "subscription_durability",
-    "subscriptionName": "subscription_name",
-    "ConcurrencyMode": "concurrency_mode",
-    "endpointPoolMaxSize": "endpoint_pool_max_size",
-    "MBeanName": "mbean_name",
-    "selector": "selector",
+_OTHER_NAMES = {  # of properties that have one already
     "messageSelector": "selector",
-    "selectorVariables": "selector_variables",
-    "Options": "options",
-    "RedeliveryHandling": "redelivery_handling",
-    "BatchSize": "batch_size",
-    "splitFailedBatches": "split_failed_batches",
-    "HoldUntilAck": "hold_until_ack",
-    "ContextName": "context_name",
-    "acknowledgeMode": "acknowledge_mode",
-    "transaction": "transaction",
-    "acknowledgementTimeout": "acknowledgement_timeout",
-    "maxOutstanding": "max_outstanding",
     "destinationLookup": "destination",  # of Jakarta EE, like the next one
     "connectionFactoryLookup": "connection_url",
 }
@@ -51,7 +28,6 @@ _IGNORED_MINIMUMS = {  # the minimum of each property that JMSJCA checks but doe
     "endpointExceptionRedeliveryAttempts": 0,
     "endpointExceptionRedeliveryInterval": 1,
 }
-_NAMES = {name.lower(): name for name in (*_FIELDS, *_IGNORED_MINIMUMS)}
 _BLANK_IS_UNSET = (
     "connection_url",
     "user_name",
@@ -75,37 +51,56 @@ class InvalidProperty:
     text: str
 
 
-def fields_from_properties(properties: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields of a spec for properties. An invalid property becomes an `InvalidProperty`."""
-    fields: dict[str, Any] = {}
-    for written, value in properties.items():
-        if value is not None:
-            _add_property(fields, written, str(value))
-    fields.setdefault(
-        "destination_type", InvalidProperty("destinationType is missing: javax.jms.Queue or javax.jms.Topic")
-    )
-    return fields
+class Properties:
+    """The properties of JMSJCA's manual.
 
+    Args:
+        fields: The field of each property.
+    """
 
-def field_of(name: str) -> str | None:
-    """Return the field of a property of this name, in any case; its name if it has no field, None if it is unknown."""
-    known = _NAMES.get(name.lower())
-    return _FIELDS.get(known, known) if known else None
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self._fields = {**fields, **_OTHER_NAMES}
+        self._names = {name.lower(): name for name in (*self._fields, *_IGNORED_MINIMUMS)}
+        self._documented = {field: name for name, field in fields.items()}
 
+    def field_of(self, name: str) -> str | None:
+        """Return the field of a property, in any case; its name if it has no field, None if it is unknown."""
+        known = self._names.get(name.lower())
+        return self._fields.get(known, known) if known else None
 
-def _add_property(fields: dict[str, Any], written: str, value: str) -> None:
-    name = _NAMES.get(written.lower(), "")
-    field, problem = _FIELDS.get(name), None
-    if not name:
-        problem = f"there is no such property {did_you_mean(written.lower(), _NAMES)}"
-    elif field is None:
-        problem = _range_problem(value, _IGNORED_MINIMUMS[name])
-    elif field in fields:
-        problem = "it is given twice, in two spellings"
-    elif value.strip() or field not in _BLANK_IS_UNSET:
-        fields[field] = _PARSERS.get(name, str)(value)
-    if problem:
-        fields[f"property {written}"] = InvalidProperty(f"{excerpt(written)}: {problem}")  # no field has this name
+    def to_fields(self, properties: Mapping[str, object]) -> dict[str, Any]:
+        """Return the fields of a spec for properties. An invalid property becomes an `InvalidProperty`."""
+        fields: dict[str, Any] = {}
+        for written, value in properties.items():
+            if value is not None:
+                self._add(fields, written, str(value))
+        fields.setdefault(
+            "destination_type", InvalidProperty("destinationType is missing: javax.jms.Queue or javax.jms.Topic")
+        )
+        return fields
+
+    def _add(self, fields: dict[str, Any], written: str, value: str) -> None:
+        name = self._names.get(written.lower(), "")
+        field, problem = self._fields.get(name), None
+        if not name:
+            problem = f"there is no such property {did_you_mean(written.lower(), self._names)}"
+        elif field is None:
+            problem = _range_problem(value, _IGNORED_MINIMUMS[name])
+        elif field in fields:
+            problem = "it is given twice, in two spellings"
+        elif value.strip() or field not in _BLANK_IS_UNSET:
+            fields[field] = _PARSERS.get(name, str)(value)
+        if problem:
+            fields[f"property {written}"] = InvalidProperty(f"{excerpt(written)}: {problem}")  # no field has this name
+
+    def describe(self, fields: Mapping[str, object]) -> str:
+        """Return a heading and one indented line ``name = value`` per field; unset fields are ``null``."""
+        lines = (f"\t{self._shown(field)} = {_text(fields[field], field)}" for field in _DUMPED)
+        return "\n".join(("ActivationSpec:", *lines))
+
+    def _shown(self, field: str) -> str:
+        name = self._documented[field]
+        return _DUMPED[field] or name[:1].upper() + name[1:]
 
 
 def _range_problem(value: str, least: int) -> str | None:
@@ -151,43 +146,31 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def describe(fields: Mapping[str, object], options: Mapping[str, str]) -> str:
-    """Return a heading and one indented line ``name = value`` per field; unset fields are ``null``.
-
-    Args:
-        fields: The fields of the spec by name.
-        options: The options of the spec.
-    """
-    lines = (f"\t{name} = {_text(value)}" for name, value in _values(fields, options).items())
-    return "\n".join(("ActivationSpec:", *lines))
-
-
-def _values(fields: Mapping[str, object], options: Mapping[str, str]) -> dict[str, object]:
-    return {
-        "DestinationType": JAVA_TYPES[cast("DestinationKind", fields["destination_type"])],
-        "Destination": fields["destination"],
-        "MessageSelector": fields["selector"],
-        "AcknowledgeMode": _ACKNOWLEDGE_WORDS[cast("AcknowledgeMode", fields["acknowledge_mode"])],
-        "Delivery concurrency mode": fields["concurrency_mode"],
-        "SubscriptionDurability": fields["subscription_durability"],
-        "ClientId": fields["client_id"],
-        "SubscriptionName": fields["subscription_name"],
-        "EndpointPoolMaxSize": fields["endpoint_pool_max_size"],
-        "ConnectionURL": _without_secrets(fields["connection_url"]),
-        "UserName": fields["user_name"],
-        "Password": _masked_password(fields["password"]),
-        "ContextName": fields["context_name"],
-        "MBeanName": fields["mbean_name"],
-        "OptionsStr": _options_without_secrets(options),
-        "RedeliveryHandling": fields["redelivery_handling"],
-        "SelectorVariables": fields["selector_variables"] or None,
-        "BatchSize": fields["batch_size"],
-        "SplitFailedBatches": fields["split_failed_batches"],
-        "HoldUntilAck": fields["hold_until_ack"],
-        "AcknowledgementTimeout": fields["acknowledgement_timeout"],
-        "MaxOutstanding": fields["max_outstanding"],
-        "Transaction": fields["transaction"],
-    }
+_DUMPED = {  # the fields in the order of a dump, with the names that are not those of the properties
+    "destination_type": "",
+    "destination": "",
+    "selector": "MessageSelector",
+    "acknowledge_mode": "",
+    "concurrency_mode": "Delivery concurrency mode",
+    "subscription_durability": "",
+    "client_id": "",
+    "subscription_name": "",
+    "endpoint_pool_max_size": "",
+    "connection_url": "",
+    "user_name": "",
+    "password": "",
+    "context_name": "",
+    "mbean_name": "",
+    "options": "OptionsStr",
+    "redelivery_handling": "",
+    "selector_variables": "",
+    "batch_size": "",
+    "split_failed_batches": "",
+    "hold_until_ack": "",
+    "acknowledgement_timeout": "",
+    "max_outstanding": "",
+    "transaction": "",
+}
 
 
 def _without_secrets(url: object) -> ConnectionURL | None:
@@ -207,6 +190,17 @@ def _masked_password(password: object) -> str | None:
     return "###" if password.get_secret_value() else "zero-length"
 
 
-def _text(value: object) -> str:
-    text = "null" if value is None else str(value)
+_TEXTS: dict[str, Callable[[Any], object]] = {
+    "destination_type": JAVA_TYPES.__getitem__,
+    "acknowledge_mode": _ACKNOWLEDGE_WORDS.__getitem__,
+    "connection_url": _without_secrets,
+    "password": _masked_password,
+    "options": _options_without_secrets,
+    "selector_variables": lambda variables: variables or None,
+}
+
+
+def _text(value: object, field: str) -> str:
+    shown = _TEXTS[field](value) if field in _TEXTS else value
+    text = "null" if shown is None else str(shown)
     return text if text.isprintable() else repr(text)[1:-1]  # one line per field, whatever the value contains

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from xml.etree.ElementTree import Element
 
-from jmsjca.config.activation_spec import ActivationSpec
-from jmsjca.config.deployment_descriptor import field_of
+from jmsjca.config.activation_spec import ActivationSpec, field_of
 from jmsjca.descriptors.migration import Report
 from jmsjca.descriptors.xml_file import Descriptor, children
 from jmsjca.errors import ConfigurationError, InvalidActivationSpecError

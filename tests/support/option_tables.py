@@ -1,6 +1,7 @@
-"""Writes the tables of Spark's options and the connector's fields from their declarations.
+"""Writes the tables of Spark's options, the connector's fields and the fields of specs from their declarations.
 
-``python -m tests.support.option_tables`` replaces the tables in docs/spark.md and docs/connector.md.
+``python -m tests.support.option_tables`` replaces the tables in docs/spark.md, docs/connector.md and
+docs/activation-spec.md.
 """
 
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 from annotated_types import Ge, Gt, Le
 from pydantic_core import PydanticUndefined
 
+from jmsjca.config.activation_spec import ActivationSpec
 from jmsjca.connector.config import DOCUMENTED_NAMES, ConnectorConfig
 from jmsjca.spark.options import JmsOptions, SinkOptions, SourceOptions
 
@@ -31,6 +33,16 @@ SEE = {
     "reply_to_destination": "[Requests](connector-requests.md)",
     "container_managed_events": "[Guaranteed delivery](guaranteed-delivery.md)",
     "duplicate_event_elimination": "[Guaranteed delivery](guaranteed-delivery.md)",
+}
+SEE_SPEC = {
+    "destination": "[Names to look up](configuration.md)",
+    "options": "[Options](#options)",
+    "selector": "[Selectors](selectors.md)",
+    "selector_variables": "[Selectors](#selectors)",
+    "redelivery_handling": "[Redelivery handling](redelivery.md)",
+    "transaction": "[Transactions](transactions.md#what-a-listener-does)",
+    "context_name": "[Context in the log](listeners.md#context-in-the-log)",
+    "mbean_name": "[Beans](beans.md)",
 }
 UNITS = {"PollFrequency": "milliseconds", "RestartRetryInterval": "minutes"}
 
@@ -56,6 +68,14 @@ def connector():
         yield [f"`{name}`", ", ".join(names[name]), default, meaning(name, info)]
 
 
+def activation_spec():
+    """Return the fields of a spec with the properties of JMSJCA's manual."""
+    yield from (["field", "property", "default", "meaning"], ["---"] * 4)
+    for name, info in ActivationSpec.model_fields.items():
+        default = "required" if info.is_required() else shown(info.default)
+        yield [f"`{name}`", f"`{info.serialization_alias}`", default, meaning(name, info, SEE_SPEC)]
+
+
 def shown(default):
     """Return a default; empty for none, and for one that depends on other fields."""
     if default in (None, "", (), PydanticUndefined):
@@ -65,12 +85,12 @@ def shown(default):
     return f"`{default:.15g}`" if isinstance(default, float) else f"`{default}`"
 
 
-def meaning(name, info):
+def meaning(name, info, pages=SEE):
     """Return the text of a field with its range and the page about it."""
     text = " ".join(info.description.split()).replace("``", "`").replace("|", "\\|")
     words = {Ge: "at least {0.ge:,.0f}", Gt: "more than {0.gt:,.0f}", Le: "at most {0.le:,.0f}"}
     limits = ", ".join(words[type(each)].format(each) for each in info.metadata if type(each) in words)
-    see = f" See {SEE[name]}." if name in SEE else ""
+    see = f" See {pages[name]}." if name in pages else ""
     return f"{text}{limits and f' {limits.capitalize()}.'}{see}"
 
 
@@ -80,7 +100,7 @@ def written(page, rows):
     return re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: f"{BEGIN}{table}{END}", page, flags=re.DOTALL)
 
 
-PAGES = {"spark.md": spark, "connector.md": connector}
+PAGES = {"spark.md": spark, "connector.md": connector, "activation-spec.md": activation_spec}
 
 if __name__ == "__main__":
     for page, rows in PAGES.items():

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import typer
 
-from jmsjca.config.activation_spec import ActivationSpec
 from jmsjca.config.configuration_file import (
     AdapterSection,
     Configuration,
@@ -142,7 +141,7 @@ def configuration():
 
 def configuration_rows(kind):
     definitions = Configuration.model_json_schema()["$defs"]
-    described = descriptions(kind) | (descriptions(ActivationSpec) if kind is ListenerSection else {})
+    described = descriptions(kind)
     yield from (["field", "type", "default", "meaning"], ["---"] * 4)
     for name, schema in definitions[kind.__name__]["properties"].items():
         default = schema.get("default")
@@ -170,7 +169,10 @@ def settings_rows(kind, own):
 
 
 def descriptions(kind):
-    """Return what the docstring of a class says of each argument or attribute."""
+    """Return what the docstrings of a class say of each argument or attribute."""
+    if hasattr(kind, "model_fields"):
+        texts = {name: field.description for name, field in kind.model_fields.items()}
+        return {name: " ".join(text.split()).replace("``", "`") for name, text in texts.items()}
     text = inspect.cleandoc(kind.__doc__)
     section = re.split(r"^(?:Args|Attributes):\n", text, flags=re.MULTILINE)[1].split("\n\n")[0]
     found = re.findall(r"^    (\w+): (.*?)(?=^    \w|\Z)", section, flags=re.MULTILINE | re.DOTALL)

@@ -13,6 +13,7 @@ import pytest
 
 from jmsjca import ActivationSpec
 from jmsjca.config.activation_spec import ActivationSpecFields
+from tests.support import spec_fields
 
 ROOT = Path(__file__).parents[2]
 ACCEPTED, REJECTED = (Path(__file__).with_name(name) for name in ("accepted.py", "rejected.py"))
@@ -66,6 +67,11 @@ def test_a_mistake_is_found(checker, line):
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_nothing_else_is_found(checker):
     assert set(found(checker)[REJECTED.name]) <= set(MISTAKES)
+
+
+def test_the_types_of_the_fields_are_made_from_the_spec():
+    """``python -m tests.support.spec_fields`` writes them."""
+    assert spec_fields.MODULE.read_text("utf-8") == spec_fields.module()
 
 
 def test_the_typed_fields_are_those_of_the_spec():
