@@ -162,6 +162,7 @@ class BytesMessage(SequentialMessage):
     """
 
     __slots__ = ()
+    _body_error = "A BytesMessage holds bytes, not {}; encode it, or use another kind of message."
 
     _body: bytes | bytearray | None  # a bytearray in write mode
 
@@ -173,8 +174,7 @@ class BytesMessage(SequentialMessage):
     @body.setter
     def body(self, value: bytes | bytearray | None) -> None:
         """Set the body."""
-        self._check_writeable()
-        self._body = self._checked(value)
+        self._set_body(value)
 
     @property
     def body_length(self) -> int:
@@ -254,16 +254,12 @@ class BytesMessage(SequentialMessage):
             self._body = bytearray(self._body or b"")
         self._body += _packed(value)
 
-    def _checked(self, body: Any) -> Any:
-        if body is None or isinstance(body, bytes):
+    def _stored(self, body: Any) -> Any:
+        if isinstance(body, bytes):  # without another call per message
             return body
-        if isinstance(body, bytearray):
-            return bytes(body)
-        raise MessageFormatError(
-            f"A BytesMessage holds bytes, not {type(body).__name__}; encode it, or use another kind of message."
-        )
+        return bytes(body) if isinstance(body, bytearray) else super()._stored(body)
 
-    _decoded = _checked  # an alias saves a call per message
+    _decoded = _stored
 
 
 def _packed(value: EntryValue) -> bytes:
@@ -314,6 +310,8 @@ class StreamMessage(SequentialMessage):
     """
 
     __slots__ = ("_bytes_read",)
+    _body_kinds = (Iterable,)
+    _body_error = "A StreamMessage holds a sequence of values, such as a list, not {}."
 
     _body: list[EntryValue]
     _bytes_read: int | None  # of the value at the position; None if its read has not begun
@@ -326,8 +324,7 @@ class StreamMessage(SequentialMessage):
     @body.setter
     def body(self, value: Iterable[object] | None) -> None:
         """Set the body."""
-        self._check_writeable()
-        self._body = self._checked(value)
+        self._set_body(value)
 
     def reset(self) -> None:
         """Make the body read-only, and set the position to its beginning."""
@@ -389,11 +386,9 @@ class StreamMessage(SequentialMessage):
     def _content(self) -> Any:
         return list(self._body)
 
-    def _checked(self, body: Any) -> Any:
-        if body is None:
-            return []
-        if isinstance(body, str | bytes) or not isinstance(body, Iterable):
-            raise MessageFormatError(
-                f"A StreamMessage holds a sequence of values, such as a list, not {type(body).__name__}."
-            )
-        return [typed_entry(value) for value in cast("Iterable[object]", body)]
+    def _stored(self, body: Any) -> Any:
+        if isinstance(body, str | bytes):  # which are iterable, but no sequences of values
+            raise MessageFormatError(self._body_error.format(type(body).__name__))
+        return [typed_entry(value) for value in super()._stored(body) or ()]
+
+    _decoded = _stored

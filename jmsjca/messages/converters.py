@@ -7,8 +7,8 @@ from functools import partial
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Protocol, TypeVar, Union, get_args, get_origin
 
-from jmsjca.arguments import check_instance, wrong_argument
-from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
+from jmsjca.arguments import Constraint, check
+from jmsjca.errors import ArgumentTypeError, ConfigurationError, JMSError, MessageFormatError
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.json_text import CONTENT_TYPE, body_reader, is_model, json_text, kind_name, without_metadata
 from jmsjca.messages.map_message import MapMessage
@@ -68,8 +68,7 @@ class Converters:
     def __init__(
         self, parent: "Converters | None" = None, *, map_messages: bool | None = None, type_property: str = "_type"
     ) -> None:
-        check_instance("parent", parent, (Converters, NoneType), "a Converters() or None")
-        check_instance("map_messages", map_messages, (bool, NoneType), "True, False or None")
+        check(_ARGUMENTS, parent=parent, map_messages=map_messages)
         self._map_messages = map_messages
         self._parent = parent
         self._type_property = type_property
@@ -113,10 +112,7 @@ class Converters:
             InvalidArgumentError: ``kind`` is no class, or a converter is no function.
             ConfigurationError: The type id is registered for another class.
         """
-        check_instance("kind", kind, type, "a class")
-        for name, function in {"to_message": to_message, "from_message": from_message}.items():
-            if function is not None and not callable(function):
-                raise wrong_argument(name, function, "a function or None")
+        check(_ARGUMENTS, kind=kind, to_message=to_message, from_message=from_message)
         if type_id is not None and self._by_type_id.get(type_id, kind) is not kind:
             raise ConfigurationError(
                 f"The type id {type_id!r:.200} is registered for {kind_name(self._by_type_id[type_id])}."
@@ -185,7 +181,7 @@ class Converters:
             if not choices:
                 taker = f"{parameter!r} takes no body: none" if parameter else "No body"
                 raise ConfigurationError(f"{taker} can be converted to {kind_name(kind)}: {error}") from error
-            read = partial(_refuse, target)
+            read = partial(_without_type_id, target)
         return partial(_select, choices, read) if choices else read
 
     def _reader(self, kind: Any, target: str) -> Read:
@@ -207,7 +203,8 @@ class Converters:
 
     def _choices(self, kind: Any) -> dict[tuple[str, str], Read]:
         """Return the readers of the registered classes that a type accepts, by type property and id."""
-        found = {} if self is _DEFAULT else (self._parent or _DEFAULT)._choices(kind)  # noqa: SLF001  # of this class
+        parent: Converters = self._parent or _DEFAULT
+        found = {} if self is _DEFAULT else parent._choices(kind)
         optional = NoneType in get_args(without_metadata(kind))
         for type_id, registered in self._by_type_id.items():
             if any(_accepts(each, registered) for each in _members(kind)):
@@ -221,12 +218,14 @@ class Converters:
             for each in kind.__mro__:
                 if each in self._by_kind:
                     return self._by_kind[each], self._type_property
-        return (None, "") if self is _DEFAULT else (self._parent or _DEFAULT)._find(kind)  # noqa: SLF001
+        parent: Converters = self._parent or _DEFAULT
+        return (None, "") if self is _DEFAULT else parent._find(kind)
 
     def _find_exact(self, kind: Any) -> _Converter | None:
         if isinstance(kind, type) and kind in self._by_kind:
             return self._by_kind[kind]
-        return None if self is _DEFAULT else (self._parent or _DEFAULT)._find_exact(kind)  # noqa: SLF001
+        parent: Converters = self._parent or _DEFAULT
+        return None if self is _DEFAULT else parent._find_exact(kind)
 
     def __reduce__(self) -> Any:
         return "_DEFAULT" if self is _DEFAULT else super().__reduce__()
@@ -235,6 +234,16 @@ class Converters:
         return f"<Converters of {len(self._by_kind)} classes>"
 
 
+_FUNCTION_OR_NONE = Constraint[object](
+    "a function or None", fits=lambda given: given is None or callable(given), misfit=ArgumentTypeError
+)
+_ARGUMENTS: Mapping[str, Constraint[object]] = {
+    "parent": Constraint("a Converters() or None", (Converters, NoneType)),
+    "map_messages": Constraint("True, False or None", (bool, NoneType)),
+    "kind": Constraint("a class", type),
+    "to_message": _FUNCTION_OR_NONE,
+    "from_message": _FUNCTION_OR_NONE,
+}
 _DEFAULT = Converters()
 
 
@@ -301,7 +310,7 @@ def _select(choices: Mapping[tuple[str, str], Read], read: Read, message: Messag
     return read(message)
 
 
-def _refuse(target: str, message: Message) -> object:
+def _without_type_id(target: str, message: Message) -> object:
     raise MessageFormatError(
         f"The body of {message} does not fit {target}: the message has no type id that is registered for it."
     )

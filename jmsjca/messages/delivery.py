@@ -17,7 +17,7 @@ from operator import attrgetter
 from threading import Lock
 from typing import Any, NamedTuple, NoReturn, Protocol, SupportsIndex
 
-from jmsjca.arguments import check_timeout
+from jmsjca.arguments import TIMEOUT
 from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jmsjca.forking import ProcessBound
 from jmsjca.messages.properties import check_name
@@ -88,7 +88,7 @@ class Settlement:
             IllegalStateError: The handler waits for its own unit, which is settled only after the handler returns.
             InvalidArgumentError: The timeout is no number of seconds, or negative.
         """
-        check_timeout("timeout", timeout)
+        TIMEOUT("timeout", timeout)
         if timeout != 0:
             self._refuse_deadlock()
         try:

@@ -252,8 +252,8 @@ def _json_of(message: TextMessage | BytesMessage) -> str | bytes:
     if isinstance(message, TextMessage):
         return message.get_body(str).removeprefix(BYTE_ORDER_MARK)
     content = message.get_body(bytes)
-    told = message.properties.get(CONTENT_TYPE)
-    charset = _CHARSET.search(told) if isinstance(told, str) else None
+    declared = message.properties.get(CONTENT_TYPE)
+    charset = _CHARSET.search(declared) if isinstance(declared, str) else None
     if charset is None:
         return content.removeprefix(BOM_UTF8)
     try:

@@ -1,7 +1,7 @@
 """The map message: its body is a mapping from names to typed values."""
 
 from collections.abc import Mapping, MutableMapping
-from typing import Any, cast
+from typing import Any
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.message import Message
@@ -28,7 +28,7 @@ class MapBody(TypedMapping[EntryValue]):
     _refusal = "The body of a received message is read-only; call clear_body() first."
     _noun = "The entries of a map message"
 
-    def _checked(self, name: object, value: object) -> EntryValue:
+    def _typed(self, name: object, value: object) -> EntryValue:
         if not isinstance(name, str) or not name:
             raise MessageFormatError(f"{name!r:.100} cannot name an entry of a map message: it must be a text.")
         return typed_entry(value)
@@ -45,6 +45,8 @@ class MapMessage(Message):
     """
 
     __slots__ = ()
+    _body_kinds = (Mapping,)
+    _body_error = "A MapMessage holds a mapping, not {}; use another kind of message."
 
     _body: MapBody
 
@@ -56,8 +58,7 @@ class MapMessage(Message):
     @body.setter
     def body(self, value: Mapping[str, object] | None) -> None:
         """Set the body."""
-        self._check_writeable()
-        self._body = self._checked(value)
+        self._set_body(value)
 
     def _freeze(self) -> None:
         """Make a decoded message read-only."""
@@ -163,9 +164,7 @@ class MapMessage(Message):
     def _content(self) -> Any:
         return dict(self._body)
 
-    def _checked(self, body: Any) -> Any:
-        if body is not None and not isinstance(body, Mapping):
-            raise MessageFormatError(
-                f"A MapMessage holds a mapping, not {type(body).__name__}; use another kind of message."
-            )
-        return MapBody(cast("Mapping[str, object] | None", body))
+    def _stored(self, body: Any) -> Any:
+        return MapBody(super()._stored(body))
+
+    _decoded = _stored

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from functools import lru_cache, partial
 from time import time_ns
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar
 
-from jmsjca.arguments import check_class, check_text_or_none, enum_member, wrong_argument
+from jmsjca.arguments import CLASS, TEXT_OR_NONE, Constraint, check, enum_member
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
     IllegalStateError,
@@ -22,15 +23,15 @@ from jmsjca.messages.properties import DELIVERY_COUNT, Properties
 from jmsjca.messages.value_types import Int, PropertyValue, as_boolean, as_integer, as_real, as_text, typed_property
 
 __all__ = [
+    "DURATION",
+    "HEADERS",
     "MAX_SECONDS",
+    "PRIORITY",
     "DeliveryMode",
     "EndOfBatch",
     "Message",
     "TextMessage",
-    "check_headers",
-    "checked_mode",
-    "checked_priority",
-    "checked_seconds",
+    "delivery_mode_of",
     "end_of_batch_message",
     "has_properties",
     "headers_of",
@@ -119,6 +120,8 @@ class Message(DeliveryMixin):
         "type",
     )
 
+    _body_kinds: ClassVar[tuple[type, ...]] = ()
+    _body_error: ClassVar[str] = "A plain Message has no body; use TextMessage, BytesMessage or another kind."
     _properties: Properties | None
     _undecoded: Callable[[], Mapping[str, Any]]
 
@@ -133,11 +136,11 @@ class Message(DeliveryMixin):
     ) -> None:
         self._read_only = False
         self._context: DeliveryContext | None = None
-        self._body = self._checked(body)
+        self._body = self._stored(body)
         # Created on demand: most messages have none.
         self._properties = None if properties is None else Properties(properties)
         if correlation_id is not None or reply_to is not None or type is not None:
-            check_headers(correlation_id, reply_to, type)
+            check(HEADERS, correlation_id=correlation_id, reply_to=reply_to, type=type)
         self.correlation_id = correlation_id
         self.reply_to = reply_to
         self.type = type
@@ -163,11 +166,11 @@ class Message(DeliveryMixin):
         Raises:
             MessageFormatError: The body does not fit this message class.
         """
-        message = cls.__new__(cls)
-        message._context = None  # noqa: SLF001  # here and below: own attributes; a method would be another call per message
-        message._body = message._decoded(body)  # noqa: SLF001
-        message._undecoded = headers  # noqa: SLF001
-        message._freeze()  # noqa: SLF001
+        message: Self = cls.__new__(cls)
+        message._context = None
+        message._body = message._decoded(body)
+        message._undecoded = headers
+        message._freeze()
         return message
 
     def _headers(self) -> Mapping[str, Any]:
@@ -208,8 +211,7 @@ class Message(DeliveryMixin):
     @body.setter
     def body(self, value: Any) -> None:
         """Set the body."""
-        self._check_writeable()
-        self._body = self._checked(value)
+        self._set_body(value)
 
     def get_body(self, kind: builtins.type[T]) -> T:
         """Return the body as a type.
@@ -226,7 +228,7 @@ class Message(DeliveryMixin):
             ArgumentTypeError: ``kind`` is no class.
         """
         body = self._content()
-        check_class("kind", kind)
+        CLASS("kind", kind)
         if isinstance(body, kind):
             return body
         raise MessageFormatError(
@@ -243,7 +245,7 @@ class Message(DeliveryMixin):
     def clear_body(self) -> None:
         """Make the body empty and writeable, like that of a new message. Headers and properties are kept."""
         self._read_only = False
-        self._body = self._checked(None)
+        self._body = self._stored(None)
 
     @property
     def properties(self) -> Properties:
@@ -359,19 +361,22 @@ class Message(DeliveryMixin):
         """Make a decoded message read-only."""
         self._read_only = True
 
-    def _decoded(self, body: Any) -> Any:
-        """Return the stored form of a received body."""
-        return self._checked(body)
-
     def _content(self) -> object:
         """Return the body for `get_body`."""
         return self._body
 
-    def _checked(self, body: Any) -> Any:
+    def _stored(self, body: Any) -> Any:
         """Return the stored form of a body; raise an error if it does not fit this message class."""
-        if body is not None:
-            raise MessageFormatError("A plain Message has no body; use TextMessage, BytesMessage or another kind.")
-        return None
+        if body is not None and not isinstance(body, self._body_kinds):
+            raise MessageFormatError(self._body_error.format(type(body).__name__))
+        return body
+
+    _decoded = _stored
+    """Returns the stored form of a received body; an alias saves a call per message."""
+
+    def _set_body(self, body: Any) -> None:
+        self._check_writeable()
+        self._body = self._stored(body)
 
     def _check_writeable(self) -> None:
         if self._read_only:
@@ -423,17 +428,12 @@ def to_datetime(milliseconds: int | None) -> datetime | None:
     raise ValueError("a time is a number of milliseconds of 64 bits")
 
 
-def check_headers(correlation_id: object, reply_to: object, type: object) -> None:  # noqa: A002  # names of headers
-    """Raise an error for headers that are set by the application and have a wrong type.
-
-    Raises:
-        InvalidDestinationError: ``reply_to`` is neither a `Destination` nor None.
-        ArgumentTypeError: ``correlation_id`` or ``type`` is neither text nor None.
-    """
-    if reply_to is not None and not isinstance(reply_to, Destination):
-        raise InvalidDestinationError(f"reply_to is {reply_to!r:.100}, but must be a Queue(…), a Topic(…) or None.")
-    check_text_or_none("correlation_id", correlation_id)
-    check_text_or_none("type", type)
+HEADERS: Mapping[str, Constraint[object]] = {
+    "correlation_id": TEXT_OR_NONE,
+    "reply_to": Constraint("a Queue(…), a Topic(…) or None", (Destination, NoneType), error=InvalidDestinationError),
+    "type": TEXT_OR_NONE,
+}
+"""The headers that the application sets."""
 
 
 def _described(body: object) -> str:
@@ -449,6 +449,8 @@ class TextMessage(Message):
     """A message with a body of `str`."""
 
     __slots__ = ()
+    _body_kinds = (str,)
+    _body_error = "A TextMessage holds a str, not {}; convert it, or use another kind of message."
 
     @property
     def body(self) -> str:
@@ -458,17 +460,7 @@ class TextMessage(Message):
     @body.setter
     def body(self, value: str | None) -> None:
         """Set the body."""
-        self._check_writeable()
-        self._body = self._checked(value)
-
-    def _checked(self, body: Any) -> Any:
-        if body is not None and not isinstance(body, str):
-            raise MessageFormatError(
-                f"A TextMessage holds a str, not {type(body).__name__}; convert it, or use another kind of message."
-            )
-        return body
-
-    _decoded = _checked  # an alias saves a call per message
+        self._set_body(value)
 
 
 _MODES = {int(mode): mode for mode in DeliveryMode}
@@ -476,8 +468,17 @@ MAX_SECONDS = 1e10
 """The longest time to live and delivery delay, about 317 years: sums with the current time are within `datetime`."""
 
 
-def checked_mode(name: str, value: object) -> DeliveryMode:
-    """Return a delivery mode after validation (JMS 3.1, section 7.7).
+PRIORITY = Constraint[int]("a whole number from 0 to 9", int, within=(0, 9), error=MessageFormatError)
+"""The priority of a message (JMS 3.1, section 3.4.10)."""
+
+DURATION = Constraint[float](
+    f"seconds, as a number from 0 to {MAX_SECONDS:g}", (int, float), within=(0, MAX_SECONDS), error=MessageFormatError
+)
+"""A time to live or a delivery delay (JMS 3.1, sections 7.8 and 7.9)."""
+
+
+def delivery_mode_of(name: str, value: object) -> DeliveryMode:
+    """Return the delivery mode of a member, its name or its number (JMS 3.1, section 7.7).
 
     Raises:
         MessageFormatError: The value is no delivery mode.
@@ -485,29 +486,6 @@ def checked_mode(name: str, value: object) -> DeliveryMode:
     if type(value) is int and value in _MODES:
         return _MODES[value]
     return enum_member(name, value, DeliveryMode, MessageFormatError)
-
-
-def checked_priority(name: str, value: object) -> int:
-    """Return a priority after validation (JMS 3.1, section 3.4.10).
-
-    Raises:
-        MessageFormatError: The value is not a whole number from 0 to 9.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 9:  # noqa: PLR2004  # the range of JMS
-        raise wrong_argument(name, value, "a whole number from 0 to 9", MessageFormatError)
-    return value
-
-
-def checked_seconds(name: str, value: object) -> float:
-    """Return a time to live or a delivery delay in seconds after validation (JMS 3.1, sections 7.8 and 7.9).
-
-    Raises:
-        MessageFormatError: The value is no number, negative, or beyond the range of dates.
-    """
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MAX_SECONDS:  # nor NaN
-        wanted = f"seconds, as a number from 0 to {MAX_SECONDS:g}"
-        raise wrong_argument(name, value, wanted, MessageFormatError)
-    return value
 
 
 class _NoProperties(Properties):

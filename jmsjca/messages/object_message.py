@@ -68,13 +68,12 @@ class ObjectMessage(Message):
     @body.setter
     def body(self, value: Any) -> None:
         """Set the body."""
-        self._check_writeable()
-        self._body = self._checked(value)
+        self._set_body(value)
 
     @property
     def pickled(self) -> bytes | None:
         """The pickle as it was sent, or the pickled plain data; None if there is no object."""
-        return self._checked(self._body.value) if isinstance(self._body, PlainData) else self._body
+        return self._stored(self._body.value) if isinstance(self._body, PlainData) else self._body
 
     def _plain_data(self) -> PlainData | None:
         """Return the plain data; None if the body is a pickle."""
@@ -115,7 +114,7 @@ class ObjectMessage(Message):
     def _content(self) -> object:
         return self.body
 
-    def _checked(self, body: Any) -> Any:
+    def _stored(self, body: Any) -> Any:
         from jmsjca.messages.safe_pickle import dump
 
         return None if body is None else dump(body)

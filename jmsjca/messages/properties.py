@@ -55,19 +55,21 @@ def check_name(name: str) -> None:
     Raises:
         MessageFormatError: The name is not an identifier, or reserved for JMS or the provider.
     """
-    _check_cached(name) if len(name) <= _MAX_CACHED_LENGTH else _check(name)
+    if problem := (_cached_problem if len(name) <= _MAX_CACHED_LENGTH else _problem)(name):
+        raise MessageFormatError(problem)
 
 
-def _check(name: str) -> None:
+def _problem(name: str) -> str | None:
     if not is_identifier(name.replace(".", "_") if _is_vendor_name(name) else name):
-        raise MessageFormatError(
+        return (
             f"{name!r:.100} cannot name a property: it must be an identifier as in Java, and no keyword of selectors."
         )
     if name.startswith("JMS") and not name.startswith(_VENDOR) and name not in _CLIENT_JMSX:
-        raise MessageFormatError(_reserved(name))
+        return _reserved(name)
+    return None
 
 
-_check_cached = lru_cache(1024)(_check)  # programs use few names, but often
+_cached_problem = lru_cache(1024)(_problem)  # programs use few names, but often
 
 
 def _is_vendor_name(name: str) -> bool:
@@ -122,8 +124,8 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
     @classmethod
     def received(cls, values: dict[str, V]) -> Self:
         """Return a read-only mapping of values that a provider has decoded and typed."""
-        mapping = cls.__new__(cls)
-        mapping._values = values  # noqa: SLF001  # an own attribute
+        mapping: Self = cls.__new__(cls)
+        mapping._values = values
         mapping.read_only = True
         return mapping
 
@@ -131,11 +133,13 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
         return self._values[name]
 
     def __setitem__(self, name: str, value: object) -> None:
-        self._check_writeable()
-        self._values[name] = self._checked(name, value)
+        if self.read_only:
+            raise MessageNotWriteableError(self._refusal)
+        self._values[name] = self._typed(name, value)
 
     def __delitem__(self, name: str) -> None:
-        self._check_writeable()
+        if self.read_only:
+            raise MessageNotWriteableError(self._refusal)
         del self._values[name]
 
     def __contains__(self, name: object) -> bool:
@@ -161,15 +165,11 @@ class TypedMapping(MutableMapping[str, V], Generic[V]):
 
     def _fill(self, values: Mapping[str, object]) -> None:
         for name, value in values.items():  # `update` sets each by two calls more
-            self._values[name] = self._checked(name, value)
+            self._values[name] = self._typed(name, value)
 
     @abstractmethod
-    def _checked(self, name: object, value: object) -> V:
+    def _typed(self, name: object, value: object) -> V:
         """Return the typed value; raise an error if the name or the value is not allowed."""
-
-    def _check_writeable(self) -> None:
-        if self.read_only:
-            raise MessageNotWriteableError(self._refusal)
 
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
@@ -200,7 +200,7 @@ class Properties(TypedMapping[PropertyValue]):
         else:
             super()._fill(values)
 
-    def _checked(self, name: object, value: object) -> PropertyValue:
+    def _typed(self, name: object, value: object) -> PropertyValue:
         if not isinstance(name, str):
             raise MessageFormatError(f"A property is named by a text, not by {type(name).__name__}.")
         check_name(name)

@@ -170,27 +170,20 @@ class _PickleSimulator:
         note, *parts = taken if name in _UPDATES else [_ValueInfo(_size(argument)), *taken]
         for part in parts:
             part.held = True
-        _check_update(note)
+        if note.named:  # this would change the class itself, for the whole process
+            raise MessageFormatError("The pickle sets attributes of what it names, not of an object made from it.")
+        if note.held:
+            raise MessageFormatError("The pickle changes a part of something larger, so it may contain itself.")
         note.named = name in _NAMED
         note.size += sum(part.size for part in parts)
         note.depth = max([note.depth, *(part.depth + 1 for part in parts)])
-        self._check_limits(note)
-        return note
-
-    def _check_limits(self, note: _ValueInfo) -> None:
         if note.depth > self._max_depth:
             raise MessageFormatError(f"The pickle is nested deeper than {self._max_depth} (max_depth).")
         if note.size > self._max_bytes * _EXPANSION:
             raise MessageFormatError(
                 f"The object would be more than {_EXPANSION} times as large as {self._max_bytes} (max_bytes)."
             )
-
-
-def _check_update(note: _ValueInfo) -> None:
-    if note.named:  # this would change the class itself, for the whole process
-        raise MessageFormatError("The pickle sets attributes of what it names, not of an object made from it.")
-    if note.held:
-        raise MessageFormatError("The pickle changes a part of something larger, so it may contain itself.")
+        return note
 
 
 def _size(argument: Any) -> int:

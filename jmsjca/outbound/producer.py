@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from typing import Generic, Self, TypedDict, TypeVar, Unpack, cast, overload
 
-from jmsjca.arguments import GuardedAttributes, check_flag, check_instance, check_text_or_none, did_you_mean
+from jmsjca.arguments import GuardedAttributes, check, check_flag, check_instance, check_text_or_none, did_you_mean
 from jmsjca.config.naming import is_reference
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import (
@@ -22,12 +22,12 @@ from jmsjca.hooks import Send
 from jmsjca.messages.converters import Body, message_from_body
 from jmsjca.messages.delivery import begin_resend
 from jmsjca.messages.message import (
+    DURATION,
+    HEADERS,
+    PRIORITY,
     DeliveryMode,
     Message,
-    check_headers,
-    checked_mode,
-    checked_priority,
-    checked_seconds,
+    delivery_mode_of,
     time_of_send,
 )
 from jmsjca.messages.properties import Properties
@@ -146,10 +146,10 @@ class DeliveryOptions(GuardedAttributes, ABC):
     _disable_message_id: bool = False
     _disable_timestamp: bool = False
 
-    delivery_mode = SendOption[DeliveryMode, DeliveryMode | str](checked_mode)
-    priority = SendOption[int, int](checked_priority)
-    time_to_live = SendOption[float, float](checked_seconds)
-    delivery_delay = SendOption[float, float](checked_seconds)
+    delivery_mode = SendOption[DeliveryMode, DeliveryMode | str](delivery_mode_of)
+    priority = SendOption[int, int](PRIORITY)
+    time_to_live = SendOption[float, float](DURATION)
+    delivery_delay = SendOption[float, float](DURATION)
     disable_message_id = SendOption[bool, bool](_check_flag)
     disable_timestamp = SendOption[bool, bool](_check_flag)
 
@@ -264,12 +264,13 @@ class BaseProducer(SessionMember, DeliveryOptions):
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
     ) -> None:
-        mode = self._delivery_mode if delivery_mode is None else checked_mode("delivery_mode", delivery_mode)
-        urgency = self._priority if priority is None else checked_priority("priority", priority)
-        life = self._time_to_live if time_to_live is None else checked_seconds("time_to_live", time_to_live)
-        delay = self._delivery_delay if delivery_delay is None else checked_seconds("delivery_delay", delivery_delay)
+        mode = self._delivery_mode if delivery_mode is None else delivery_mode_of("delivery_mode", delivery_mode)
+        urgency = self._priority if priority is None else PRIORITY("priority", priority)
+        life = self._time_to_live if time_to_live is None else DURATION("time_to_live", time_to_live)
+        delay = self._delivery_delay if delivery_delay is None else DURATION("delivery_delay", delivery_delay)
         if message.reply_to is not None or message.correlation_id is not None or message.type is not None:
-            check_headers(message.correlation_id, message.reply_to, message.type)  # attributes are not checked when set
+            headers = {"correlation_id": message.correlation_id, "reply_to": message.reply_to, "type": message.type}
+            check(HEADERS, **headers)  # attributes are not checked when set
         now = time_of_send()
         with self._lock:
             begin_resend(message)

@@ -31,7 +31,7 @@ from jmsjca.errors import (
 )
 from jmsjca.log_records import get_logger
 from jmsjca.messages.converters import Converters
-from jmsjca.messages.message import DeliveryMode, checked_mode, checked_priority, checked_seconds
+from jmsjca.messages.message import DURATION, PRIORITY, DeliveryMode, delivery_mode_of
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.transactions.stored_message import encode_message
 
@@ -56,10 +56,10 @@ PARTITIONS = 16
 
 _LONGEST_KEY, _LONGEST_NAME = 255, 1024  # characters
 _CHECKS: dict[str, Callable[[str, object], object]] = {
-    "delivery_mode": checked_mode,
-    "priority": checked_priority,
-    "time_to_live": checked_seconds,
-    "delivery_delay": checked_seconds,
+    "delivery_mode": delivery_mode_of,
+    "priority": PRIORITY,
+    "time_to_live": DURATION,
+    "delivery_delay": DURATION,
 }
 
 

@@ -232,7 +232,7 @@ def test_the_body_is_not_even_looked_at(kind):
 )
 def test_long_ids_and_names_are_cut(text):
     message = Message()
-    message.message_id, message.destination = text, Queue(text)
+    message.message_id, message.destination = text, destination(text, "queue")
     assert len(repr(message)) <= LIMIT
     assert repr(message).isprintable()
 
