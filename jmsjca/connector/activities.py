@@ -13,6 +13,7 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -579,23 +580,22 @@ class Activities:
         check_number("messages_to_receive", messages_to_receive)
         check_timeout("acknowledgement_timeout", acknowledgement_timeout)
         source = queue_of(queue)
-        connection = self._adapter.connection_factory().create_connection()
-        try:
+        with ExitStack() as stack:  # an error releases the messages
+            connection = stack.enter_context(self._adapter.connection_factory().create_connection())
             session = create_poll_session(connection)
             consumer = session.create_consumer(source, selector=selector or None)
             connection.start()
             messages = list(polled_messages(consumer, messages_to_receive, receive_timeout))
             unit = f"ID:acknowledge-{uuid.uuid4().hex}" if transacted and messages else None
             responses = [response_of(message, message_type, unit) for message in messages]
-            if unit is not None:
+            if unit is None:
+                commit_poll(session)
+            else:
                 self._polls.hold(unit, connection, session, acknowledgement_timeout)
-                return PollResponse(responses, unit)
-            commit_poll(session)
-        except BaseException:
-            connection.close()  # releases the messages
-            raise
-        close_settled(connection)
-        return PollResponse(responses, None)
+            stack.pop_all()
+        if unit is None:
+            close_settled(connection)
+        return PollResponse(responses, unit)
 
     def browse(
         self,

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from jmsjca.arguments import wrong_argument
@@ -21,12 +21,13 @@ from jmsjca.errors import (
 )
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import DeliveryMode, Message, TextMessage
+from jmsjca.outbound.session import Session
 from jmsjca.providers.common.unit import size_limit_error
 
 __all__ = [
     "EVENT_ID_PROPERTY",
+    "BrokerSession",
     "Collaboration",
-    "EventSender",
     "EventSession",
     "Publish",
     "Receiver",
@@ -49,6 +50,7 @@ A function returns the outcome; None means SUCCEED. An exception means that the 
 
 _OF_THE_MESSAGE = (InvalidArgumentError, MessageFormatError, MessageNotWriteableError, ResourceAllocationError)
 """The errors of a send that another attempt with the same event repeats: no message can hold it."""
+_KEPT_PRODUCERS = 16  # destinations
 _MAX_BYTES = Limits().message_bytes
 _MAX_BYTES_OF_CHARACTER = 4  # in UTF-8
 
@@ -57,26 +59,18 @@ class SendFailedError(JMSError):
     """A queue or topic as collaboration is not reached: the event is kept, and a restart delivers it again."""
 
 
-class EventSender(Protocol):
-    """A message producer, as far as the delivery of events needs one."""
+class EventSession(Protocol):
+    """A transacted session, as far as the delivery of events needs one."""
 
     def send(
         self,
         message: Message,
-        destination: Destination | None = None,
+        destination: Destination,
         *,
-        delivery_mode: DeliveryMode | str | None = None,
+        delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
     ) -> None:
         """Send a message in the transaction of the session."""
-        ...
-
-
-class EventSession(Protocol):
-    """A transacted session, as far as the delivery of events needs one."""
-
-    def create_producer(self, destination: Destination | None = None) -> EventSender:
-        """Return a producer for a destination."""
         ...
 
     def commit(self) -> None:
@@ -86,6 +80,26 @@ class EventSession(Protocol):
     def rollback(self) -> None:
         """Return the received message to the broker, and discard what was sent."""
         ...
+
+
+class BrokerSession:
+    """The session of a connection. It keeps its latest producers: a new one costs as much as a send."""
+
+    def __init__(self, session: Session) -> None:
+        self._producer = lru_cache(_KEPT_PRODUCERS)(session.create_producer)
+        self.commit = session.commit
+        self.rollback = session.rollback
+
+    def send(
+        self,
+        message: Message,
+        destination: Destination,
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+    ) -> None:
+        """Send a message in the transaction of the session."""
+        self._producer(destination).send(message, delivery_mode=delivery_mode, priority=priority)
 
 
 Publish = Callable[[EventSession, BusinessObject], object]
@@ -157,7 +171,7 @@ def _send(
     message = message_of(business_object, data_handler)
     _check_size(message, target)
     try:
-        session.create_producer(target).send(message)
+        session.send(message, target)
     except _OF_THE_MESSAGE:
         raise
     except JMSError as error:

@@ -304,6 +304,7 @@ class Connector(ProcessBound):
     def _opened(self) -> PolledSession:
         if self._session is None:
             self._session = PolledSession(self._factory, self._config, self._flow, self._stopping.is_set, self._store)
+            self._session.open()
             self._check_in_doubt(self._session)
             if self._store is not None:
                 self._store.recover()

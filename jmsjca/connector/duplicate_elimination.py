@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TypeAlias, cast
 
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import EVENT_ID_PROPERTY, EventSession, Publish, Receiver
+from jmsjca.connector.collaborations import EVENT_ID_PROPERTY, BrokerSession, EventSession, Publish, Receiver
 from jmsjca.connector.outcomes import DeliveryOutcome
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import JMSError, excerpt
@@ -90,7 +90,7 @@ class DuplicateElimination:
         self._resolver = resolver
         self._exact = connection.capabilities.exact_credit
         self._session = connection.create_session(transacted=True)
-        self._producer = self._session.create_producer(queue)
+        self._sends = BrokerSession(self._session)
         states = _browsed(self._session, queue)
         self._state = max(states, key=lambda state: state.sequence, default=_State())
         # The message that counts is never received, because a process that dies would leave it locked for a moment.
@@ -154,8 +154,8 @@ class DuplicateElimination:
         if session is not None:
             self.remove_outdated(_CHUNK)
         try:
-            outcome = publish(session or self._session, business_object)
-        except BaseException:
+            outcome = publish(session or self._sends, business_object)
+        except Exception:
             self._session.rollback()
             raise
         self._record(self._with(business_object.object_event_id), None, session)
@@ -167,7 +167,7 @@ class DuplicateElimination:
         event_id = business_object.object_event_id
         self._record(self._state.delivered, event_id)
         try:
-            outcome = publish(self._session, business_object)
+            outcome = publish(self._sends, business_object)
         except Exception:
             self._record(self._state.delivered, None)
             raise
@@ -187,11 +187,11 @@ class DuplicateElimination:
         state = _State(self._state.sequence + 1, tuple(delivered), in_flight)
         try:
             if session is not None:
-                session.create_producer(self._queue).send(_message(state))
+                session.send(_message(state), self._queue)
             else:
                 if self._outdated >= _CHUNK:
                     self._receive_outdated()
-                self._producer.send(_message(state))
+                self._sends.send(_message(state), self._queue)
                 self._session.commit()
         except JMSError as error:
             raise self._failure(error) from error

@@ -107,10 +107,7 @@ class EventFlow:
             return delivery.outcome
         if request is not None:
             self._report(session, event, request, delivery)
-        if archive is not None and delivery.outcome is DeliveryOutcome.SUCCEED:
-            self._archive(archive, event)
-        else:
-            self._copy(session, event, delivery.outcome, delivery.error)
+        self._copy(session, event, delivery, archive)
         session.commit()
         self._warn(event, delivery.outcome, delivery.error)
         return delivery.outcome
@@ -186,22 +183,28 @@ class EventFlow:
         except Exception as error:  # noqa: BLE001  # a data handler may belong to the application
             delivery.outcome, delivery.error = DeliveryOutcome.FAIL, error
             report = self._reports.report(event, request, delivery.outcome, error, None)
-        if report is None:
+        if report is None or request.reply_to is None:
             return
         try:
-            session.create_producer(request.reply_to).send(report)
+            session.send(report, request.reply_to)
         except (InvalidDestinationError, JMSSecurityError) as error:
             # The sender has chosen the destination, and a repetition of the event would fail in the same way.
             delivery.outcome = DeliveryOutcome.FAIL
             delivery.error = InvalidDestinationError(f"The report cannot be sent to {request.reply_to}: {error}")
 
-    def _copy(self, session: EventSession, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
-        target = self._target(outcome)
-        if target:
-            copy = _copy_of(event, error)
-            copy.properties.update(self._fault(outcome, error))
-            producer = session.create_producer(target)
-            producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
+    def _copy(self, session: EventSession, event: Event, delivery: _Delivery, archive: EventSession | None) -> None:
+        """Send the copy that the outcome requires; a second archived copy of an event has the same duplicate id."""
+        target = self._target(delivery.outcome)
+        if target is None:
+            return
+        copy = _copy_of(event, delivery.error)
+        copy.properties.update(self._fault(delivery.outcome, delivery.error))
+        if archive is not None and delivery.outcome is DeliveryOutcome.SUCCEED:
+            session = archive
+            event_id = event.event_id or _readable(event.message, "message_id")
+            if event_id is not None:
+                copy.properties[DUPLICATE_ID] = event_id
+        session.send(copy, target, delivery_mode=copy.delivery_mode, priority=copy.priority)
 
     def _warn(self, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
         """Log a failure. Call it after the commit: before it, the message may still be kept."""
@@ -216,15 +219,6 @@ class EventFlow:
                 f"moved to {target}" if target else "discarded, because no destination is configured for it",
                 exc_info=exc_info_of(error) if error is not None and outcome is DeliveryOutcome.FAIL else None,
             )
-
-    def _archive(self, archive: EventSession, event: Event) -> None:
-        """Send a copy to the broker of the archive; a second one of the same event has the same duplicate id."""
-        copy = _copy_of(event, None)
-        event_id = event.event_id or _readable(event.message, "message_id")
-        if event_id is not None:
-            copy.properties[DUPLICATE_ID] = event_id
-        producer = archive.create_producer(self._config.archive_destination)
-        producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
 
     def _target(self, outcome: DeliveryOutcome) -> Destination | None:
         if outcome is DeliveryOutcome.SUCCEED:

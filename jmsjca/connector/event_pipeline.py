@@ -201,10 +201,6 @@ class _Outbox:
     reports: list[dict[str, object]] = field(default_factory=list[dict[str, object]])
     objects: dict[str, object] = field(default_factory=dict[str, object])
 
-    def create_producer(self, destination: Destination | None = None) -> "_Sender":
-        """Return a producer."""
-        return _Sender(self, destination)
-
     def commit(self) -> None:
         """Do nothing: all that was collected is sent."""
 
@@ -213,36 +209,23 @@ class _Outbox:
         for each in (self.messages, self.reports, self.objects):
             each.clear()
 
-    def add(self, message: Message, target: Destination, priority: int) -> None:
-        """Add a message; a report has integers as properties, and therefore columns of its own."""
-        is_report = isinstance(message.properties.get(MESSAGE_TYPE), Int)
-        sent = self.reports if is_report else self.messages
-        identity = self.event.event_id or self.event.message.message_id
-        row = _row_of(message, target, priority)
-        row["properties"] = dict(message.properties) if is_report else _texts(message)
-        row["duplicate_id"] = identity and f"{identity}/{len(self.messages) + len(self.reports)}"
-        sent.append(row)
-
-
-@dataclass(frozen=True)
-class _Sender:
-    """The producer of an outbox."""
-
-    outbox: _Outbox
-    target: Destination | None
-
     def send(
         self,
         message: Message,
-        destination: Destination | None = None,
+        destination: Destination,
         *,
-        delivery_mode: DeliveryMode | str | None = None,  # noqa: ARG002  # rows that were read have none
+        delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
     ) -> None:
-        """Add a message."""
-        target = self.target or destination
-        if target is not None:
-            self.outbox.add(message, target, 4 if priority is None else priority)
+        """Add a message; a report has integers as properties, and therefore columns of its own."""
+        del delivery_mode  # rows that were read have none
+        is_report = isinstance(message.properties.get(MESSAGE_TYPE), Int)
+        sent = self.reports if is_report else self.messages
+        identity = self.event.event_id or self.event.message.message_id
+        row = _row_of(message, destination, 4 if priority is None else priority)
+        row["properties"] = dict(message.properties) if is_report else _texts(message)
+        row["duplicate_id"] = identity and f"{identity}/{len(self.messages) + len(self.reports)}"
+        sent.append(row)
 
 
 class EventRows:

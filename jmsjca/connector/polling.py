@@ -6,13 +6,13 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, time
-from functools import lru_cache
 from itertools import islice
 from typing import TextIO, TypeAlias
 
 from jmsjca import spi
 from jmsjca.config import Limits
 from jmsjca.config.clock import Clock
+from jmsjca.connector.collaborations import BrokerSession
 from jmsjca.connector.config import ConnectorConfig, InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination
 from jmsjca.connector.event_conversion import Event
@@ -284,20 +284,10 @@ class InProgress:
 POLL_LIMITS = Limits(prefetch_messages=0, message_bytes=1_000_000_000)
 """The bounds of the connections that receive events and send their copies."""
 _LONGEST_PREFETCH = 10  # messages of a destination
-_KEPT_PRODUCERS = 16  # destinations
-
-
-class _EventSession:
-    """A session for the delivery of events. It keeps its latest producers: a new one costs as much as a send."""
-
-    def __init__(self, session: Session) -> None:
-        self.create_producer = lru_cache(_KEPT_PRODUCERS)(session.create_producer)
-        self.commit = session.commit
-        self.rollback = session.rollback
 
 
 class PolledSession:
-    """An open connection with one consumer per input destination. Like its session, it is for one thread at a time.
+    """A connection with one consumer per input destination. Like its session, it is for one thread at a time.
 
     Args:
         factory: Creates the connection.
@@ -305,9 +295,6 @@ class PolledSession:
         flow: Delivers the events.
         is_stopping: Returns True once no further message may be received.
         store: The event store; None for messages only.
-
-    Raises:
-        JMSError: The connection or a consumer cannot be created.
     """
 
     def __init__(
@@ -322,22 +309,35 @@ class PolledSession:
         self._config = config
         self._flow = flow
         self._is_stopping = is_stopping
-        self._connection = factory.create_connection()
-        self._archival: Connection | None = None
-        try:
-            self._archive = self._opened_archive()
-            self._connection.start()
-            self._exact = self._connection.capabilities.exact_credit
-            self._session = self._connection.create_session(transacted=True)
-            self._events = _EventSession(self._session)
-            self._in_progress = _in_progress(self._session, config)
-            self._consumers = {
-                str(each): (each, _consumer(self._session, each)) for each in polled_destinations(config)
-            }
-            self._elimination = _elimination(self._connection, config, flow)
-        except BaseException:
-            self.close()
-            raise
+        self._factory = factory
+        self._open: list[Connection] = []
+        self._archive: BrokerSession | None = None
+        self._in_progress: InProgress | None = None
+        self._elimination: DuplicateElimination | None = None
+
+    def open(self) -> None:
+        """Connect, and create the consumers. Call `close` also after an error.
+
+        Raises:
+            JMSError: A connection or a consumer cannot be created.
+        """
+        config = self._config
+        connection = self._connected(self._factory)
+        if config.archival_connection_url is not None and config.archive_destination is not None:
+            archival = self._connected(ConnectionFactory(config.archival_connection_url, limits=POLL_LIMITS))
+            self._archive = BrokerSession(archival.create_session())
+        connection.start()
+        self._exact = connection.capabilities.exact_credit
+        session = connection.create_session(transacted=True)
+        self._events = BrokerSession(session)
+        if config.in_progress_destination is not None:
+            reprocess = config.in_doubt_events is InDoubtEvents.REPROCESS
+            self._in_progress = InProgress(session, config.in_progress_destination, reprocess=reprocess)
+        self._consumers = {str(each): (each, _consumer(session, each)) for each in polled_destinations(config)}
+        if config.duplicate_event_elimination and config.monitor_queue is not None:
+            self._elimination = DuplicateElimination(
+                connection, config.monitor_queue, config.duplicate_history, self._flow.resolver
+            )
 
     def poll(self) -> ReturnCode:
         """Deliver in-doubt events that are to be reprocessed, those of the store, and those of one cycle of the inputs.
@@ -372,17 +372,13 @@ class PolledSession:
 
     def close(self) -> None:
         """Close the connections, which rolls back the open transaction. Errors of a lost connection are ignored."""
-        for connection in filter(None, (self._connection, self._archival)):
+        for connection in self._open:
             with suppress(JMSError):
                 connection.close()
 
-    def _opened_archive(self) -> _EventSession | None:
-        """Return a session on the broker of the archive; None if it is that of the connector."""
-        url = self._config.archival_connection_url
-        if url is None or self._config.archive_destination is None:
-            return None
-        self._archival = ConnectionFactory(url, limits=POLL_LIMITS).create_connection()
-        return _EventSession(self._archival.create_session())
+    def _connected(self, factory: ConnectionFactory) -> Connection:
+        self._open.append(factory.create_connection())
+        return self._open[-1]
 
     def _reprocess(self) -> tuple[ReturnCode, int]:
         """Deliver up to the poll quantity of events in doubt; return how that ended, and their number."""
@@ -424,24 +420,6 @@ def polled_destinations(config: ConnectorConfig) -> Sequence[Destination]:
     """Return the destinations whose messages are events: the input destinations, or the source of managed events."""
     managed = config.source_queue if config.container_managed_events else None
     return config.input_destination if managed is None else [managed]
-
-
-def _elimination(connection: Connection, config: ConnectorConfig, flow: EventFlow) -> DuplicateElimination | None:
-    if not config.duplicate_event_elimination or config.monitor_queue is None:
-        return None
-    return DuplicateElimination(
-        connection,
-        config.monitor_queue,
-        config.duplicate_history,
-        flow.resolver,
-    )
-
-
-def _in_progress(session: Session, config: ConnectorConfig) -> InProgress | None:
-    if config.in_progress_destination is None:
-        return None
-    reprocess = config.in_doubt_events is InDoubtEvents.REPROCESS
-    return InProgress(session, config.in_progress_destination, reprocess=reprocess)
 
 
 def _consumer(session: Session, source: Destination) -> MessageConsumer:

@@ -441,7 +441,7 @@ class PartitionReader:
             published = self._staging.publish(self._part, staged)
             if published:
                 self._check_still_read()
-        except BaseException:
+        except Exception:  # any other exception ends the connection, in `leased`
             consumer.release(received)
             raise
         if published:

@@ -12,6 +12,7 @@ import re
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -307,11 +308,10 @@ class ForeachWriter:
             options.url, user_name=options.userName, password=options.password, credentials=options.credentials
         )
         connection = factory.create_connection()
-        try:
+        with ExitStack() as stack:
+            stack.callback(connection.close)  # after an error Spark does not call close()
             self._begin(connection)
-        except BaseException:
-            connection.close()  # Spark does not call close() then
-            raise
+            stack.pop_all()
         self._connection = connection
         return True
 

@@ -6,7 +6,7 @@ import pytest
 
 from jmsjca import ConnectionFactory, Queue
 from jmsjca.connector import ConnectorConfig, DeliveryOutcome, ReturnCode
-from jmsjca.connector.collaborations import Receiver
+from jmsjca.connector.collaborations import BrokerSession, Receiver
 from jmsjca.connector.event_conversion import Event, EventConversion, default_data_handler
 from jmsjca.connector.event_flow import EventFlow
 
@@ -73,7 +73,7 @@ class Dying:
     """A session whose program ends before the commit."""
 
     def __init__(self, session):
-        self.create_producer, self.rollback = session.create_producer, session.rollback
+        self.send, self.rollback = session.send, session.rollback
 
     def commit(self):
         raise KeyboardInterrupt
@@ -92,11 +92,11 @@ def test_a_crash_before_the_commit_leaves_one_copy_where_the_broker_knows_duplic
         consumer = transacted.create_consumer(Queue("in"))
         event = Event(consumer.receive(60), Queue("in"), {})
         with pytest.raises(KeyboardInterrupt):
-            flow.process(Dying(transacted), event, archive=archive)
+            flow.process(Dying(BrokerSession(transacted)), event, archive=BrokerSession(archive))
         assert len(archived()) == 1
         transacted.rollback()
         again = Event(consumer.receive(60), Queue("in"), {})
-        assert flow.process(transacted, again, archive=archive) is DeliveryOutcome.SUCCEED
+        assert flow.process(BrokerSession(transacted), again, archive=BrokerSession(archive)) is DeliveryOutcome.SUCCEED
     assert len(archived()) == 1
 
 
