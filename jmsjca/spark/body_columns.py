@@ -366,21 +366,11 @@ def _typed(texts: Sequence[str], kind: Any) -> Any:
     if kind == pa.string():
         return array
     values = _from_text(_compute.if_else(_compute.equal(array, ""), pa.scalar(None, pa.string()), array), kind)
-    if pa.types.is_floating(kind):
-        _check_range(texts, values)
+    if pa.types.is_floating(kind) and _count_infinite(values):
+        for text, number in zip(texts, values.to_pylist(), strict=True):
+            if number in (inf, -inf) and any(map(str.isdigit, text)):  # Arrow reads it so if it is too large
+                raise ValueError(f"{text} is too large for its type, {values.type}")
     return values
-
-
-def _check_range(texts: Sequence[str], numbers: Any) -> None:
-    """Raise an error for a number that Arrow has read as infinity, because it is too large for its type.
-
-    Raises:
-        ValueError: A number is infinite, and its text has digits.
-    """
-    if _count_infinite(numbers):
-        for text, number in zip(texts, numbers.to_pylist(), strict=True):
-            if number in (inf, -inf) and any(map(str.isdigit, text)):
-                raise ValueError(f"{text} is too large for its type, {numbers.type}")
 
 
 def _times(array: Any, kind: Any) -> Any:

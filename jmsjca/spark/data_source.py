@@ -239,10 +239,7 @@ def plan_columns(
         InvalidOptionError: A column has a type that it cannot have, or the name of a column of messages in another
             spelling, or a message that does not fit would be lost.
     """
-    _check_names(schema)
-    for field in schema.fields:
-        _check_spelling(field.name)
-        _check_known(field)
+    _check_columns(schema)
     found = [field for field in schema.fields if field.name not in COLUMNS]
     if not found:
         if options.bodyFormat:
@@ -267,36 +264,31 @@ def missing_columns(options: SourceOptions) -> InvalidOptionError:
     )
 
 
-def _check_names(schema: t.StructType) -> None:
+def _check_columns(schema: t.StructType) -> None:
+    """Raise an error for a column that Spark confuses with another one, or that has the type of another one."""
     lower = [name.lower() for name in schema.names]
-    if len(set(lower)) < len(lower):
-        twice = next(name for name in schema.names if lower.count(name.lower()) > 1)
-        raise InvalidOptionError(f".schema(…) names the column {twice!r} twice.")
-
-
-def _check_spelling(name: str) -> None:
-    """Raise an error for a name of the body that Spark takes for that of a column of messages."""
-    if name not in COLUMNS and name.lower() in COLUMNS:
-        meant = did_you_mean(name.lower(), {known: known for known in COLUMNS})
-        raise InvalidOptionError(
-            f"There is no column {name!r} {meant}."
-            " Spark's names are the same in upper and lower case. For a value of that name in the body, select"
-            " from_json(text, …)."
-        )
-
-
-def _check_known(field: t.StructField) -> None:
-    known = COLUMNS.get(field.name)
-    if known is not None and known.dataType.simpleString() != field.dataType.simpleString():
-        raise InvalidOptionError(
-            f"The column {field.name!r} of a message is {known.dataType.simpleString()}, not"
-            f" {field.dataType.simpleString()}. For a value of that name in the body, select from_json(text, …)."
-        )
-    if not field.nullable:
-        raise InvalidOptionError(
-            f"The column {field.name!r} of a message may be null, for example if the message cannot be decoded: leave"
-            " out NOT NULL."
-        )
+    for name in schema.names:
+        if lower.count(name.lower()) > 1:
+            raise InvalidOptionError(f".schema(…) names the column {name!r} twice.")
+    for field in schema.fields:
+        name, kind, known = field.name, field.dataType.simpleString(), COLUMNS.get(field.name)
+        if known is None and name.lower() in COLUMNS:
+            meant = did_you_mean(name.lower(), {known: known for known in COLUMNS})
+            raise InvalidOptionError(
+                f"There is no column {name!r} {meant}."
+                " Spark's names are the same in upper and lower case. For a value of that name in the body, select"
+                " from_json(text, …)."
+            )
+        if known is not None and known.dataType.simpleString() != kind:
+            raise InvalidOptionError(
+                f"The column {name!r} of a message is {known.dataType.simpleString()}, not {kind}. For a value of that"
+                " name in the body, select from_json(text, …)."
+            )
+        if not field.nullable:
+            raise InvalidOptionError(
+                f"The column {name!r} of a message may be null, for example if the message cannot be decoded: leave"
+                " out NOT NULL."
+            )
 
 
 def _body_columns(fields: list[t.StructField], options: SourceOptions) -> BodyColumns:

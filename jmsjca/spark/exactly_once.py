@@ -226,10 +226,8 @@ class StateQueue:
                 " checkpoint is older than the queue, or another driver has gone on. Whether the batch was written is"
                 " not known. Use the newest checkpoint, or another queryName."
             )
-        if last.batch == batch.batch:
-            self._check_repetition(last, batch)
-
-    def _check_repetition(self, last: Token, batch: Token) -> None:
+        if last.batch < batch.batch:
+            return
         if last.is_second_table(batch):
             raise IllegalStateError(self._two_tables(last, batch))
         if last.rows != batch.rows:

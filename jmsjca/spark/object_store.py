@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, BinaryIO, cast
 
-from jmsjca.config.credentials import check_source, resolve_source
-from jmsjca.errors import ConfigurationError, InvalidOptionError, JMSError, ProviderNotInstalledError, StoreError
+from jmsjca.config.credentials import resolve_source
+from jmsjca.errors import InvalidOptionError, JMSError, ProviderNotInstalledError, StoreError
 from jmsjca.spark.store import StoreUnavailableError
 
 __all__ = ["Bucket", "ObjectStore", "parse_bucket_url"]
@@ -74,22 +74,6 @@ class Bucket:
     endpoint: str | None = None
     region: str | None = None
     credentials: str | None = field(default=None, repr=False)
-
-    def check(self) -> None:
-        """Raise an error for credentials that are no reference.
-
-        Raises:
-            InvalidOptionError: They are not ``env:NAME`` or ``file:PATH``. The message does not contain them.
-        """
-        try:
-            check_source(self.credentials)
-        except ConfigurationError:
-            pass  # raised below
-        else:
-            return
-        raise InvalidOptionError(
-            "The option 'stagingCredentials' must be env:NAME or file:PATH. It does not take the secret itself."
-        )
 
     def connect(self) -> Any:
         """Return the client of this process.

@@ -451,20 +451,17 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if self._staging is None or self._staging.gen != offset.gen:
             staging = Staging(self._location, str(offset.gen))
-            self._check_guarantee(staging)
+            if staging.at_least_once != self._options.at_least_once:
+                known = "at-least-once" if staging.at_least_once else "exactly-once"
+                raise InvalidOptionError(
+                    f"This checkpoint was begun with guarantee={known}, and its files have that form. Set the option,"
+                    " or use a new checkpoint."
+                )
             if not is_new:
                 staging.check_present(offset.epoch, swept=True)
             staging.begin(self._origin, allow_change=self._options.sourceChange == "allow")
             self._staging = staging
         return self._staging
-
-    def _check_guarantee(self, staging: Staging) -> None:
-        if staging.at_least_once != self._options.at_least_once:
-            known = "at-least-once" if staging.at_least_once else "exactly-once"
-            raise InvalidOptionError(
-                f"This checkpoint was begun with guarantee={known}, and its files have that form. Set the option, or"
-                " use a new checkpoint."
-            )
 
     def _unsure(self, offset: Offset) -> Sequence[EpochPartition]:
         """Return the attempts of the last epoch that must be read again: see `jmsjca.spark.staging`."""

@@ -68,8 +68,17 @@ def dead_letter(
         InvalidRedeliveryHandlingError: The redelivery handling is invalid, or retries for ever.
     """
     handling = str(redelivery_handling)
-    _check_handling(handling)
-    _check_columns(rows)
+    if not isinstance(RedeliveryPolicy.parse(handling).last_action, Delete | Move):
+        raise InvalidRedeliveryHandlingError(
+            f"The redelivery handling {handling!r:.200} would retry rejected rows for ever: end it with a move or with"
+            f" delete, {handling.strip().rstrip(';') or '3:1000'}; 50:move(queue:dlq.$) for instance."
+        )
+    body = () if "body" in rows.columns else ("text",)
+    if missing := [name for name in (*_NEEDED, *body) if name not in rows.columns]:
+        raise InvalidOptionError(
+            f"Rejected rows need the column {', '.join(missing)}: keep the columns that were read, beside the columns"
+            " that the job has made of them. The copy is made of them, and a retry is counted in a property."
+        )
     rejection = f.struct(
         f.lit(handling).alias("handling"),
         _text(reason).alias("reason"),
@@ -77,25 +86,6 @@ def dead_letter(
         f.lit(None if origin is None else str(Queue(origin))).cast("string").alias("origin"),
     )
     return rows.select(*(name for name in _USED if name in rows.columns), rejection.alias(REJECTION))
-
-
-def _check_handling(text: str) -> None:
-    if not isinstance(RedeliveryPolicy.parse(text).last_action, Delete | Move):
-        raise InvalidRedeliveryHandlingError(
-            f"The redelivery handling {text!r:.200} would retry rejected rows for ever: end it with a move or with"
-            f" delete, {text.strip().rstrip(';') or '3:1000'}; 50:move(queue:dlq.$) for instance."
-        )
-
-
-def _check_columns(rows: DataFrame) -> None:
-    missing = [name for name in _NEEDED if name not in rows.columns]
-    if not {"text", "body"} & set(rows.columns):
-        missing.append("text")
-    if missing:
-        raise InvalidOptionError(
-            f"Rejected rows need the column {', '.join(missing)}: keep the columns that were read, beside the columns"
-            " that the job has made of them. The copy is made of them, and a retry is counted in a property."
-        )
 
 
 def _text(value: str | Column) -> Column:

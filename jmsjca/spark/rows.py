@@ -127,28 +127,20 @@ class RowEncoder:
             options: The options of the sink.
 
         Raises:
-            InvalidOptionError: A column is unknown, missing or ambiguous, or has a wrong type; or there is no
-                destination.
+            InvalidOptionError: A column is unknown, missing or ambiguous, or has a wrong type. Neither the column nor
+                the option ``destination`` exists; or both do, and the column is perhaps the destination that the rows
+                were read from.
         """
-        encoder = cls(schema, options.target if options.destination else None, options.destinationType)
-        encoder._check_destination()
-        return encoder
-
-    def _check_destination(self) -> None:
-        """Raise an error if the rows have no destination, or if it is ambiguous.
-
-        Raises:
-            InvalidOptionError: Neither the column nor the option ``destination`` exists; or both do, and the column is
-                perhaps the destination that the rows were read from.
-        """
-        has_column = "destination" in self._types
-        if not has_column and self._target is None:
+        target = options.target if options.destination else None
+        places = ", ".join(sorted(_PLACES & set(schema.names)))
+        if target is None and "destination" not in schema.names:
             raise InvalidOptionError("Messages need a destination: set the option 'destination', or add such a column.")
-        if has_column and self._target is not None and _PLACES & self._types.keys():
+        if target is not None and "destination" in schema.names and places:
             raise InvalidOptionError(
-                f"The column 'destination' would override the option 'destination', {self._target}, and the table was"
-                f" read from a jms source: drop the column, or drop {', '.join(sorted(_PLACES & self._types.keys()))}."
+                f"The column 'destination' would override the option 'destination', {target}, and the table was"
+                f" read from a jms source: drop the column, or drop {places}."
             )
+        return cls(schema, target, options.destinationType)
 
     def encode(self, row: dict[str, Any]) -> Outgoing | None:
         """Return what is sent for a row; None if nothing is.

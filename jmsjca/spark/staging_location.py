@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jmsjca.errors import InvalidArgumentError, InvalidOptionError, JMSError, StoreError
+from jmsjca.config.credentials import check_source
+from jmsjca.errors import ConfigurationError, InvalidArgumentError, InvalidOptionError, JMSError, StoreError
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.object_store import Bucket, ObjectStore, parse_bucket_url
@@ -81,21 +82,22 @@ def check_location(location: str | None, *, endpoint: str | None, region: str | 
         InvalidOptionError: A folder has settings of a bucket, the credentials are no reference, or the endpoint is no
             URL of a service, or has credentials. The message does not contain them.
     """
-    _check_endpoint(endpoint)
-    if location is None or "://" in location:
-        Bucket(location or "", endpoint, region, credentials).check()
-    elif endpoint or region or credentials:
-        raise InvalidOptionError(
-            "The options stagingEndpoint, stagingRegion and stagingCredentials are for buckets, and"
-            f" stagingLocation is the folder {location}: leave them out."
-        )
-
-
-def _check_endpoint(endpoint: str | None) -> None:
     if endpoint and not re.fullmatch("https?://[^@?#/]+(/[^@?#]*)?", endpoint):
         raise InvalidOptionError(
             "The option 'stagingEndpoint' must be the URL of a service, as https://host:port, without user, password or"
             " query: use the option 'stagingCredentials'."
+        )
+    if location is None or "://" in location:
+        try:
+            check_source(credentials)
+        except ConfigurationError:
+            raise InvalidOptionError(
+                "The option 'stagingCredentials' must be env:NAME or file:PATH. It does not take the secret itself."
+            ) from None
+    elif endpoint or region or credentials:
+        raise InvalidOptionError(
+            "The options stagingEndpoint, stagingRegion and stagingCredentials are for buckets, and"
+            f" stagingLocation is the folder {location}: leave them out."
         )
 
 
@@ -143,7 +145,7 @@ def _repair(location: Store, epochs: Sequence[tuple[str, int]]) -> list[Finding]
     stagings = generations(location)
     if not stagings and not epochs:  # all may be lost, and its loss accepted
         raise StoreError(f"There are no staged messages in {location}: is it the stagingLocation of the queries?")
-    found = [finding for staging in stagings for finding in _check(staging)]
+    found = [finding for staging in stagings for finding in _damages(staging)]
     for gen, epoch in epochs:
         staging = Staging(location, gen)
         found = [*_accept(staging, epoch), *(f for f in found if not _is_of(f, staging, epoch))]
@@ -161,7 +163,7 @@ def _is_of(finding: Finding, staging: Staging, epoch: int) -> bool:
     return finding.path.startswith(f"{staging.store.address(epoch_folder(epoch))}/")
 
 
-def _check(staging: Staging) -> Iterator[Finding]:
+def _damages(staging: Staging) -> Iterator[Finding]:
     store = staging.store
     yield from _reset(store, "OWNER", lambda: read_sealed(store, "OWNER"), "removed: the next task writes it")
     yield from _reset(store, "SOURCE", staging.origin, "removed: the next run of the query writes it")

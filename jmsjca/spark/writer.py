@@ -153,7 +153,7 @@ class JmsBatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Warn, on the driver, of messages that the broker would not recognise in a repetition."""
-        _check_size(messages)
+        _warn_of_size(messages)
         for query in {task.query for task in messages if isinstance(task, Sent) and task.query}:
             _warn_of_repetition(query)
 
@@ -182,7 +182,7 @@ class JmsStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
         """Warn, on the driver, of more messages than the broker recognises in a repetition."""
         del batchId
-        _check_size(messages)
+        _warn_of_size(messages)
 
 
 def current_batch() -> tuple[str, int | None]:
@@ -245,7 +245,7 @@ def _warn_of_repetition(query: str) -> None:
     )
 
 
-def _check_size(tasks: Sequence[WriterCommitMessage | None]) -> None:
+def _warn_of_size(tasks: Sequence[WriterCommitMessage | None]) -> None:
     """Log a warning if the broker would not recognise all messages of a batch that is repeated."""
     sent = [task for task in tasks if isinstance(task, Sent)]
     messages, remembered = sum(task.messages for task in sent), max((task.remembered for task in sent), default=0)
@@ -256,6 +256,9 @@ def _check_size(tasks: Sequence[WriterCommitMessage | None]) -> None:
             messages,
             remembered,
         )
+
+
+_REFUSED = ("guarantee", "queryName", "batchId")
 
 
 class ForeachWriter:
@@ -279,7 +282,12 @@ class ForeachWriter:
 
     def __init__(self, schema: StructType, **options: object) -> None:
         given = {name: str(value) for name, value in options.items()}
-        _check_options(given)
+        refused = [name for name in _REFUSED if name.lower() in map(str.lower, given)]
+        if refused:
+            raise InvalidOptionError(
+                f"A ForeachWriter has no option {', '.join(map(repr, refused))}, because Spark does not promise which"
+                ' rows a partition has when a batch is repeated: use .format("jms"), whose driver recognises batches.'
+            )
         if "duplicate_id" in schema.names:
             raise InvalidOptionError(
                 "A ForeachWriter sends the rows of a partition together or not at all, and Artemis sends messages with"
@@ -358,15 +366,3 @@ class ForeachWriter:
         self._session = connection.create_session(transacted=True)
         self._producer = self._session.create_producer(None)
         self._producer.time_to_live = self._options.timeToLive
-
-
-_REFUSED = ("guarantee", "queryName", "batchId")
-
-
-def _check_options(given: dict[str, str]) -> None:
-    refused = [name for name in _REFUSED if name.lower() in map(str.lower, given)]
-    if refused:
-        raise InvalidOptionError(
-            f"A ForeachWriter has no option {', '.join(map(repr, refused))}, because Spark does not promise which rows"
-            ' a partition has when a batch is repeated: use .format("jms"), whose driver recognises batches.'
-        )
