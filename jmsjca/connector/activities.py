@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from itertools import islice
 from threading import Event, Lock, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from jmsjca.arguments import check_instance, check_timeout, is_number, wrong_argument
+from jmsjca.arguments import TIMEOUT, Constraint, check
 from jmsjca.config.clock import SYSTEM_CLOCK
 from jmsjca.config.limits import AcknowledgeMode
-from jmsjca.connector.collaborations import check_synchronous
+from jmsjca.connector.collaborations import FUNCTION, FUNCTION_OR_NONE
 from jmsjca.destinations import Destination, Queue, Topic
 from jmsjca.errors import (
     ConfigurationError,
@@ -57,9 +57,6 @@ __all__ = [
     "MessageType",
     "Operation",
     "PollResponse",
-    "check_message_type",
-    "check_number",
-    "check_operations",
     "close_settled",
     "commit_poll",
     "create_poll_session",
@@ -85,9 +82,8 @@ def queue_of(queue: object) -> Queue:
     Raises:
         ArgumentTypeError: It is no queue and no name of one.
     """
-    wanted = "a name or a Queue(…); ResourceAdapter.activate consumes topics"
-    check_instance("queue", queue, (str, Queue), wanted)
-    return Queue(queue) if isinstance(queue, str) else queue  # type: ignore[return-value]  # checked above
+    found: str | Queue = _CONSTRAINTS["queue"]("queue", queue)
+    return Queue(found) if isinstance(found, str) else found
 
 
 def destination_of_kind(destination: str | Destination, kind: object) -> Destination:
@@ -119,24 +115,25 @@ def is_rollback(action: object) -> bool:
     return name == _ROLLBACK
 
 
-def check_message_type(message_type: object) -> None:
-    """Raise an error for a message type that is neither TEXT nor BYTE."""
-    if message_type not in {"TEXT", "BYTE"}:
-        raise ConfigurationError(f"message_type is 'TEXT' or 'BYTE', not {message_type!r:.50}.")
-
-
-def check_number(name: str, value: object) -> None:
-    """Raise an error for a value that is no number of messages."""
-    if not isinstance(value, int) or not is_number(value) or value < 0:
-        raise wrong_argument(name, value, "a number of messages, from 0 on", InvalidArgumentError)
-
-
-def check_operations(operation: object, on_success: object, on_failure: object) -> None:
-    """Raise an error for an operation that cannot be called, or is asynchronous."""
-    check_synchronous("operation", operation)
-    for name, value in (("on_success", on_success), ("on_failure", on_failure)):
-        if value is not None:
-            check_synchronous(name, value)
+_NUMBER_OF_MESSAGES = Constraint[int](
+    "a number of messages, from 0 on", int, fits=lambda number: number >= 0, error=InvalidArgumentError
+)
+_CONSTRAINTS: dict[str, Constraint[Any]] = {
+    "message_type": Constraint(
+        "'TEXT' or 'BYTE'", fits=lambda kind: kind in ("TEXT", "BYTE"), misfit=ConfigurationError
+    ),
+    "operation": FUNCTION,
+    "on_success": FUNCTION_OR_NONE,
+    "on_failure": FUNCTION_OR_NONE,
+    "batch_size": _NUMBER_OF_MESSAGES,
+    "messages_to_receive": _NUMBER_OF_MESSAGES,
+    "messages_to_browse": _NUMBER_OF_MESSAGES,
+    "acknowledgement_timeout": TIMEOUT,
+    "payload": Constraint("text or bytes", (str, bytes)),
+    "message_id": Constraint("the message_id of a response", str),
+    "request": Constraint("a dict with AcknowledgmentAction and AcknowledgmentMessageID", Mapping),
+    "queue": Constraint("a name or a Queue(…); ResourceAdapter.activate consumes topics", (str, Queue)),
+}
 
 
 class HeldPoll:
@@ -436,13 +433,18 @@ class Activities:
             ArgumentTypeError: The queue is neither a queue nor a name; or an operation is no function, or asynchronous.
             JMSError: As `ResourceAdapter.activate`.
         """
-        check_operations(operation, on_success, on_failure)
-        check_number("batch_size", batch_size)
+        check(
+            _CONSTRAINTS,
+            operation=operation,
+            on_success=on_success,
+            on_failure=on_failure,
+            batch_size=batch_size,
+            message_type=message_type,
+        )
         if transacted and acknowledge_mode is not None:
             raise ConfigurationError(
                 f"acknowledge_mode={acknowledge_mode!r} is for listeners with transacted=False; leave it out."
             )
-        check_message_type(message_type)
         from jmsjca.config.activation_spec import ActivationSpec  # loads pydantic
 
         fields: ListenerFields = {
@@ -497,7 +499,7 @@ class Activities:
         if (message_id is None) == (acknowledge_id is None):
             raise InvalidArgumentError("Give either a message id or an acknowledge id.")
         if message_id is not None:
-            check_instance("message_id", message_id, str, "the message_id of a response")
+            check(_CONSTRAINTS, message_id=message_id)
             return self._settle_message(message_id, action)
         return self._settle_unit(str(acknowledge_id), roll_back=roll_back)
 
@@ -512,7 +514,7 @@ class Activities:
             ArgumentTypeError: The request is no mapping.
             JMSError: As `acknowledge`.
         """
-        check_instance("request", request, Mapping, "a dict with AcknowledgmentAction and AcknowledgmentMessageID")
+        check(_CONSTRAINTS, request=request)
         known = {"AcknowledgmentAction", "AcknowledgmentMessageID", "AcknowledgeID"}
         if unknown := sorted(set(request) - known):
             raise ConfigurationError(f"An acknowledge request has the keys {sorted(known)}, not {unknown}.")
@@ -576,9 +578,12 @@ class Activities:
             MessageFormatError: A message is of another kind; all messages of this poll stay in the queue.
             JMSError: The broker cannot be reached or refuses.
         """
-        check_message_type(message_type)
-        check_number("messages_to_receive", messages_to_receive)
-        check_timeout("acknowledgement_timeout", acknowledgement_timeout)
+        check(
+            _CONSTRAINTS,
+            message_type=message_type,
+            messages_to_receive=messages_to_receive,
+            acknowledgement_timeout=acknowledgement_timeout,
+        )
         source = queue_of(queue)
         with ExitStack() as stack:  # an error releases the messages
             connection = stack.enter_context(self._adapter.connection_factory().create_connection())
@@ -617,8 +622,7 @@ class Activities:
             MessageFormatError: A message is of another kind.
             JMSError: The broker cannot be reached, refuses, or cannot browse.
         """
-        check_message_type(message_type)
-        check_number("messages_to_browse", messages_to_browse)
+        check(_CONSTRAINTS, message_type=message_type, messages_to_browse=messages_to_browse)
         source = queue_of(queue)
         seen: list[ListenResponse] = []
         with self._adapter.connection_factory().create_connection() as connection:
@@ -662,7 +666,7 @@ class Activities:
             ConfigurationError: The kind of destination is neither of the two.
             JMSError: As `ResourceAdapter.send`.
         """
-        check_instance("payload", payload, (str, bytes), "text or bytes")
+        check(_CONSTRAINTS, payload=payload)
         target = destination_of_kind(destination, destination_type)
         options: SendOptions = {
             "delivery_mode": delivery_mode,

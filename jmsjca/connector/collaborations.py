@@ -1,18 +1,18 @@
 """Collaborations: functions that take business objects, and queues or topics that get them as messages."""
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from jmsjca.arguments import wrong_argument
+from jmsjca.arguments import Constraint, is_deferred
 from jmsjca.config import Limits
 from jmsjca.connector.business_objects import BusinessObject
 from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.outcomes import DeliveryOutcome
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
-    ConfigurationError,
+    ArgumentTypeError,
     InvalidArgumentError,
     JMSError,
     MessageFormatError,
@@ -25,15 +25,16 @@ from jmsjca.outbound.session import Session
 from jmsjca.providers.common.unit import size_limit_error
 
 __all__ = [
+    "COLLABORATION",
     "EVENT_ID_PROPERTY",
+    "FUNCTION",
+    "FUNCTION_OR_NONE",
     "BrokerSession",
     "Collaboration",
     "EventSession",
     "Publish",
     "Receiver",
     "SendFailedError",
-    "check_collaboration",
-    "check_synchronous",
     "message_of",
     "receiver_of",
 ]
@@ -118,39 +119,22 @@ class Receiver(NamedTuple):
     transactional: bool
 
 
-def check_synchronous(name: str, value: object, wanted: str = "a function") -> None:
-    """Raise an error for a value that is no function, or an asynchronous one.
+FUNCTION = Constraint[Any](
+    "a function without async or yield, because nothing awaits its result",
+    fits=lambda value: callable(value) and not is_deferred(value),
+    misfit=ArgumentTypeError,
+)
+"""A function whose call runs it."""
 
-    Args:
-        name: The name of the argument.
-        value: The value that was given.
-        wanted: The accepted values in words.
+FUNCTION_OR_NONE = replace(FUNCTION, fits=lambda value: value is None or (callable(value) and not is_deferred(value)))
+"""As `FUNCTION`, or None."""
 
-    Raises:
-        ArgumentTypeError: The value cannot be called, or is asynchronous.
-    """
-    if not callable(value):
-        raise wrong_argument(name, value, wanted)
-    if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(type(value).__call__):
-        raise wrong_argument(name, value, "a function without async, because nothing awaits its result")
-
-
-def check_collaboration(name: str, value: object, polled: Sequence[Destination]) -> None:
-    """Check a collaboration before an event fails because of it.
-
-    Args:
-        name: The name of the argument.
-        value: The collaboration.
-        polled: The destinations that the connector reads.
-
-    Raises:
-        ArgumentTypeError: The value is neither a function nor a destination.
-        ConfigurationError: The connector would read what it sends there.
-    """
-    if not isinstance(value, Destination):
-        check_synchronous(name, value, "a function, a Queue(…) or a Topic(…)")
-    elif value in polled:
-        raise ConfigurationError(f"{name} is {value}, which the connector reads: each event would come again.")
+COLLABORATION = Constraint[Any](
+    "a function, a Queue(…) or a Topic(…)",
+    fits=lambda value: callable(value) or isinstance(value, Destination),
+    misfit=ArgumentTypeError,
+)
+"""A function, which `FUNCTION` checks further, or a destination."""
 
 
 def receiver_of(collaboration: Collaboration, data_handler: DataHandler) -> Receiver:

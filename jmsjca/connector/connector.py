@@ -16,11 +16,11 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
-from jmsjca.arguments import check_instance, wrong_argument
+from jmsjca.arguments import Constraint, check
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 from jmsjca.config.configuration_file import Configuration, load_handler, read_configuration
 from jmsjca.connector.business_objects import BusinessObject
-from jmsjca.connector.collaborations import Collaboration, check_collaboration, check_synchronous, receiver_of
+from jmsjca.connector.collaborations import COLLABORATION, FUNCTION, FUNCTION_OR_NONE, Collaboration, receiver_of
 from jmsjca.connector.config import ConnectorConfig, InDoubtEvents, managed_destinations
 from jmsjca.connector.data_handlers import DataHandler
 from jmsjca.connector.duplicate_elimination import Resolver
@@ -41,7 +41,7 @@ from jmsjca.connector.queue_uris import destination_of
 from jmsjca.connector.request_processing import RequestProcessing
 from jmsjca.connector.store_polling import StoredEvents
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConfigurationError, IllegalStateError, JMSError, excerpt
+from jmsjca.errors import ArgumentTypeError, ConfigurationError, IllegalStateError, JMSError, excerpt
 from jmsjca.forking import ProcessBound
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.factory import ConnectionFactory
@@ -94,7 +94,7 @@ class Connector(ProcessBound):
         event_store: EventStore | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        _check_arguments(config, data_handler, resolver, event_store)
+        check(_ARGUMENTS, config=config, data_handler=data_handler, resolver=resolver, event_store=event_store)
         self._config = config
         self._clock = clock
         handler = default_data_handler(config) if data_handler is None else data_handler
@@ -231,7 +231,7 @@ class Connector(ProcessBound):
             IllegalStateError: The connector is stopped.
             ArgumentTypeError: The request is no business object.
         """
-        check_instance("business_object", business_object, BusinessObject, "a BusinessObject(…)")
+        check(_ARGUMENTS, business_object=business_object)
         if self._stopping.is_set():
             raise IllegalStateError("The connector is stopped, so it sends no requests; create another one.")
         return self._requests.do_verb_for(business_object, ReturnStatus() if status is None else status)
@@ -357,43 +357,48 @@ class Connector(ProcessBound):
         )
 
 
-def _check_arguments(config: object, data_handler: object, resolver: object, event_store: object) -> None:
-    """Raise an error for an argument of another type, which would otherwise fail with the first event."""
-    check_instance("config", config, ConnectorConfig, "a ConnectorConfig(…)")
-    if resolver is not None:
-        check_synchronous("resolver", resolver)
-    for name, value, contract in (
-        ("data_handler", data_handler, DataHandler),
-        ("event_store", event_store, EventStore),
-    ):
-        methods = [each for each in vars(contract) if not each.startswith("_")]
-        missing = [each for each in methods if value is not None and not callable(getattr(value, each, None))]
-        if missing:
-            raise wrong_argument(name, value, f"an object with the methods {', '.join(methods)}")
+def _has_methods(contract: type) -> Constraint[Any]:
+    """Return the constraint of an object with the methods of a Protocol, or None."""
+    methods = [each for each in vars(contract) if not each.startswith("_")]
+    return Constraint(
+        f"an object with the methods {', '.join(methods)}",
+        fits=lambda value: value is None or all(callable(getattr(value, each, None)) for each in methods),
+        misfit=ArgumentTypeError,
+    )
+
+
+_ARGUMENTS: dict[str, Constraint[Any]] = {  # each would otherwise fail with the first event
+    "config": Constraint("a ConnectorConfig(…)", ConnectorConfig),
+    "resolver": FUNCTION_OR_NONE,
+    "data_handler": _has_methods(DataHandler),
+    "event_store": _has_methods(EventStore),
+    "business_object": Constraint("a BusinessObject(…)", BusinessObject),
+}
 
 
 def _checked_collaboration(
     config: ConnectorConfig, collaboration: Collaboration | None, *, needed: bool, name: str = "collaboration"
 ) -> Collaboration:
-    if config.container_managed_events and not isinstance(collaboration, Destination):
+    """Return a collaboration that the connector neither reads nor uses for other messages."""
+    managed = config.container_managed_events
+    if managed and not isinstance(collaboration, Destination):
         raise ConfigurationError("Container managed events go to a queue or topic: set delivery_queue.")
-    if collaboration is not None:
-        own = (config.monitor_queue,) if config.duplicate_event_elimination else ()
-        held = (config.in_progress_destination, config.source_queue if config.container_managed_events else None, *own)
-        check_collaboration(name, collaboration, [*config.input_destination, *filter(None, held)])
-        _check_purpose(config, collaboration, name)
+    if collaboration is None:
+        if needed or config.input_destination:
+            raise ConfigurationError("The connector polls events, but has no collaboration for them.")
+        return lambda _: DeliveryOutcome.NO_SUBSCRIPTION_FOUND
+    if not isinstance(COLLABORATION(name, collaboration), Destination):
+        FUNCTION(name, collaboration)
         return collaboration
-    if needed or config.input_destination:
-        raise ConfigurationError("The connector polls events, but has no collaboration for them.")
-    return lambda _: DeliveryOutcome.NO_SUBSCRIPTION_FOUND
-
-
-def _check_purpose(config: ConnectorConfig, collaboration: Collaboration, name: str) -> None:
-    """Raise an error for a collaboration that container managed events have another use for."""
-    others = managed_destinations(vars(config)) if config.container_managed_events else {}
-    shared = next((each for each in ("fault_queue", "archive_destination") if others.get(each) == collaboration), None)
-    if shared is not None:
-        raise ConfigurationError(f"{name} is {collaboration}, which is {shared} as well: use another queue for one.")
+    monitor = config.monitor_queue if config.duplicate_event_elimination else None
+    held = (config.in_progress_destination, config.source_queue if managed else None, monitor)
+    if collaboration in (*config.input_destination, *held):
+        raise ConfigurationError(f"{name} is {collaboration}, which the connector reads: each event would come again.")
+    others = managed_destinations(vars(config)) if managed else {}
+    for each in ("fault_queue", "archive_destination"):
+        if others.get(each) == collaboration:
+            raise ConfigurationError(f"{name} is {collaboration}, which is {each} as well: use another queue for one.")
+    return collaboration
 
 
 def _table(configuration: Configuration, name: str | None) -> dict[str, Any]:

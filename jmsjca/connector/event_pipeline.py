@@ -150,23 +150,14 @@ class ObjectColumns:
         if isinstance(value, BusinessObject):
             return self._values(value)
         if isinstance(value, str):
-            return _checked_text(value, path)
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise DataHandlerError(f"{path} = {shown(value)!r} cannot be stored as UTF-8: {error}.") from error
+            return value
         if isinstance(value, int) and not isinstance(value, bool) and value not in _LONGS:
             raise DataHandlerError(f"{path} = {shown(value)} has more than the 64 bits of its column.")
         return value
-
-
-def _checked_text(text: str, path: str) -> str:
-    """Return a text, if it is one that UTF-8 can represent.
-
-    Raises:
-        DataHandlerError: It has half of a surrogate pair.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise DataHandlerError(f"{path} = {shown(text)!r} cannot be stored as UTF-8: {error}.") from error
-    return text
 
 
 ORIGIN = "_origin"

@@ -215,7 +215,7 @@ class StaticMetaObject:
         found = [rule for rule in self.rules if rule.matches(message_format, origin)]
         return found[0] if len(found) == 1 else None
 
-    def data_for(self, type: str, verb: str) -> MetaData:  # noqa: A002  # as everywhere in this package
+    def data_for(self, type: str, verb: str) -> MetaData:
         """Return the properties for a business object; those of ``Default`` if there is no rule for it."""
         return next((rule.data for rule in self.rules if (rule.type, rule.verb) == (type, verb)), self.default)
 

@@ -111,7 +111,7 @@ def _priority(uri: str, option: str, text: str) -> int | None:
     number = _number(uri, option, text)
     if number in _AS_DEFAULT:
         return None
-    if not 0 <= number <= 9:  # noqa: PLR2004  # the priorities of JMS
+    if number not in range(10):
         raise _invalid(uri, option, text, "0 to 9, or -1 or -2 for the default")
     return number
 

@@ -87,16 +87,15 @@ class _HeaderKey:
 
 def content_key(delivery: spi.Delivery) -> str:
     """Return a digest of what a message is, without its id and the traces of its deliveries."""
-    digest = blake2b(digest_size=16)
-    try:
-        message = delivery.message
-        headers, body = headers_of(message), repr(message.body)
-        properties = sorted((n, repr(v)) for n, v in headers["properties"].items() if not n.startswith("JMSX"))
-        digest.update(repr([str(headers[name]) for name in _CONTENT]).encode("utf-8", "backslashreplace"))
-        digest.update(f"{properties!r}{body}".encode("utf-8", "backslashreplace"))
-    except Exception:  # noqa: BLE001  # the raw bytes identify a message that cannot be decoded
-        digest.update(delivery.raw)
-    return digest.hexdigest()
+    text = _attempt(lambda: _content(delivery.message))
+    content = delivery.raw if text is None else text.encode("utf-8", "backslashreplace")
+    return blake2b(content, digest_size=16).hexdigest()
+
+
+def _content(message: Message) -> str:
+    headers, body = headers_of(message), repr(message.body)
+    properties = sorted((n, repr(v)) for n, v in headers["properties"].items() if not n.startswith("JMSX"))
+    return f"{[str(headers[name]) for name in _CONTENT]!r}{properties!r}{body}"
 
 
 def _storable(key: str | None) -> str | None:
@@ -329,7 +328,7 @@ def _attempt(read: Callable[[], Any]) -> Any:
     """Return what a function returns, or None if it fails."""
     try:
         return read()
-    except Exception:  # noqa: BLE001  # it reads a message that is known to be damaged
+    except Exception:  # noqa: BLE001  # a message of another program may hold any value, and be damaged
         return None
 
 
@@ -347,10 +346,8 @@ def _first_of_each(keys: Sequence[str | None], known: set[str]) -> Sequence[bool
 
 def _array_or_none(name: str, values: Sequence[Any]) -> Any:
     """Return the Arrow array of a column, or None if one of the values does not fit."""
-    try:
-        return _ARRAYS[name](values) if name in _ARRAYS else pa.array(values, arrow_columns([name]).field(0).type)
-    except Exception:  # noqa: BLE001  # a message of another program may hold any value
-        return None
+    make = _ARRAYS.get(name) or (lambda found: pa.array(found, arrow_columns([name]).field(0).type))
+    return _attempt(lambda: make(values))
 
 
 def _names_array(values: Sequence[Any]) -> Any:

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 from pyspark.sql import SparkSession
@@ -171,10 +171,10 @@ class JmsBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the messages of a partition as Arrow batches, on an executor. ``_seq`` is the place in the queue."""
-        assert isinstance(partition, BrowsedPart)  # noqa: S101  # Spark passes the planned partitions
+        planned = cast("BrowsedPart", partition)  # Spark passes what `partitions` returned
         connection = connect(self._options.settings)
         try:
-            yield from self._batches(connection, self._sources[partition.queue], partition)
+            yield from self._batches(connection, self._sources[planned.queue], planned)
         finally:
             connection.close()
 

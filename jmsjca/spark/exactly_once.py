@@ -388,7 +388,7 @@ class AtomicStreamWriter(DataSourceStreamArrowWriter):
         """Return the rows of a partition, on an executor."""
         return Rows.collect(iterator)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Send the batch, on the driver."""
         if messages:
             self._sender.send(_all_rows(messages), batchId)

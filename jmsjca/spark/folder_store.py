@@ -9,8 +9,8 @@ import shutil
 import socket
 import stat
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -232,24 +232,19 @@ class FolderStore:
                     path.unlink(missing_ok=True)
 
 
-class _explained:  # noqa: N801  # a context manager
-    """Turns an error of the operating system into one that says what is impossible in a folder."""
-
-    def __init__(self, folder: Path, problem: str) -> None:
-        self._folder = folder
-        self._problem = problem
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise StoreError(f"The folder {self._folder} cannot hold staged messages: {self._problem} ({error}).")
+@contextmanager
+def _explained(folder: Path, problem: str) -> Generator[None]:
+    """Turn an error of the operating system into one that says what is impossible in a folder."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"The folder {folder} cannot hold staged messages: {problem} ({error}).") from error
 
 
 def _names(folder: Path) -> set[str]:
     try:
-        return set(os.listdir(folder))  # noqa: PTH208  # names are enough
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries}
     except (FileNotFoundError, NotADirectoryError):
         return set()
 

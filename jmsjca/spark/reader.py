@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -47,6 +47,7 @@ logger = get_logger("jmsjca.spark")
 _POLL = 0.02  # seconds: far below the time that Spark needs for a batch
 
 _HELD_PATIENCE = 60.0  # seconds: most brokers notice within them that a consumer is gone
+_SHOWN = 5  # orphans in an error message
 _LOOKS = 3  # at a queue without a known depth, before AvailableNow takes it for empty
 
 
@@ -399,8 +400,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield the rows of a partition as Arrow batches, on an executor."""
-        assert isinstance(partition, JmsPartition)  # noqa: S101  # Spark passes the planned partitions
-        return PartitionReader(self._options, partition, body=self._body).read()
+        planned = cast("JmsPartition", partition)  # Spark passes what `partitions` returned
+        return PartitionReader(self._options, planned, body=self._body).read()
 
     def commit(self, end: dict[str, Any]) -> None:
         """Remove files that no replay needs. Spark may call this late or skip it; the next call compensates."""
@@ -565,7 +566,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if found:
             raise StoreError(
                 "The staging location holds messages of another checkpoint that were perhaps never processed: "
-                f"{', '.join(found[:5])}{' …' if len(found) > 5 else ''}. Go on with that checkpoint, "  # noqa: PLR2004
+                f"{', '.join(found[:_SHOWN])}{' …' if len(found) > _SHOWN else ''}. Go on with that checkpoint, "
                 "or name another stagingLocation, or set orphans=ignore. A batch after which Spark asked for no other"
                 " (with trigger once, or as the query was stopped during its interval) is named even if its checkpoint"
                 " has it in 'commits': then ignore it. If another query reads the same queue with"

@@ -15,6 +15,7 @@ __all__ = ["decode_object", "encode_object", "is_null"]
 
 _LIMIT = (1 << 24) - 1  # bytes: Spark refuses a larger value
 _SHORT_TEXT = 0x3F
+_MAX_BYTE = 0xFF
 _OBJECT, _SHORT_STRING = 2, 1  # the basic types, in the two lowest bits
 _NULL, _TRUE, _FALSE = b"\x00", b"\x04", b"\x08"
 _BINARY, _STRING = 15 << 2, 16 << 2
@@ -107,7 +108,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
 def _object_of(parts: list[bytes]) -> bytes:
     """Return an object; its fields have the names of the metadata, in order."""
     count, size = len(parts), sum(map(len, parts))
-    large = count > 0xFF  # noqa: PLR2004  # a byte
+    large = count > _MAX_BYTE
     id_size, offset_size = _size_of(count), _size_of(size)
     made = bytearray((_OBJECT | offset_size - 1 << 2 | id_size - 1 << 4 | large << 6,))
     made += count.to_bytes(4 if large else 1, "little")

@@ -179,7 +179,7 @@ class JmsStreamWriter(DataSourceStreamArrowWriter):
         """Send a partition of a batch, on an executor."""
         return self._writer.write(iterator, _batch_id())
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Warn, on the driver, of more messages than the broker recognises in a repetition."""
         del batchId
         _warn_of_size(messages)

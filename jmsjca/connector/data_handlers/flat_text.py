@@ -47,7 +47,7 @@ class DelimitedDataHandler:
         self._type_and_verb = type_and_verb
         self._field = re.compile(rf'"((?:[^"]|"")*)"|([^"\r\n{re.escape(delimiter)}]*)')
 
-    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:  # noqa: A002
+    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:
         """Return the business object of a record.
 
         Args:
@@ -59,12 +59,16 @@ class DelimitedDataHandler:
             DataHandlerError: The record is malformed or has another number of fields, or a value is invalid.
         """
         fields = list(self._parsed(decoded(content)))
-        kind, verb = "", ""
+        kind: str | None = ""
+        verb: str | None = ""
         if self._type_and_verb:
-            if len(fields) < 2:  # noqa: PLR2004  # the type and the verb
-                raise DataHandlerError(f"The record does not begin with a type and a verb: {excerpt(content)!r}.")
-            kind, verb, fields = fields[0] or "", fields[1] or "", fields[2:]
-        return record_of(chosen_type(kind, type, content), verb, fields, self._definitions)
+            try:
+                kind, verb, *fields = fields
+            except ValueError:
+                raise DataHandlerError(
+                    f"The record does not begin with a type and a verb: {excerpt(content)!r}."
+                ) from None
+        return record_of(chosen_type(kind or "", type, content), verb or "", fields, self._definitions)
 
     def to_content(self, business_object: BusinessObject) -> str:
         """Return the record of a business object, without a line break at its end.
@@ -122,7 +126,7 @@ class FixedWidthDataHandler:
         self._type_width = type_width
         self._verb_width = verb_width
 
-    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:  # noqa: A002
+    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:
         """Return the business object of a record.
 
         Args:

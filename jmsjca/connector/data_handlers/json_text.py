@@ -30,7 +30,7 @@ class JSONDataHandler:
         """
         self._definitions = definitions
 
-    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:  # noqa: A002
+    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:
         """Return the business object of a JSON text.
 
         Args:

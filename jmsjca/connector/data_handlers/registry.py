@@ -18,7 +18,7 @@ __all__ = ["DataHandler", "DataHandlers", "data_handler", "data_handler_of_class
 class DataHandler(Protocol):
     """A conversion between message bodies of one MIME type and business objects."""
 
-    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:  # noqa: A002
+    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:
         """Return the business object of a message body.
 
         Args:

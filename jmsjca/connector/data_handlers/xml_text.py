@@ -40,7 +40,7 @@ class XMLDataHandler:
         self._definitions = definitions
         self._parse, self._refusal = _defused()
 
-    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:  # noqa: A002
+    def to_business_object(self, content: str | bytes, *, type: str | None = None) -> BusinessObject:
         """Return the business object of an XML document.
 
         Args:
@@ -87,7 +87,10 @@ class XMLDataHandler:
             ) from error
 
     def _object(self, element: Element, kind: str, path: str) -> BusinessObject:
-        _check(element, path)
+        _check_attributes(element, path)
+        for text in (element.text, *(child.tail for child in element)):
+            if text and text.strip():
+                raise DataHandlerError(f"Element {path} has the text {excerpt(text.strip())!r} beside its elements.")
         definition = self._definitions.get(kind) if self._definitions is not None else None
         elements: dict[str, list[Scalar | BusinessObject]] = {}
         for child in element:
@@ -126,13 +129,6 @@ def _listed(value: Attribute) -> list[Scalar | BusinessObject]:
 
 def _local_name(element: Element) -> str:
     return element.tag.rpartition("}")[2]
-
-
-def _check(element: Element, path: str) -> None:
-    _check_attributes(element, path)
-    for text in [element.text, *(child.tail for child in element)]:
-        if text and text.strip():
-            raise DataHandlerError(f"Element {path} has the text {excerpt(text.strip())!r} beside its elements.")
 
 
 def _check_attributes(element: Element, path: str) -> None:
