@@ -20,7 +20,7 @@ from pydantic import (
     field_validator,
 )
 
-from jmsjca.config.activation_spec import Number
+from jmsjca.config.activation_spec import Accepts, Number
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import LOOKUP
 from jmsjca.connector.definitions import BusinessObjectDefinition, BusinessObjectDefinitions
@@ -43,52 +43,6 @@ class InDoubtEvents(StrEnum):
     """Leave them there and start."""
     LOG_ERROR = "LogError"
     """Leave them there, log a critical error and start."""
-
-
-class ConnectorFields(TypedDict, total=False):
-    """The keyword arguments of `ConnectorConfig`, which describes them."""
-
-    connection_url: str
-    input_destination: str | Destination | Sequence[str | Destination]
-    client_id: str | None
-    poll_quantity: int
-    poll_frequency: float | Literal["key"] | None
-    poll_start_time: time | str | None
-    poll_end_time: time | str | None
-    receive_timeout: float
-    in_progress_destination: str | Destination | None
-    in_doubt_events: InDoubtEvents | str
-    archive_destination: str | Destination | None
-    archival_connection_url: str | None
-    error_destination: str | Destination | None
-    unsubscribed_destination: str | Destination | None
-    connector_name: str | None
-    delivery_transport: str
-    source_queue: str | Destination | None
-    delivery_queue: str | Destination | None
-    delivery_mime_type: str | None
-    fault_queue: str | Destination | None
-    container_managed_events: bool
-    monitor_queue: str | Destination | None
-    duplicate_event_elimination: bool
-    duplicate_history: int
-    data_handler_mime_type: str
-    data_handler_class_name: str | None
-    definitions: (
-        BusinessObjectDefinitions | Mapping[str, BusinessObjectDefinition | Mapping[str, Any]] | str | Path | None
-    )
-    configuration_meta_object: StaticMetaObject | Mapping[str, str | Mapping[str, object]] | str | Path | None
-    message_format_property: str
-    default_verb: str
-    output_destination: str | Destination | None
-    reply_to_destination: str | Destination | None
-    message_response_result_property: str | None
-    raw_response_selectors: bool
-    session_pool_size_for_requests: int
-    feedback_codes: Mapping[str, str]
-    restart_retry_count: int
-    restart_retry_interval: float
-    strict: bool
 
 
 class Named:
@@ -213,9 +167,9 @@ def _seconds(unit: float) -> Callable[[object], object]:
 _URL = Annotated[str, AfterValidator(_parse_url)]
 _Text = Annotated[str, Field(min_length=1)]
 _Destination = Annotated[Destination, BeforeValidator(_parse_destination)]
-_Queue = _Destination | None
+_Queue = Annotated[_Destination | None, Accepts("str | Destination | None")]
 _Seconds = Annotated[float, Number, Field(ge=0, le=1e6, allow_inf_nan=False)]
-_TimeOfDay = Annotated[time, BeforeValidator(_parse_time)]
+_TimeOfDay = Annotated[Annotated[time, BeforeValidator(_parse_time)] | None, Accepts("time | str | None")]
 _Definitions = Annotated[BusinessObjectDefinitions, BeforeValidator(_parse_definitions)]
 _MetaObject = Annotated[StaticMetaObject, BeforeValidator(_parse_meta_object)]
 
@@ -250,7 +204,10 @@ class ConnectorConfig(BaseModel):
     """The client id of the connection. Topics need one: they are read by durable subscriptions that are named like the
     topic."""
     input_destination: Annotated[
-        tuple[_Destination, ...], BeforeValidator(_parse_destinations), Named("InputDestination", "InputQueue")
+        tuple[_Destination, ...],
+        BeforeValidator(_parse_destinations),
+        Accepts("str | Destination | Sequence[str | Destination]"),
+        Named("InputDestination", "InputQueue"),
     ] = ()
     """The destinations to poll, in the order of their turns; as text separated by ``;``, where ``topic:news`` is a
     topic. Empty for a connector that only sends requests or reads an event store; any other poll is then a
@@ -264,9 +221,9 @@ class ConnectorConfig(BaseModel):
     ] = 10.0
     """Seconds from the end of a poll to the start of the next one; None, or ``no``, disables polling; ``key`` polls
     when an operator types ``p`` and a line end, and needs a standard input or ``run(keyboard=…)``."""
-    poll_start_time: Annotated[_TimeOfDay | None, Named("PollStartTime")] = None
+    poll_start_time: Annotated[_TimeOfDay, Named("PollStartTime")] = None
     """The time of day, ``HH:MM`` in local time, at which `run` begins to poll and to restart, or a minute later."""
-    poll_end_time: Annotated[_TimeOfDay | None, Named("PollEndTime")] = None
+    poll_end_time: Annotated[_TimeOfDay, Named("PollEndTime")] = None
     """The time of day at which polling ends. The window is ignored with ``key``, and unless both times are set; it
     contains midnight if its end is before its start."""
     receive_timeout: _Seconds = 0.0
@@ -275,9 +232,12 @@ class ConnectorConfig(BaseModel):
     in_progress_destination: Annotated[_Queue, Named("InProgressDestination", "InProgressQueue")] = None
     """The queue that holds a message while it is delivered; None delivers it within the transaction that receives it.
     It must belong to one connector."""
-    in_doubt_events: Annotated[InDoubtEvents, BeforeValidator(_parse_in_doubt_events), Named("InDoubtEvents")] = (
-        InDoubtEvents.REPROCESS
-    )
+    in_doubt_events: Annotated[
+        InDoubtEvents,
+        BeforeValidator(_parse_in_doubt_events),
+        Accepts("InDoubtEvents | str"),
+        Named("InDoubtEvents"),
+    ] = InDoubtEvents.REPROCESS
     """The treatment of messages that are in the in-progress destination at the start."""
     archival_connection_url: Annotated[_URL | None, Named("ArchivalConnectionFactoryName", convert=_of_name)] = Field(
         default=None, repr=False
@@ -319,16 +279,27 @@ class ConnectorConfig(BaseModel):
     """The MIME type of the default data handler; ``Connector(…, data_handler=…)`` takes any other one."""
     data_handler_class_name: Annotated[_Text | None, Named("DataHandlerClassName", "DHClass")] = None
     """The class of the default data handler, ``package.module:Class``, instead of the type."""
-    definitions: _Definitions | None = None
+    definitions: Annotated[
+        _Definitions | None,
+        Accepts(
+            "BusinessObjectDefinitions | Mapping[str, BusinessObjectDefinition | Mapping[str, Any]] | str | Path | None"
+        ),
+    ] = None
     """The definitions of the business objects, or the path of their file; None accepts all objects."""
-    configuration_meta_object: Annotated[_MetaObject | None, Named("ConfigurationMetaObject")] = None
+    configuration_meta_object: Annotated[
+        _MetaObject | None,
+        Accepts("StaticMetaObject | Mapping[str, str | Mapping[str, object]] | str | Path | None"),
+        Named("ConfigurationMetaObject"),
+    ] = None
     """The static meta-object, its attributes, or the path of its file."""
     message_format_property: Annotated[_Text, Named("MessageFormatProperty")] = "JMSType"
     """The property that holds the format of messages: ``JMSType`` for the header, or, for WebSphere MQ,
     ``JMS_IBM_Format``."""
     default_verb: Annotated[str, Named("DefaultVerb")] = "Create"
     """The verb of a business object if its message has no verb."""
-    output_destination: Annotated[TargetText | None, Named("OutputDestination")] = None
+    output_destination: Annotated[
+        TargetText | None, Accepts("str | Destination | None"), Named("OutputDestination")
+    ] = None
     """The destination of requests whose meta-objects name none: a name, ``topic:name`` or a queue URI."""
     reply_to_destination: Annotated[_Queue, Named("ReplyToDestination", "ReplyToQueue")] = None
     """The queue for responses to requests; meta-objects can name another one."""
@@ -342,7 +313,9 @@ class ConnectorConfig(BaseModel):
         int, Number, Field(ge=1, le=10_000), Named("SessionPoolSizeForRequests")
     ] = 10
     """The maximum number of requests at the same time; further ones wait."""
-    feedback_codes: Annotated[Mapping[str, str], Named("FeedbackCodeMappingMO")] = Field(default_factory=dict[str, str])
+    feedback_codes: Annotated[Mapping[str, str], Accepts("Mapping[str, str]"), Named("FeedbackCodeMappingMO")] = Field(
+        default_factory=dict[str, str]
+    )
     """Results by feedback code, instead of those of WebSphere MQ: ``{"MQFB_APPL_FIRST + 1": "VALDUPES"}``."""
     restart_retry_count: Annotated[int, Number, Field(ge=0, le=1_000_000), Named("RestartRetryCount")] = 3
     """The maximum number of restarts in a row of `Connector.run`; 0 terminates at once."""
@@ -351,7 +324,7 @@ class ConnectorConfig(BaseModel):
     strict: bool = False
     """True refuses a configuration without error, unsubscribed and archive destination."""
 
-    def __init__(self, **fields: Unpack[ConnectorFields]) -> None:
+    def __init__(self, **fields: Unpack["ConnectorFields"]) -> None:
         try:
             super().__init__(**fields)
         except ValidationError as error:
@@ -543,3 +516,52 @@ _NAMED = {
 DOCUMENTED_NAMES = {name: field for field, each in _NAMED.items() for name in each.names}
 """The name of the field by the documented name of the property."""
 _BY_DOCUMENTED_NAME = {name.lower(): (field, _NAMED[field].convert) for name, field in DOCUMENTED_NAMES.items()}
+
+
+# Made from the fields of `ConnectorConfig` by `python -m tests.support.spec_fields`: do not edit.
+
+
+class ConnectorFields(TypedDict, total=False):
+    """The keywords of `ConnectorConfig`, which documents them."""
+
+    connection_url: str
+    client_id: str | None
+    input_destination: str | Destination | Sequence[str | Destination]
+    poll_quantity: int
+    poll_frequency: float | Literal["key"] | None
+    poll_start_time: time | str | None
+    poll_end_time: time | str | None
+    receive_timeout: float
+    in_progress_destination: str | Destination | None
+    in_doubt_events: InDoubtEvents | str
+    archival_connection_url: str | None
+    archive_destination: str | Destination | None
+    error_destination: str | Destination | None
+    unsubscribed_destination: str | Destination | None
+    connector_name: str | None
+    delivery_transport: str
+    source_queue: str | Destination | None
+    delivery_queue: str | Destination | None
+    delivery_mime_type: str | None
+    fault_queue: str | Destination | None
+    container_managed_events: bool
+    monitor_queue: str | Destination | None
+    duplicate_event_elimination: bool
+    duplicate_history: int
+    data_handler_mime_type: str
+    data_handler_class_name: str | None
+    definitions: (
+        BusinessObjectDefinitions | Mapping[str, BusinessObjectDefinition | Mapping[str, Any]] | str | Path | None
+    )
+    configuration_meta_object: StaticMetaObject | Mapping[str, str | Mapping[str, object]] | str | Path | None
+    message_format_property: str
+    default_verb: str
+    output_destination: str | Destination | None
+    reply_to_destination: str | Destination | None
+    message_response_result_property: str | None
+    raw_response_selectors: bool
+    session_pool_size_for_requests: int
+    feedback_codes: Mapping[str, str]
+    restart_retry_count: int
+    restart_retry_interval: float
+    strict: bool

@@ -1,18 +1,19 @@
-"""Writes the types of `ActivationSpec`'s keywords, at the end of its module: ``python -m tests.support.spec_fields``.
+"""Writes the types of keywords, at the end of the modules of their models: ``python -m tests.support.spec_fields``.
 
-They are made from the fields of the model.
+They are made from the fields of `ActivationSpec` and of `ConnectorConfig`.
 """
 
+import inspect
 import json
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
-from jmsjca.config import activation_spec
 from jmsjca.config.activation_spec import Accepts, ActivationSpec
+from jmsjca.connector.config import ConnectorConfig
 
-MODULE = Path(activation_spec.__file__)
-MARK = "# Made from the fields of `ActivationSpec` by `python -m tests.support.spec_fields`: do not edit.\n"
+MODELS = (ActivationSpec, ConnectorConfig)
+MARK = "# Made from the fields of `{}` by `python -m tests.support.spec_fields`: do not edit.\n"
 CLASSES = '''
 
 class ListenerFields(TypedDict, total=False):
@@ -29,13 +30,27 @@ class ActivationSpecFields(ListenerFields, total=False):
 
     destination: Required[{}]
 '''
+CONNECTOR = '''
+
+class ConnectorFields(TypedDict, total=False):
+    """The keywords of `ConnectorConfig`, which documents them."""
+
+{}'''
 
 
-def typed_fields():
+def typed_fields(model):
     """Return the classes with the types of the keywords."""
-    kinds = {name: text_of(field) for name, field in ActivationSpec.model_fields.items()}
+    kinds = {name: text_of(field) for name, field in model.model_fields.items()}
+    if model is ConnectorConfig:
+        return CONNECTOR.format(lines(kinds))
     destination = kinds.pop("destination")
-    return CLASSES.format("".join(f"    {name}: {kind}\n" for name, kind in kinds.items()), destination)
+    return CLASSES.format(lines(kinds), destination)
+
+
+def lines(kinds):
+    """Return the lines of fields, with a line break where one is too long."""
+    rows = (f"    {name}: {kind}\n" for name, kind in kinds.items())
+    return "".join(row if len(row) <= 121 else row.replace(": ", ": (\n        ", 1)[:-1] + "\n    )\n" for row in rows)
 
 
 def text_of(field):
@@ -57,14 +72,21 @@ def code_of(kind):
     return kind.__name__
 
 
-def module():
-    """Return the text of the module with the classes."""
-    return MODULE.read_text("utf-8").partition(MARK)[0] + MARK + typed_fields()
+def file_of(model):
+    """Return the file of a model."""
+    return Path(inspect.getfile(model))
+
+
+def module(model):
+    """Return the text of the module of a model, with the classes."""
+    mark = MARK.format(model.__name__)
+    return file_of(model).read_text("utf-8").partition(mark)[0] + mark + typed_fields(model)
 
 
 def main():
-    """Write the module."""
-    MODULE.write_text(module(), "utf-8")
+    """Write the modules."""
+    for model in MODELS:
+        file_of(model).write_text(module(model), "utf-8")
 
 
 if __name__ == "__main__":
