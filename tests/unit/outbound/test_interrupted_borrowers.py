@@ -70,7 +70,7 @@ def test_interrupted_send_of_a_factory_leaves_its_pool_the_place(jms_broker_url)
             in_background(factory.close).result(PATIENCE)
             assert not factory.pool_stats()  # there is no pool any more
 
-    assert each_moment(play, TimeLimitError, PACKAGE) > 150
+    assert each_moment(play, TimeLimitError, PACKAGE) > 100
 
 
 def test_interrupted_wait_for_the_first_connections_leaves_the_pool_its_places(jms_broker_url):

@@ -262,7 +262,7 @@ def test_interrupted_context_says_so_and_closes_its_connection(tmp_path, act):
         in_background(context.close).result(PATIENCE)
         assert not list(tmp_path.glob("broker.db-owners/*"))
 
-    assert each_moment(play, TimeLimitError, f"{PACKAGE}/outbound/") > 20
+    assert each_moment(play, TimeLimitError, f"{PACKAGE}/outbound/") > 10
 
 
 def test_another_thread_that_receives_over_an_aborted_connection_is_told(connection, monkeypatch):
