@@ -11,6 +11,7 @@ listener of a dead-letter queue learns the reason. The names are not case-sensit
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
@@ -170,23 +171,19 @@ class DeliveryContext(Protocol):
         ...
 
 
-class PreviousFailure(Protocol):
-    """The exception of the handler's previous attempt at a message, as text."""
+@dataclass(frozen=True, slots=True)
+class PreviousFailure:
+    """The exception of the handler's previous attempt at a message, as text.
 
-    @property
-    def error_class(self) -> str:
-        """The class of the exception."""
-        ...
+    Attributes:
+        error_class: The class of the exception, with its module.
+        message: The text of the exception; at most its first 1,000 characters.
+        stack_trace: The stack trace, with causes; at most its last 10,000 characters.
+    """
 
-    @property
-    def message(self) -> str:
-        """The text of the exception."""
-        ...
-
-    @property
-    def stack_trace(self) -> str:
-        """The stack trace of the exception."""
-        ...
+    error_class: str
+    message: str
+    stack_trace: str
 
 
 class EndpointContext(DeliveryContext, Protocol):

@@ -3,13 +3,12 @@
 import traceback
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from jmsjca.errors import MessageFormatError, ResourceAllocationError
-from jmsjca.messages.delivery import check_rollback_key
+from jmsjca.messages.delivery import PreviousFailure, check_rollback_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -348,19 +347,10 @@ def _key(message_id: str) -> str | bytes:
     return sha256(message_id.encode("utf-8", "surrogatepass")).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The exception of a handler as texts of bounded length.
+class Failure(PreviousFailure):
+    """The exception of a handler as texts of bounded length."""
 
-    Attributes:
-        error_class: The class of the exception, with its module.
-        message: The text of the exception; at most its first 1,000 characters.
-        stack_trace: The stack trace, with causes; at most its last 10,000 characters.
-    """
-
-    error_class: str
-    message: str
-    stack_trace: str
+    __slots__ = ()
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
