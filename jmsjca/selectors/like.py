@@ -1,7 +1,6 @@
 """LIKE (JMS 3.1, section 3.8.1.1), matched in time proportional to the length of the text for every pattern."""
 
 from collections.abc import Iterator
-from typing import Protocol
 
 __all__ = ["ANY", "MAX_PATTERN_LENGTH", "Characters", "Pattern", "split_pattern"]
 
@@ -88,18 +87,7 @@ class Pattern:
         return start <= end
 
 
-class _Piece(Protocol):
-    def __len__(self) -> int: ...
-    def matches_at(self, text: str, start: int, /) -> bool:
-        """Return True if the piece matches at this position."""
-        ...
-
-    def find(self, text: str, start: int, /) -> int:
-        """Return the first position of a match at or after `start`; -1 without one."""
-        ...
-
-
-def _piece(characters: Characters) -> _Piece:
+def _piece(characters: Characters) -> "_LiteralPiece | _WildcardPiece":
     return _WildcardPiece(characters) if ANY in characters else _LiteralPiece("".join(filter(None, characters)))
 
 

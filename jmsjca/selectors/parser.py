@@ -3,7 +3,7 @@
 An identifier may have any type, which is known only for a message.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import TypeVar, cast
@@ -82,17 +82,11 @@ def _check_text(text: object) -> None:
 def _check_tree(expression: Expression) -> None:
     level = [expression]
     for _ in range(MAX_DEPTH):
-        _check_numbers(level)
+        if any(isinstance(node, Literal) and type(node.value) is int and node.value == LONG for node in level):
+            raise InvalidSelectorError(f"The selector has the number {LONG}, which does not fit the 64 bits of a long.")
         level = [child for node in level for child in children(node)]
     if level:
         raise InvalidSelectorError(f"The selector nests operators more than {MAX_DEPTH} deep; write it flatter.")
-
-
-def _check_numbers(nodes: Iterable[Expression]) -> None:
-    """Raise an error for the one number that fits 64 bits only with a minus sign."""
-    for node in nodes:
-        if isinstance(node, Literal) and type(node.value) is int and node.value == LONG:
-            raise InvalidSelectorError(f"The selector has the number {LONG}, which does not fit the 64 bits of a long.")
 
 
 _Part = Expression | Token
