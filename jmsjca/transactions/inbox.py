@@ -25,7 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
-from jmsjca.arguments import check_instance, check_timeout
+from jmsjca.arguments import TIMEOUT, Constraint
 from jmsjca.config import ConnectionURL, Limits
 from jmsjca.destinations import Destination
 from jmsjca.errors import IllegalStateError, InvalidArgumentError, TransactionRolledBackError
@@ -125,8 +125,8 @@ class SqlInbox:
         resolver: Resolver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.source = _checked_source(source, two_phase=two_phase)
-        check_timeout("keep", keep)
+        self.source = _source_of(source, two_phase=two_phase)
+        TIMEOUT("keep", keep)
         if not keep:
             raise InvalidArgumentError("keep=0 would forget every message at once. Give the seconds to keep a row.")
         self.endpoint = endpoint
@@ -220,15 +220,17 @@ class SqlInbox:
         return ThreadRunner(lambda: new_session(source), self.session)
 
 
-def _checked_source(
+def _source_of(
     source: SessionSource | AsyncSessionSource | str, *, two_phase: bool
 ) -> SessionSource | AsyncSessionSource:
     if isinstance(source, str):
         return engine_of_file(source)
     asynchronous = asynchronous_sources()
     kinds = (sa.Engine, *asynchronous[:1]) if two_phase else (sa.Engine, sessionmaker, *asynchronous)
-    check_instance("source", source, kinds, "an Engine, or a factory of sessions, of SQLAlchemy")
-    return source
+    wanted: Constraint[SessionSource | AsyncSessionSource] = Constraint(
+        "an Engine, or a factory of sessions, of SQLAlchemy", kinds
+    )
+    return wanted("source", source)
 
 
 def _insertion(insert: Insertion | None, source: object) -> Insertion:

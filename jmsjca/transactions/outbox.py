@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeGuard, overload
 from zlib import crc32
 
-from jmsjca.arguments import check_instance, check_text_or_none, wrong_argument
+from jmsjca.arguments import TEXT_OR_NONE, Constraint, wrong_argument
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import (
     ConfigurationError,
@@ -55,7 +55,7 @@ PARTITIONS = 16
 """Parts of the table that relays lease. All messages with one key are in one part."""
 
 _LONGEST_KEY, _LONGEST_NAME = 255, 1024  # characters
-_CHECKS: dict[str, Callable[[str, object], object]] = {
+_OPTIONS: dict[str, Callable[[str, object], object]] = {
     "delivery_mode": delivery_mode_of,
     "priority": PRIORITY,
     "time_to_live": DURATION,
@@ -113,7 +113,7 @@ class Outbox:
         schema: str | None = None,
         engine: sa.Engine | None = None,
     ) -> None:
-        check_instance("metadata", metadata, sa.MetaData, "a sqlalchemy.MetaData")
+        Constraint[sa.MetaData]("a sqlalchemy.MetaData", sa.MetaData)("metadata", metadata)
         self.engine = engine
         self.table = sa.Table(
             name,
@@ -211,7 +211,7 @@ class Outbox:
                 destination, is too long; one of them has NUL; or an option has a value that no broker takes.
             MessageFormatError: The message cannot be stored.
         """
-        options = _checked_options(
+        options = _options_of(
             {
                 "delivery_mode": delivery_mode,
                 "priority": priority,
@@ -301,7 +301,7 @@ def _execute_later(
 
 
 def _check_key(key: object) -> None:
-    check_text_or_none("key", key)
+    TEXT_OR_NONE("key", key)
     if not isinstance(key, str):
         return
     if not 0 < len(key) <= _LONGEST_KEY:
@@ -325,14 +325,14 @@ def _check_fits(name: str, text: str, longest: int) -> None:
         raise InvalidArgumentError(f"{name} {excerpt(text)!r} has NUL (U+0000), which no table can hold: leave it out.")
 
 
-def _checked_options(options: dict[str, object]) -> dict[str, Any]:
+def _options_of(options: dict[str, object]) -> dict[str, Any]:
     """Return the options of a send as a relay reads them.
 
     Raises:
         InvalidArgumentError: One has a value that the relay could not send.
     """
     try:
-        return {name: _CHECKS[name](name, value) for name, value in options.items()}
+        return {name: _OPTIONS[name](name, value) for name, value in options.items()}
     except MessageFormatError as error:
         raise InvalidArgumentError(str(error)) from None
 

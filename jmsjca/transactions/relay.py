@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from jmsjca.arguments import check_seconds
+from jmsjca.arguments import SECONDS
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import ConnectionLostError, InvalidArgumentError, JMSError, TransactionInDoubtError
 from jmsjca.log_records import get_logger
@@ -126,8 +126,8 @@ class Relay:
     ) -> None:
         if type(batch_size) is not int or not 1 <= batch_size <= _LARGEST_BATCH:  # nor True
             raise InvalidArgumentError(f"batch_size={batch_size!r}: give a whole number from 1 to {_LARGEST_BATCH}.")
-        check_seconds("poll_interval", poll_interval)  # None would look at the table once
-        check_seconds("lease", lease)
+        SECONDS("poll_interval", poll_interval)  # None would look at the table once
+        SECONDS("lease", lease)
         if not lease:
             raise InvalidArgumentError(f"lease={lease!r}: give seconds above 0, in which a batch can be sent.")
         self._outbox = outbox
