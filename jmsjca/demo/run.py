@@ -497,10 +497,10 @@ def build_report(
 
 def _taken(settings: DemoSettings) -> dict[str, Any]:
     command = python(_ACCOUNT, str(settings.path("settings.json")))
-    told = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # our own module
-    if told.returncode:
-        raise DemoError(f"The account could not be taken: {told.stderr.strip()}")
-    account: dict[str, Any] = json.loads(told.stdout)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # our own module
+    if done.returncode:
+        raise DemoError(f"The account could not be taken: {done.stderr.strip()}")
+    account: dict[str, Any] = json.loads(done.stdout)
     return account
 
 

@@ -124,7 +124,7 @@ class CallRecorder(Hooks):
         self,
         destination: str | Destination,
         count: int = 1,
-        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as its twin
+        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as the blocking method
     ) -> list[HandlerCall]:
         """Wait as `wait_for` does, without blocking the event loop."""
         return await asyncio.to_thread(self.wait_for, destination, count, timeout)
@@ -154,7 +154,7 @@ class CallRecorder(Hooks):
         self,
         destination: str | Destination,
         body: object,
-        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as its twin
+        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as the blocking method
     ) -> HandlerCall:
         """Wait and check as `assert_called_once_with` does, without blocking the event loop."""
         return await asyncio.to_thread(self.assert_called_once_with, destination, body, timeout)

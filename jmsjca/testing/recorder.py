@@ -140,7 +140,7 @@ class MessageRecorder:
                     f"{self._missing(bodies)!r} was not received within {timeout:g} s; {self._received()}"
                 )
 
-    async def wait_for_async(self, count: int, timeout: float = _PATIENCE) -> list[Message]:  # noqa: ASYNC109  # as its twin
+    async def wait_for_async(self, count: int, timeout: float = _PATIENCE) -> list[Message]:  # noqa: ASYNC109  # as the blocking method
         """Wait as `wait_for` does, without blocking the event loop."""
         return await asyncio.to_thread(self.wait_for, count, timeout)
 

@@ -107,7 +107,7 @@ class TimeTravel:
         self,
         condition: Callable[[], object],
         step: float | timedelta,
-        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as its twin
+        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as the blocking method
     ) -> None:
         """Advance as `advance_until` does, without blocking the event loop; the condition is called on a thread."""
         await asyncio.to_thread(self.advance_until, condition, step, timeout)

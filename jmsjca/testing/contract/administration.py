@@ -359,16 +359,16 @@ class TestRemoving(NeedsAdmin):
         """Another queue, and the topic of the same name (design rule: the kind is part of the identity)."""
         harness.require("durable")
         subscription, queue = harness.subscription(), harness.queue()
-        twin = type(queue)(subscription.topic.name)
+        namesake = type(queue)(subscription.topic.name)
         connection = harness.connect(subscription.client_id)
         connection.consumer(subscription)
-        for to in (queue, twin, subscription.topic):
+        for to in (queue, namesake, subscription.topic):
             harness.send(to, "a")
-        harness.connection.remove(twin)
+        harness.connection.remove(namesake)
         connection.close()
         harness.expect(queue, "a")
         harness.expect(subscription, "a")
-        harness.expect(twin)
+        harness.expect(namesake)
 
     def test_purge_removes_what_is_not_due(self, harness: Harness, admin: Admin) -> None:
         """All that waits goes, whatever it waits for (design rule of `Admin.purge`)."""

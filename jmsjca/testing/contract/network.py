@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal, Protocol
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -37,7 +37,6 @@ __all__ = [
     "Frame",
     "Moment",
     "STOMPSplitter",
-    "Splitter",
     "TestCommitIsCut",
     "TestConnectionIsCut",
     "TestPoolIsCut",
@@ -543,8 +542,8 @@ class _ProxiedConnection:
     ) -> None:
         self._wire = wire
         self._client, self._broker = client, broker
-        self._up: Splitter = splitter()
-        self._down: Splitter = splitter()
+        self._up = splitter()
+        self._down = splitter()
         self._muted = self._cut = self._orderly = False
         self._wakes, self._woken = socket.socketpair()
         for end in (client, broker):
@@ -575,7 +574,7 @@ class _ProxiedConnection:
         else:
             self._forward_frames(self._broker, self._down)
 
-    def _forward_frames(self, source: socket.socket, splitter: Splitter) -> None:
+    def _forward_frames(self, source: socket.socket, splitter: AMQPSplitter | STOMPSplitter) -> None:
         data = source.recv(65536)
         if not data:
             self._cut, self._orderly = True, True
@@ -649,14 +648,6 @@ class Frame:
             return False
         name, first, last = self.answers
         return name == asked[0] and first <= asked[1] <= last
-
-
-class Splitter(Protocol):
-    """Cuts one direction of a connection into frames."""
-
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """Take bytes as they come, and give the frames that are whole by now."""
-        ...
 
 
 class AMQPSplitter:
