@@ -162,7 +162,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         section = configuration.adapters[name := configuration.adapter_name(name)]
         beans = section.mbean_object_name, section.mbean_server_domain
         adapter = cls(section.connection_url, section.user_name, secret(section.password), section.options, *beans)
-        declare_all(configuration, name, adapter)
+        declare_all(configuration, name, adapter.naming, adapter.connection_factory, adapter.activate)
         return adapter
 
     @property

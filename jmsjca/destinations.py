@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from jmsjca.arguments import MAX_INT, check_flag, is_number, plain_text, wrong_argument
+from jmsjca.arguments import FLAG, MAX_INT, is_number, plain_text, wrong_argument
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidDestinationError
 
 __all__ = [
@@ -211,7 +211,7 @@ class DestinationSettings:
     exclusive: bool = False
 
     def __post_init__(self) -> None:
-        check_flag("exclusive", self.exclusive)
+        FLAG("exclusive", self.exclusive)
         if self.max_deliveries is not None and (not is_number(self.max_deliveries) or self.max_deliveries % 1):
             raise wrong_argument("max_deliveries", self.max_deliveries, "a whole number or None", ConfigurationError)
         if self.max_deliveries is not None and self.max_deliveries < 1:

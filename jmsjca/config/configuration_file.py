@@ -26,7 +26,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Protocol, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
@@ -282,44 +282,33 @@ def secret(value: SecretStr | None) -> str | None:
     return None if value is None else value.get_secret_value()
 
 
-class _Adapter(Protocol):
-    """A resource adapter, as this module uses it."""
-
-    @property
-    def naming(self) -> NamingContext:
-        """The naming context."""
-        ...
-
-    @property
-    def connection_factory(self) -> Callable[..., object]:
-        """Creates a factory of connections."""
-        ...
-
-    @property
-    def activate(self) -> Callable[..., object]:
-        """Creates an activation."""
-        ...
-
-
-def declare_all(configuration: "Configuration", name: str, adapter: _Adapter) -> None:
+def declare_all(
+    configuration: "Configuration",
+    name: str,
+    naming: NamingContext,
+    create_factory: Callable[..., object],
+    activate: Callable[..., object],
+) -> None:
     """Bind the destinations and factories of a configuration, and activate its listeners that have a handler.
 
     Args:
         configuration: The configuration.
         name: The name of the adapter's section.
-        adapter: The adapter.
+        naming: The naming context of the adapter.
+        create_factory: The adapter's `connection_factory`.
+        activate: The adapter's method of this name.
 
     Raises:
         ConfigurationError: A handler cannot be imported.
         JMSError: As `ResourceAdapter.connection_factory` and `ResourceAdapter.activate`.
     """
     for bound, destination in configuration.destinations.items():
-        adapter.naming.bind(bound, destination.destination)
+        naming.bind(bound, destination.destination)
     for bound, factory in configuration.factories_of(name).items():
-        adapter.naming.bind(bound, adapter.connection_factory(**factory.arguments))
+        naming.bind(bound, create_factory(**factory.arguments))
     for listener in configuration.listeners_of(name).values():
         if listener.handler is not None:
-            adapter.activate(listener.spec, load_handler(listener.handler))
+            activate(listener.spec, load_handler(listener.handler))
 
 
 def load_handler(reference: str) -> Callable[..., object]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 from urllib.parse import unquote, unquote_plus, urlencode
 
-from jmsjca.arguments import check_instance
+from jmsjca.arguments import Constraint
 from jmsjca.config.options import jmsjca_options, provider_options
 from jmsjca.errors import InvalidURLError, JMSError
 
@@ -16,6 +16,14 @@ _PORT_DIGITS = 5
 _PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*\Z")
 _MEMBER = re.compile(r"[^\s:]\S*\Z")
 _SECOND_USER = re.compile(r"@[^@]*,")
+
+
+_TEXT = Constraint[str](
+    "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'",
+    str,
+    error=InvalidURLError,
+    secret=True,  # it may hold a password
+)
 
 
 class Address(NamedTuple):
@@ -69,8 +77,7 @@ class ConnectionURL:
             InvalidURLError: The value is no text; or the text has no ``://``, a list with an empty host, a second
                 user name or a second scheme, an invalid port, or an option without ``=``; or it is not valid Unicode.
         """
-        wanted = "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'"
-        check_instance("The connection URL", text, str, wanted, InvalidURLError, secret=True)
+        _TEXT("The connection URL", text)
         check_unicode(text, "The connection URL", InvalidURLError)
         protocol, mark, rest = text.partition("://")
         if not mark or not _PROTOCOL.match(protocol):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from jmsjca.arguments import check_text_or_none
+from jmsjca.arguments import SECRET_OR_NONE
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.errors import ConfigurationError, JMSError, ResourceAllocationError, excerpt
 
@@ -55,7 +55,11 @@ def check_source(source: CredentialSource | None) -> None:
 
 
 def _is_pair(source: object) -> bool:
-    return isinstance(source, tuple) and len(cast("tuple[object, ...]", source)) == 2  # noqa: PLR2004  # a pair
+    match source:
+        case (_, _):
+            return isinstance(source, tuple)
+        case _:
+            return False
 
 
 def resolve_source(source: CredentialSource, user_name: str | None = None) -> Credentials:
@@ -76,8 +80,8 @@ def resolve_source(source: CredentialSource, user_name: str | None = None) -> Cr
         user, password = (user_name, text) if user_name else _split(source, text)
     else:
         user, password = _call(source) if callable(source) else source
-    check_text_or_none("The user name of the credentials", user, secret=True)
-    check_text_or_none("The password of the credentials", password, secret=True)
+    SECRET_OR_NONE("The user name of the credentials", user)
+    SECRET_OR_NONE("The password of the credentials", password)
     if not user:
         raise ConfigurationError(f"The credentials of {_describe(source)} have no user name: use user:password.")
     return Credentials(user, decode_password(password))

@@ -4,10 +4,10 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
-from jmsjca.arguments import check_instance, did_you_mean, wrong_argument
+from jmsjca.arguments import TEXT, Constraint, did_you_mean
 from jmsjca.errors import InvalidOptionError, excerpt
 
 __all__ = [
@@ -122,20 +122,23 @@ def read_options(options: str | Mapping[str, str] | None) -> dict[str, str]:
         InvalidOptionError: The text cannot be parsed, an option begins with ``JMSJCA.`` and is unknown, or a name or a
             value is no text.
     """
-    given = parse_options(options) if isinstance(options, str) else _checked(options)
+    given = parse_options(options) if isinstance(options, str) else _mapping_of(options)
     return {name: value for name, value in _normalise_names(given).items() if name != _SEPARATOR}
 
 
-def _checked(options: Mapping[str, str] | None) -> Mapping[str, str]:
+_MAPPING = Constraint[Mapping[str, str]](
+    "text, or a mapping from names to texts", (Mapping,), error=InvalidOptionError, secret=True
+)
+_NAME = replace(TEXT, error=InvalidOptionError)
+_VALUE = replace(TEXT, error=InvalidOptionError, secret=True)
+
+
+def _mapping_of(options: Mapping[str, str] | None) -> Mapping[str, str]:
     if options is None:
         return {}
-    check_instance(
-        "options", options, Mapping, "text, or a mapping from names to texts", InvalidOptionError, secret=True
-    )
-    for name, value in options.items():
-        check_instance("The name of an option", name, str, "a str", InvalidOptionError)
-        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # the value may be a secret
-            raise wrong_argument(f"The option {excerpt(name)}", value, "a str", InvalidOptionError, secret=True)
+    for name, value in _MAPPING("options", options).items():
+        _NAME("The name of an option", name)
+        _VALUE(f"The option {excerpt(name)}", value)
     return options
 
 
