@@ -80,6 +80,7 @@ def _refusing(wrong: Callable[[Any], object], text: str) -> Callable[[Any], Any]
     """Return a validator that refuses values with an error, in which ``{}`` stands for the value."""
 
     def accepted(value: Any) -> Any:
+        """Return an accepted value."""
         if wrong(value):
             raise ValueError(text.format(value))
         return value
@@ -91,6 +92,7 @@ def _accepted_by(parse: Callable[[Any], object]) -> AfterValidator:
     """Return a validator for values that a function parses, or raises an error for."""
 
     def accepted(value: Any) -> Any:
+        """Return an accepted value."""
         parse(value)
         return value
 
