@@ -55,11 +55,7 @@ def check_source(source: CredentialSource | None) -> None:
 
 
 def _is_pair(source: object) -> bool:
-    match source:
-        case (_, _):
-            return isinstance(source, tuple)
-        case _:
-            return False
+    return isinstance(source, tuple) and len(cast("tuple[object, ...]", source)) == 2  # noqa: PLR2004  # a pair
 
 
 def resolve_source(source: CredentialSource, user_name: str | None = None) -> Credentials:

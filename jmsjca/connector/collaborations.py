@@ -119,14 +119,22 @@ class Receiver(NamedTuple):
     transactional: bool
 
 
+def _runs_when_called(value: object) -> bool:
+    return callable(value) and not is_deferred(value)
+
+
+def _runs_or_is_none(value: object) -> bool:
+    return value is None or _runs_when_called(value)
+
+
 FUNCTION = Constraint[Any](
     "a function without async or yield, because nothing awaits its result",
-    fits=lambda value: callable(value) and not is_deferred(value),
+    fits=_runs_when_called,
     misfit=ArgumentTypeError,
 )
 """A function whose call runs it."""
 
-FUNCTION_OR_NONE = replace(FUNCTION, fits=lambda value: value is None or (callable(value) and not is_deferred(value)))
+FUNCTION_OR_NONE = replace(FUNCTION, fits=_runs_or_is_none)
 """As `FUNCTION`, or None."""
 
 COLLABORATION = Constraint[Any](

@@ -120,7 +120,7 @@ class Message(DeliveryMixin):
         "type",
     )
 
-    _body_kinds: ClassVar[tuple[type, ...]] = ()
+    _body_kinds: ClassVar[tuple[builtins.type, ...]] = ()
     _body_error: ClassVar[str] = "A plain Message has no body; use TextMessage, BytesMessage or another kind."
     _properties: Properties | None
     _undecoded: Callable[[], Mapping[str, Any]]

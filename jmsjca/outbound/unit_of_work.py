@@ -1,5 +1,8 @@
 """The current unit of a session, and the rule that one thread at a time uses it."""
 
+# pyright: reportPrivateUsage=false
+# `_abort` is private to the objects of the API, and the decorator calls it.
+
 import threading
 from _thread import RLock
 from collections.abc import Callable, Generator, Sequence

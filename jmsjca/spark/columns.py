@@ -346,8 +346,8 @@ def _first_of_each(keys: Sequence[str | None], known: set[str]) -> Sequence[bool
 
 def _array_or_none(name: str, values: Sequence[Any]) -> Any:
     """Return the Arrow array of a column, or None if one of the values does not fit."""
-    make = _ARRAYS.get(name) or (lambda found: pa.array(found, arrow_columns([name]).field(0).type))
-    return _attempt(lambda: make(values))
+    make = _ARRAYS.get(name)
+    return _attempt(lambda: make(values) if make else pa.array(values, arrow_columns([name]).field(0).type))
 
 
 def _names_array(values: Sequence[Any]) -> Any:
