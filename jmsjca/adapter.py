@@ -27,8 +27,9 @@ from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable
 from jmsjca.inbound.listener_unit import Inbox
 from jmsjca.inbound.shutdown import StopReport, call_after_stop, serve, stop_all
 from jmsjca.messages.converters import Converters
+from jmsjca.outbound.delivery_sends import SendScope, outside_delivery
 from jmsjca.outbound.factory import FACTORIES, ConnectionFactory
-from jmsjca.outbound.sender import DeclaresPublishers, Sender, SendScope, outside_delivery
+from jmsjca.outbound.sender import DeclaresPublishers, Sender
 from jmsjca.reconnection import ConnectionSettings
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
 from jmsjca.log_records import get_logger, one_line
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.delivery import Outcome, Settlement
+from jmsjca.outbound.delivery_sends import SendScope
 from jmsjca.outbound.factory import ConnectionFactory, look_up_factory
-from jmsjca.outbound.sender import SendScope
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.redelivery.policy import DEFAULT_REDELIVERY_HANDLING
 

@@ -42,7 +42,7 @@ from jmsjca.log_records import exc_info_of, get_logger
 from jmsjca.messages.delivery import Outcome, Settlement, bind_delivery, forbid_waiting, original_message_id
 from jmsjca.messages.message import Message, end_of_batch_message
 from jmsjca.outbound.connection_state import ConnectionContext
-from jmsjca.outbound.sender import DeliverySends, current_delivery
+from jmsjca.outbound.delivery_sends import DeliverySends, current_delivery
 from jmsjca.outbound.session import Session, session_for_delivery
 from jmsjca.redelivery.encounter import Failure
 

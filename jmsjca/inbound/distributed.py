@@ -18,7 +18,7 @@ from jmsjca.inbound.listener_unit import Inbox
 from jmsjca.inbound.shutdown import Account
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import Message
-from jmsjca.outbound.sender import SendScope
+from jmsjca.outbound.delivery_sends import SendScope
 from jmsjca.outbound.session import Session
 from jmsjca.reconnection import ConnectionSettings
 from jmsjca.redelivery.moved_copy import plain_copy, remaining_life

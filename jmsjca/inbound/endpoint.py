@@ -22,7 +22,7 @@ from jmsjca.inbound.listener_log import EventSource, RepeatLimit, log_context
 from jmsjca.inbound.listener_unit import Inbox, InboxUnit, begin_container_transaction
 from jmsjca.inbound.statistics import StatisticsRecorder
 from jmsjca.messages.delivery import Outcome, Settlement, original_message_id
-from jmsjca.outbound.sender import SendScope
+from jmsjca.outbound.delivery_sends import SendScope
 from jmsjca.outbound.unit_of_work import UnitOfWork
 from jmsjca.redelivery.decision import RedeliveryHandler
 from jmsjca.redelivery.encounter import Failure, UnsettledMessages

@@ -27,8 +27,9 @@ from jmsjca.hooks import HookChain, Hooks
 from jmsjca.messages.converters import Converters
 from jmsjca.outbound.connection import Connection, SharedConnection
 from jmsjca.outbound.context import JMSContext, create_context
+from jmsjca.outbound.delivery_sends import SendScope
 from jmsjca.outbound.pool import ConnectionPool
-from jmsjca.outbound.sender import Sender, SendScope, SendsMessages
+from jmsjca.outbound.sender import Sender, SendsMessages
 from jmsjca.outbound.session import checked_acknowledge_mode
 from jmsjca.providers import find_provider
 from jmsjca.reconnection import ConnectionSettings
