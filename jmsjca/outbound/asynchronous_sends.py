@@ -10,14 +10,16 @@ from typing import Protocol, cast
 from jmsjca.arguments import check_runs, wrong_argument
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, TransactionInDoubtError
-from jmsjca.hooks import HookChain
+from jmsjca.hooks import Send
 from jmsjca.log_records import get_logger
 from jmsjca.messages.message import Message
-from jmsjca.outbound.session_mode import SessionMode
+from jmsjca.outbound.unit_of_work import SessionLock
 
 __all__ = ["AsynchronousSends", "CompletionListener", "OnCompletion", "checked_listener"]
 
 logger = get_logger("jmsjca.outbound")
+
+Begin = Callable[[Message, Destination], Callable[[], None]]
 
 
 class CompletionListener(Protocol):
@@ -61,14 +63,16 @@ class AsynchronousSends:
     a provider, nor on a thread of the application.
 
     Args:
-        mode: Begins to send a message, and returns the function that waits for its outcome.
-        hooks: The hooks around sends.
+        begin: Begins to send a message, and returns the function that waits for its outcome.
+        lock: The lock of the session.
+        wrap_send: Wraps a send in the hooks.
         limit: The maximum number of incomplete sends.
     """
 
-    def __init__(self, mode: SessionMode, hooks: HookChain, limit: int) -> None:
-        self._mode = mode
-        self._hooks = hooks
+    def __init__(self, begin: Begin, lock: SessionLock, wrap_send: Callable[[Send], Send], limit: int) -> None:
+        self._begin = begin
+        self._lock = lock
+        self._wrap_send = wrap_send
         self._limit = max(limit, 1)
         self._changed = Condition()
         self._in_flight: SimpleQueue[_PendingSend | None] = SimpleQueue()  # None ends the thread
@@ -88,7 +92,7 @@ class AsynchronousSends:
         self._await_capacity()
         pending = _PendingSend(message, to, on_completion)
         try:
-            self._hooks.wrap_send(partial(pending.begin, self._mode), self._mode)(message, to)
+            self._wrap_send(partial(pending.begin, self._begin))(message, to)
         except JMSError:
             if pending.begun:  # a hook failed after the message was on its way: no listener gets its outcome
                 self._put(pending.without_listener())
@@ -124,7 +128,7 @@ class AsynchronousSends:
         Raises:
             IllegalStateError: The caller is a completion listener of this session.
         """
-        if self._thread is not None and not self._mode.lock.in_child:  # where the thread does not exist
+        if self._thread is not None and not self._lock.in_child:  # where the thread does not exist
             self.check_allowed(call)
             self._await_completed(self._begun)
 
@@ -191,9 +195,9 @@ class _PendingSend:
         """True once the provider has the message."""
         return self._wait is not None
 
-    def begin(self, mode: SessionMode, message: Message, to: Destination) -> None:
+    def begin(self, begin: Begin, message: Message, to: Destination) -> None:
         """Begin to send."""
-        self._wait = mode.begin_send(message, to)
+        self._wait = begin(message, to)
 
     def without_listener(self) -> "_PendingSend":
         """Return this send without a receiver of its outcome."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Self
 
 from jmsjca import spi
@@ -212,8 +213,9 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
         self._lock = mode.lock
         if context.abort is not None:
             self._lock.abort = context.abort
-        self._send = context.hooks.wrap_send(mode.send, mode)
-        self._asynchronous = AsynchronousSends(mode, context.hooks, context.limits.sends_in_flight)
+        wrap_send = partial(context.hooks.wrap_send, transaction=mode)
+        self._send = wrap_send(mode.send)
+        self._asynchronous = AsynchronousSends(mode.begin_send, mode.lock, wrap_send, context.limits.sends_in_flight)
         self._listeners = ListenerDispatcher(mode, context.state, context.report)
         self._receivers: list[PrefetchingReceiver] = []
         self._producers = ProducerPool() if context.producer_pooling else None
