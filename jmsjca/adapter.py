@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from weakref import WeakSet
 
 from jmsjca.arguments import check_instance, check_text_or_none, check_timeout
-from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
+from jmsjca.config.connection_url import ConnectionURL, CredentialSource, Login, check_source, is_url
 from jmsjca.config.limits import FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import read_options

@@ -6,8 +6,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock
-from jmsjca.config.connection_url import Address, ConnectionURL, check_text
-from jmsjca.config.credentials import Credentials, CredentialSource, decode_password, is_url, resolve_source
+from jmsjca.config.connection_url import (
+    Address,
+    ConnectionURL,
+    Credentials,
+    CredentialSource,
+    check_text,
+    decode_password,
+    is_url,
+    resolve_source,
+)
 from jmsjca.config.limits import Limits
 from jmsjca.errors import (
     ConfigurationError,

@@ -10,8 +10,7 @@ from enum import Enum
 from typing import Literal, Protocol, runtime_checkable
 
 from jmsjca.config.clock import Clock
-from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.credentials import Credentials
+from jmsjca.config.connection_url import ConnectionURL, Credentials
 from jmsjca.config.limits import Limits
 from jmsjca.destinations import Destination, DestinationSettings, Subscription
 from jmsjca.errors import JMSError

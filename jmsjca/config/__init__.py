@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock, SystemClock
-from jmsjca.config.connection_url import Address, ConnectionURL, add_options
-from jmsjca.config.credentials import Credentials
+from jmsjca.config.connection_url import Address, ConnectionURL, Credentials, add_options
 from jmsjca.config.distributed_subscription import DistributedSubscription
 from jmsjca.config.limits import AcknowledgeMode, Limits
 from jmsjca.config.naming import NamingContext

@@ -20,8 +20,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from jmsjca.arguments import MAX_INT, did_you_mean, enum_member
-from jmsjca.config.connection_url import ConnectionURL, add_options
-from jmsjca.config.credentials import is_url
+from jmsjca.config.connection_url import ConnectionURL, add_options, is_url
 from jmsjca.config.deployment_descriptor import InvalidProperty, Properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
 from jmsjca.config.limits import UNITS_PER_HANDLER, AcknowledgeMode

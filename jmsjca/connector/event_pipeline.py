@@ -26,8 +26,7 @@ from jmsjca.errors import ConfigurationError, DataHandlerError, JMSError, Provid
 from jmsjca.log_records import get_logger
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import DeliveryMode, Message, TextMessage
-from jmsjca.messages.properties import Properties
-from jmsjca.messages.value_types import Int, convert
+from jmsjca.messages.properties import Int, Properties, convert
 
 __all__ = [
     "EVENT_ID",

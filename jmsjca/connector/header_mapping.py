@@ -14,8 +14,7 @@ from jmsjca.connector.meta_objects import DYNAMIC_NAMES, MetaData, parse_informa
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, DataHandlerError, MessageFormatError, excerpt
 from jmsjca.messages.message import Message
-from jmsjca.messages.properties import check_name
-from jmsjca.messages.value_types import EntryValue, PropertyValue, convert, typed_property
+from jmsjca.messages.properties import EntryValue, PropertyValue, check_name, convert, typed_property
 
 __all__ = ["HeaderMapping", "message_format", "set_message_format"]
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import BaseModel, SecretStr
 
 from jmsjca.config.configuration_file import Configuration
-from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.credentials import is_url
+from jmsjca.config.connection_url import ConnectionURL, is_url
 from jmsjca.descriptors.xml_file import Descriptor
 from jmsjca.errors import ConfigurationError
 

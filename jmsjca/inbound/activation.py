@@ -8,8 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jmsjca.arguments import MAX_INT, check_timeout, wrong_argument
-from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.credentials import Login
+from jmsjca.config.connection_url import ConnectionURL, Login
 from jmsjca.config.limits import UNITS_PER_HANDLER
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidArgumentError, NotSupportedError, excerpt

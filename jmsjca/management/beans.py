@@ -12,8 +12,7 @@ from typing import Any
 from jmsjca import __version__
 from jmsjca.adapter import ResourceAdapter, managed_adapters
 from jmsjca.arguments import did_you_mean
-from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.credentials import is_url
+from jmsjca.config.connection_url import ConnectionURL, is_url
 from jmsjca.errors import ConfigurationError, NameNotFoundError, NotSupportedError, excerpt
 from jmsjca.inbound import Activation, DistributedActivation
 from jmsjca.management.insight import Insight

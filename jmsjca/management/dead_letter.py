@@ -11,8 +11,7 @@ from jmsjca.errors import JMSError
 from jmsjca.log_records import get_logger
 from jmsjca.messages.delivery import PREFIX, rollback_key, vendor_names
 from jmsjca.messages.message import Message, to_datetime
-from jmsjca.messages.properties import GROUP_ID
-from jmsjca.messages.value_types import Int
+from jmsjca.messages.properties import GROUP_ID, Int
 from jmsjca.outbound.connection import Connection
 from jmsjca.redelivery.moved_copy import ORIGINAL_EXPIRATION, plain_copy
 from jmsjca.spi import RecordsOrigins

@@ -11,8 +11,7 @@ from jmsjca.errors import InvalidArgumentError, MessageFormatError, NotSupported
 from jmsjca.management.dead_letter import original_expiration, replay_copy
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
-from jmsjca.messages.properties import DUPLICATE_ID
-from jmsjca.messages.value_types import PropertyValue
+from jmsjca.messages.properties import DUPLICATE_ID, PropertyValue
 from jmsjca.outbound.session import Session
 from jmsjca.redelivery.moved_copy import plain_copy, remaining_life
 

@@ -15,8 +15,9 @@ from jmsjca.messages.delivery import (
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import DeliveryMode, EndOfBatch, Message, TextMessage, end_of_batch_message
 from jmsjca.messages.object_message import ObjectMessage, PlainData
-from jmsjca.messages.properties import DUPLICATE_ID, GROUP_ID, Properties
-from jmsjca.messages.value_types import (
+from jmsjca.messages.properties import (
+    DUPLICATE_ID,
+    GROUP_ID,
     Byte,
     Char,
     Double,
@@ -24,6 +25,7 @@ from jmsjca.messages.value_types import (
     Float,
     Int,
     Long,
+    Properties,
     PropertyValue,
     Short,
     convert,

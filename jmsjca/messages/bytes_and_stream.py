@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from jmsjca.errors import MessageEOFError, MessageFormatError, MessageNotReadableError
 from jmsjca.messages.message import Message
-from jmsjca.messages.value_types import Char, EntryValue, as_bytes, convert, type_name, typed_entry
+from jmsjca.messages.properties import Char, EntryValue, as_bytes, convert, type_name, typed_entry
 
 __all__ = ["BytesMessage", "SequentialMessage", "StreamMessage", "slice_bytes"]
 

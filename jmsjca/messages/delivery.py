@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, SupportsIndex
 from jmsjca.arguments import TIMEOUT
 from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jmsjca.forking import ProcessBound
-from jmsjca.messages.properties import check_name
-from jmsjca.messages.value_types import PropertyValue, as_boolean, as_text
+from jmsjca.messages.properties import PropertyValue, as_boolean, as_text, check_name
 
 __all__ = [
     "MANUAL_PREFIX",

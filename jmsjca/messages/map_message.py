@@ -5,9 +5,9 @@ from typing import Any
 
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages.message import Message
-from jmsjca.messages.properties import TypedMapping
-from jmsjca.messages.value_types import (
+from jmsjca.messages.properties import (
     EntryValue,
+    TypedMapping,
     as_boolean,
     as_bytes,
     as_char,

@@ -19,8 +19,17 @@ from jmsjca.errors import (
     excerpt,
 )
 from jmsjca.messages.delivery import DeliveryContext, DeliveryMixin, vendor_property
-from jmsjca.messages.properties import DELIVERY_COUNT, Properties
-from jmsjca.messages.value_types import Int, PropertyValue, as_boolean, as_integer, as_real, as_text, typed_property
+from jmsjca.messages.properties import (
+    DELIVERY_COUNT,
+    Int,
+    Properties,
+    PropertyValue,
+    as_boolean,
+    as_integer,
+    as_real,
+    as_text,
+    typed_property,
+)
 
 __all__ = [
     "DURATION",

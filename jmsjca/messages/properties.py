@@ -1,25 +1,351 @@
-"""Message properties: valid names, and a mapping from names to typed values that can be made read-only."""
+"""Typed values of messages, and properties: conversions, valid names, and a mapping that can be made read-only.
 
+The conversions are the tables of JMS 3.1, sections 3.5.4 and 3.11.3, combined. Properties support all types except char
+and bytes; entries of map and stream messages support all of them.
+
+A plain `int` is an int if it fits 32 bits, else a long; a plain `float` is a double. State the type if it matters:
+``message.properties["level"] = Short(3)``.
+"""
+
+import math
 import re
+import struct
 from abc import abstractmethod
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping
 from functools import lru_cache
 from itertools import islice
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from jmsjca.errors import MessageFormatError, MessageNotWriteableError, excerpt
-from jmsjca.messages.value_types import PropertyValue, typed_property
 
 __all__ = [
     "DELIVERY_COUNT",
     "DUPLICATE_ID",
     "GROUP_ID",
     "KEYWORDS",
+    "Byte",
+    "Char",
+    "Double",
+    "EntryValue",
+    "Float",
+    "Int",
+    "Long",
     "Properties",
+    "PropertyValue",
+    "Short",
     "TypedMapping",
+    "as_boolean",
+    "as_bytes",
+    "as_char",
+    "as_integer",
+    "as_real",
+    "as_text",
     "check_name",
+    "convert",
     "is_identifier",
+    "type_name",
+    "typed_entry",
+    "typed_property",
 ]
+
+_WHOLE = re.compile(r"[+-]?\d{1,50}\Z")  # Python would also accept blanks and underscores
+# The number syntax of Java. Python would also accept "inf" and underscores, but not the suffix letter.
+_REAL = re.compile(r"\s*([+-]?(?:NaN|Infinity|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?))[fFdD]?\s*\Z")
+_LAST_CHAR = "\uffff"
+
+
+class _Integer(int):
+    limit: ClassVar[int]
+
+    def __new__(cls, value: int | str) -> Self:
+        number = value if isinstance(value, int) else _whole(value, cls.__name__)
+        if not -cls.limit <= number < cls.limit:
+            raise MessageFormatError(
+                f"A number of {number.bit_length()} bits and a sign does not fit a {cls.__name__}"
+                f" of {cls.limit.bit_length()} bits."
+            )
+        return super().__new__(cls, number)
+
+
+class Byte(_Integer):
+    """A signed integer of 8 bits."""
+
+    limit = 1 << 7
+
+
+class Short(_Integer):
+    """A signed integer of 16 bits."""
+
+    limit = 1 << 15
+
+
+class Int(_Integer):
+    """A signed integer of 32 bits."""
+
+    limit = 1 << 31
+
+
+class Long(_Integer):
+    """A signed integer of 64 bits."""
+
+    limit = 1 << 63
+
+
+class Float(float):
+    """A number rounded to single precision."""
+
+    def __new__(cls, value: float | str) -> Self:
+        """Round the value to single precision; as in Java, a text beyond its range is infinite."""
+        number = _number(value)
+        try:
+            return super().__new__(cls, struct.unpack("<f", struct.pack("<f", number))[0])
+        except OverflowError as error:
+            if isinstance(value, str):
+                return super().__new__(cls, math.copysign(math.inf, number))
+            raise MessageFormatError(f"{value!r:.100} is not a number of single precision: it is too large.") from error
+
+
+class Double(float):
+    """A number in double precision, like a plain `float`."""
+
+    def __new__(cls, value: float | str) -> Self:
+        """Convert a number or its text."""
+        return super().__new__(cls, value if isinstance(value, float) else _number(value))
+
+
+class Char(str):
+    """A character of Java: 16 bits, so at most U+FFFF. It is a `str` of length one."""
+
+    __slots__ = ()
+
+    def __new__(cls, value: str) -> Self:
+        """Convert a text of one character."""
+        if not _is_char(value):
+            raise MessageFormatError(f"{value!r:.100} is not a Char: one character up to U+FFFF.")
+        return super().__new__(cls, value)
+
+
+def _whole(value: object, kind: str) -> int:
+    if isinstance(value, str) and _WHOLE.match(value):
+        return int(value)
+    raise MessageFormatError(f"{value!r:.100} is not a number that a {kind} can be: a whole one.")
+
+
+def _is_char(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 1 and value <= _LAST_CHAR
+
+
+def _number(value: object) -> float:
+    if isinstance(value, str):
+        found = _REAL.match(value)
+        if found:
+            return float(found[1])
+    elif isinstance(value, (int, float)):
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise MessageFormatError(
+                f"A number of {int(value).bit_length()} bits is too large for a double."
+            ) from error
+    raise MessageFormatError(f"{value!r:.100} is not a number.")
+
+
+PropertyValue = bool | int | float | str | None
+EntryValue = PropertyValue | bytes
+
+_NAMES: dict[type, str] = {
+    bool: "boolean",
+    Byte: "byte",
+    Short: "short",
+    Char: "char",
+    Int: "int",
+    Long: "long",
+    Float: "float",
+    Double: "double",
+    str: "string",
+    bytes: "bytes",
+}
+_ONLY_IN_BODIES = (Char, bytes)
+# For each type the types that it can be read as.
+_READABLE_AS = {
+    "boolean": {"boolean", "string"},
+    "byte": {"byte", "short", "int", "long", "string"},
+    "short": {"short", "int", "long", "string"},
+    "char": {"char", "string"},
+    "int": {"int", "long", "string"},
+    "long": {"long", "string"},
+    "float": {"float", "double", "string"},
+    "double": {"double", "string"},
+    "string": {"boolean", "byte", "short", "int", "long", "float", "double", "string"},
+    "bytes": {"bytes"},
+}
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's JMS type: "boolean", "byte", … "string", "bytes".
+
+    Raises:
+        MessageFormatError: The value has no JMS type.
+    """
+    name = _NAMES.get(type(value))
+    if name is not None:
+        return name
+    if type(value) is int:
+        return "int" if -(1 << 31) <= value < 1 << 31 else "long"
+    if type(value) is float:
+        return "double"
+    if isinstance(value, bytearray):
+        return "bytes"
+    raise MessageFormatError(
+        f"A message cannot hold {type(value).__name__} here; it takes bool, int, float, str, the marks Byte … Char,"
+        " and in the body of a map or stream message bytes."
+    )
+
+
+def typed_entry(value: object, name: str | None = None) -> EntryValue:
+    """Return a value as an instance of its JMS type: the plain int 5 becomes ``Int(5)``. None stays None.
+
+    Args:
+        value: The value.
+        name: The JMS type; None infers it from the Python type.
+
+    Raises:
+        MessageFormatError: The value has no JMS type, or does not fit the named one.
+    """
+    if value is None or (name is None and type(value) in _NAMES):  # it has an explicit type already
+        return cast("EntryValue", value)
+    return _MAKERS[name or type_name(value)](value)
+
+
+def typed_property(value: object, name: str | None = None) -> PropertyValue:
+    """Return the value of a property as an instance of its JMS type, like `typed_entry`.
+
+    Raises:
+        MessageFormatError: As for `typed_entry`, or the value is a char or bytes, which properties cannot hold.
+    """
+    if name is None:  # the usual values, without the checks of the others
+        if type(value) is str:
+            return value
+        if type(value) is int and -Int.limit <= value < Int.limit:
+            return int.__new__(Int, value)
+    marked = typed_entry(value, name)
+    if isinstance(marked, _ONLY_IN_BODIES):
+        raise MessageFormatError(f"A property cannot hold {type(value).__name__}; the body of a map message can.")
+    return marked
+
+
+def convert(value: EntryValue, wanted: str) -> EntryValue:
+    """Return a value converted to another type, if the conversion table allows it.
+
+    Args:
+        value: The value as it was set; None if it is not set.
+        wanted: The name of the requested type.
+
+    Raises:
+        MessageFormatError: The table forbids the conversion, or a string is not such a number.
+    """
+    if value is None:
+        return _convert_null(wanted)
+    actual = type_name(value)
+    if wanted not in _READABLE_AS[actual]:
+        raise MessageFormatError(
+            f"A value of type {actual} cannot be read as {wanted} (JMS 3.1, sections 3.5.4 and 3.11.3)."
+        )
+    if wanted == "string":
+        return _to_java_text(value)
+    if actual == "string" and wanted == "boolean":
+        return cast("str", value).lower() == "true"
+    return _MAKERS[wanted](value)
+
+
+def _convert_null(wanted: str) -> EntryValue:
+    if wanted in {"string", "bytes"}:
+        return None
+    if wanted == "boolean":
+        return False
+    raise MessageFormatError(f"The value is not set, or null, and nothing cannot be read as {wanted}.")
+
+
+def _to_java_text(value: EntryValue) -> str:
+    """Return the text of a value as in Java, except for the exponents of very large and very small numbers."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Float):
+        value = _shortest_decimal(value)
+    if isinstance(value, float):
+        return str(value).replace("inf", "Infinity").replace("nan", "NaN")
+    return str(value)
+
+
+def _shortest_decimal(value: Float) -> float:
+    """Return the number with the fewest digits that identify a number of single precision."""
+    candidates = (float(f"{value:.{digits}g}") for digits in range(6, 10))
+    return next((short for short in candidates if Float(short) == value), value)
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise MessageFormatError(f"A boolean is True or False, not {type(value).__name__}.")
+
+
+def _string(value: object) -> str:
+    if isinstance(value, str):
+        return str(value)
+    raise MessageFormatError(f"A string is a str, not {type(value).__name__}.")
+
+
+def _bytes(value: object) -> bytes:
+    if isinstance(value, bytes | bytearray):
+        return bytes(value)
+    raise MessageFormatError(f"Bytes are bytes, not {type(value).__name__}.")
+
+
+_MAKERS: dict[str, Callable[[Any], bool | int | float | str | bytes]] = {
+    "boolean": _boolean,
+    "byte": Byte,
+    "short": Short,
+    "char": Char,
+    "int": Int,
+    "long": Long,
+    "float": Float,
+    "double": Double,
+    "string": _string,
+    "bytes": _bytes,
+}
+
+
+def as_boolean(value: EntryValue) -> bool:
+    """Return a value as boolean; False for None."""
+    return bool(convert(value, "boolean"))
+
+
+def as_integer(value: EntryValue, kind: str) -> int:
+    """Return a value as "byte", "short", "int" or "long"."""
+    return int(cast("int", convert(value, kind)))
+
+
+def as_real(value: EntryValue, kind: str) -> float:
+    """Return a value as "float" or "double"."""
+    return float(cast("float", convert(value, kind)))
+
+
+def as_text(value: EntryValue) -> str | None:
+    """Return a value as string; None for None."""
+    if type(value) is str:  # the usual case needs no table
+        return value
+    return cast("str | None", convert(value, "string"))
+
+
+def as_char(value: EntryValue) -> str:
+    """Return a value as char."""
+    return str(convert(value, "char"))
+
+
+def as_bytes(value: EntryValue) -> bytes | None:
+    """Return a value as bytes; None for None."""
+    return cast("bytes | None", convert(value, "bytes"))
+
 
 V = TypeVar("V")
 _NAMES_SHOWN = 10

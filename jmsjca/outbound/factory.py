@@ -16,8 +16,7 @@ from jmsjca.arguments import (
     check_timeout,
     plain_text,
 )
-from jmsjca.config.connection_url import ConnectionURL, add_options
-from jmsjca.config.credentials import CredentialSource, Login, check_source, is_url
+from jmsjca.config.connection_url import ConnectionURL, CredentialSource, Login, add_options, check_source, is_url
 from jmsjca.config.limits import AcknowledgeMode, FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import OutboundOptions, jmsjca_options, provider_options, read_options

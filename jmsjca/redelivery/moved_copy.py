@@ -12,8 +12,7 @@ from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.delivery import PREFIX, rollback_names, vendor_names
 from jmsjca.messages.message import MAX_SECONDS, Message
 from jmsjca.messages.object_message import ObjectMessage, plain_data_of
-from jmsjca.messages.properties import DUPLICATE_ID, Properties
-from jmsjca.messages.value_types import Int, Long
+from jmsjca.messages.properties import DUPLICATE_ID, Int, Long, Properties
 from jmsjca.redelivery.encounter import Failure, encodable
 
 __all__ = [

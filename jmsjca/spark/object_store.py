@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, BinaryIO, cast
 
-from jmsjca.config.credentials import resolve_source
+from jmsjca.config.connection_url import resolve_source
 from jmsjca.errors import InvalidOptionError, JMSError, ProviderNotInstalledError, StoreError
 from jmsjca.spark.store import StoreUnavailableError
 

@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
-from jmsjca.config.credentials import CredentialSource, check_source
+from jmsjca.config.connection_url import CredentialSource, check_source
 from jmsjca.destinations import Destination, Subscription, Topic, destination
 from jmsjca.errors import (
     ConfigurationError,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jmsjca.config.credentials import check_source
+from jmsjca.config.connection_url import check_source
 from jmsjca.errors import ConfigurationError, InvalidArgumentError, InvalidOptionError, JMSError, StoreError
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.folder_store import FolderStore

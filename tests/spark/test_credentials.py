@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jmsjca.config import ConnectionURL
-from jmsjca.config.credentials import Credentials
+from jmsjca.config.connection_url import Credentials
 from jmsjca.errors import InvalidOptionError
 from jmsjca.spark.options import SourceOptions
 

@@ -8,8 +8,7 @@ import pytest
 
 from jmsjca import ActivationSpec, ConnectionFactory, ResourceAdapter
 from jmsjca.config.configuration_file import AdapterSection, Configuration, FactorySection, read_configuration
-from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.config.credentials import decode_password, resolve_source
+from jmsjca.config.connection_url import ConnectionURL, decode_password, resolve_source
 from jmsjca.descriptors import read, to_toml
 from jmsjca.descriptors.xml_file import Descriptor
 from jmsjca.errors import ConfigurationError, JMSError

@@ -14,7 +14,7 @@ from amqp_peer import Peer as AMQPPeer
 
 from jmsjca import ActivationSpec, ConnectionFactory, aio
 from jmsjca.config import Credentials, resolve_spec
-from jmsjca.config.credentials import resolve_source
+from jmsjca.config.connection_url import resolve_source
 from jmsjca.errors import ConfigurationError, ConnectionLostError, JMSSecurityError, PoolTimeoutError
 from jmsjca.hooks import HookChain
 from jmsjca.inbound import Activation

@@ -13,7 +13,7 @@ import pytest
 
 from jmsjca import ConnectionFactory, Queue, Topic
 from jmsjca.config import ConnectionURL, DistributedSubscription, parse_options
-from jmsjca.config.credentials import decode_password
+from jmsjca.config.connection_url import decode_password
 from jmsjca.config.naming import NamingContext, resolve_destination
 from jmsjca.config.options import environment_options, read_options
 from jmsjca.errors import (
