@@ -1,4 +1,4 @@
-"""The commands of the command line: the tree, and those that check, measure, explain and convert."""
+"""The commands of the command line: the tree, and those that check, measure, explain, convert and serve pages."""
 
 import os
 import re
@@ -24,9 +24,12 @@ from jmsjca.errors import ConfigurationError, JMSError, ProviderNotInstalledErro
 from jmsjca.management.insight import Insight
 from jmsjca.management.message_changes import parse_property, text_message
 from jmsjca.management.presentation import (
+    HealthFilesOption,
     HelpGroup,
     JsonOption,
     PropertyOption,
+    UrlOption,
+    broker_url,
     busy,
     from_environment,
     parse_destination,
@@ -358,6 +361,45 @@ def convert(
     for entry in deployment.report:
         typer.echo(str(entry), err=True)
     return 0
+
+
+@app.command()
+def console(
+    url: UrlOption,
+    port: Annotated[int, typer.Option(help="The port; 0 for a free one.", min=0, max=65535)] = 8321,
+    write: Annotated[
+        bool, typer.Option("--write", help="Permit the replay, the edit and the deletion of messages.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Serve web pages about a broker, for browsers on this machine only, until SIGINT.
+
+    The address that it prints has the access token. JMSJCA_CONSOLE_TOKEN in the environment sets the token.
+    """
+    from jmsjca.management.console import Console  # an extra
+
+    application = Console(broker_url(url), token=os.environ.get("JMSJCA_CONSOLE_TOKEN") or None, writable=write)
+    try:
+        from jmsjca.management.console.server import HOST, console_server, listen
+    except ImportError as error:
+        raise ProviderNotInstalledError('The console needs uvicorn: pip install "jmsjca[console]"') from error
+    with suppress(KeyboardInterrupt), listen(port) as listener:
+        address = f"http://{HOST}:{listener.getsockname()[1]}/"
+        if json:
+            print_json({"address": address, "token": application.token, "writable": write}, lines=True)
+        else:
+            typer.echo(f"{address}?token={application.token}")
+        console_server(application).run(sockets=[listener])
+
+
+@app.command()
+def mcp(url: UrlOption, files: HealthFilesOption = None) -> None:
+    """Serve ten read-only tools about a broker over MCP, on the standard input and output, until the input ends."""
+    try:
+        from jmsjca.management.mcp_server import mcp_server, serve_standard_streams  # an extra
+    except ImportError as error:
+        raise ProviderNotInstalledError(f'the MCP server needs {error.name}: pip install "jmsjca[mcp]"') from error
+    serve_standard_streams(mcp_server(Insight(broker_url(url), must_exist=True), files or []))
 
 
 @app.command()

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 __all__ = [
+    "HealthFilesOption",
     "HelpGroup",
     "JsonOption",
     "PropertyOption",
@@ -60,6 +62,9 @@ UrlOption = Annotated[
 ]
 SelectorOption = Annotated[str | None, typer.Option("--selector", "-s", help="Only the messages that it selects.")]
 WholeOption = Annotated[bool, typer.Option("--whole", "-w", help="Show long names whole on a narrow terminal.")]
+HealthFilesOption = Annotated[
+    list[Path] | None, typer.Option("--file", "-f", help="A health file that a worker writes; may be repeated.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")]
 
 _MAX_CELL = 200

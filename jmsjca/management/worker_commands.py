@@ -1,7 +1,6 @@
-"""The commands for workers, and those that serve: ``jmsjca run``, ``top``, ``relay``, ``console``, ``mcp`` and more."""
+"""The commands for workers: ``jmsjca run``, ``check``, ``status``, ``top``, ``docs`` and ``relay``."""
 
 import itertools
-import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from jmsjca.errors import (
     ConfigurationError,
     InvalidArgumentError,
     JMSError,
-    ProviderNotInstalledError,
     ResourceAllocationError,
 )
 from jmsjca.inbound import Activation, DistributedActivation
@@ -30,6 +28,7 @@ from jmsjca.management.asyncapi import as_yaml, document
 from jmsjca.management.health import Report, read_health_file
 from jmsjca.management.insight import Insight
 from jmsjca.management.presentation import (
+    HealthFilesOption,
     JsonOption,
     UrlOption,
     WholeOption,
@@ -60,9 +59,6 @@ worker_app = typer.Typer(rich_markup_mode=None)
 
 _TargetArgument = Annotated[
     str, typer.Argument(help="module:adapter, module:function that returns it, FILE.toml or FILE.toml:ADAPTER.")
-]
-_HealthFiles = Annotated[
-    list[Path] | None, typer.Option("--file", "-f", help="A health file that a worker writes; may be repeated.")
 ]
 
 
@@ -158,7 +154,7 @@ def _shown(fields: Mapping[str, object]) -> str:
 
 @worker_app.command()
 def top(
-    files: _HealthFiles = None,
+    files: HealthFilesOption = None,
     url: Annotated[
         str | None, typer.Option("--url", help="The connection URL of a broker, or env:NAME: shows its queues instead.")
     ] = None,
@@ -313,45 +309,6 @@ def _problem(activation: Activation) -> str | None:
     except JMSError as error:
         return str(error)
     return None
-
-
-@worker_app.command()
-def console(
-    url: UrlOption,
-    port: Annotated[int, typer.Option(help="The port; 0 for a free one.", min=0, max=65535)] = 8321,
-    write: Annotated[
-        bool, typer.Option("--write", help="Permit the replay, the edit and the deletion of messages.")
-    ] = False,
-    json: JsonOption = False,
-) -> None:
-    """Serve web pages about a broker, for browsers on this machine only, until SIGINT.
-
-    The address that it prints has the access token. JMSJCA_CONSOLE_TOKEN in the environment sets the token.
-    """
-    from jmsjca.management.console import Console  # an extra
-
-    application = Console(broker_url(url), token=os.environ.get("JMSJCA_CONSOLE_TOKEN") or None, writable=write)
-    try:
-        from jmsjca.management.console.server import HOST, console_server, listen
-    except ImportError as error:
-        raise ProviderNotInstalledError('The console needs uvicorn: pip install "jmsjca[console]"') from error
-    with suppress(KeyboardInterrupt), listen(port) as listener:
-        address = f"http://{HOST}:{listener.getsockname()[1]}/"
-        if json:
-            print_json({"address": address, "token": application.token, "writable": write}, lines=True)
-        else:
-            typer.echo(f"{address}?token={application.token}")
-        console_server(application).run(sockets=[listener])
-
-
-@worker_app.command()
-def mcp(url: UrlOption, files: _HealthFiles = None) -> None:
-    """Serve ten read-only tools about a broker over MCP, on the standard input and output, until the input ends."""
-    try:
-        from jmsjca.management.mcp_server import mcp_server, serve_standard_streams  # an extra
-    except ImportError as error:
-        raise ProviderNotInstalledError(f'the MCP server needs {error.name}: pip install "jmsjca[mcp]"') from error
-    serve_standard_streams(mcp_server(Insight(broker_url(url), must_exist=True), files or []))
 
 
 _DatabaseOption = Annotated[
