@@ -17,9 +17,14 @@ from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidActivationSpecError
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks, declare_handler
-from jmsjca.inbound.activation import Activation, check_executor, factory_of_spec, listener_settings
+from jmsjca.inbound.activation import (
+    Activation,
+    DistributedActivation,
+    check_executor,
+    factory_of_spec,
+    listener_settings,
+)
 from jmsjca.inbound.activation_state import StatusMonitor, have_all_failed, raise_failures, wait_until_up
-from jmsjca.inbound.distributed import DistributedActivation
 from jmsjca.inbound.handler import HandlerLoop
 from jmsjca.inbound.health import Health, check_interval
 from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable

@@ -7,8 +7,8 @@ import pytest
 from brokers import registry
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
+from jmsjca.__main__ import run
 from jmsjca.errors import InvalidDestinationError
-from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
 from tests.unit.inbound.deliveries import until
 

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from jmsjca import Hooks, ResourceAdapter
-from jmsjca.management.cli import run
+from jmsjca.__main__ import run
 
 PAIRS = ["artemis-amqp", "activemq-amqp", "qpid-amqp"]
 

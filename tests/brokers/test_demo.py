@@ -9,10 +9,10 @@ import pytest
 from send_twice import SentMoment
 from settle_first import SettledMoment
 
+from jmsjca import __main__ as cli
 from jmsjca.demo.events import DemoRequest
 from jmsjca.demo.progress import CrashTrigger
 from jmsjca.demo.run import Display, run_demo
-from jmsjca.management import cli
 
 pytestmark = [pytest.mark.demo, pytest.mark.timeout(900)]
 

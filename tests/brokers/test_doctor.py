@@ -6,8 +6,8 @@ from urllib.parse import quote
 import pytest
 from brokers import BROKERS, PAIRS, registry
 
+from jmsjca.__main__ import run
 from jmsjca.config import ConnectionURL
-from jmsjca.management.cli import run
 
 TELLS_TIME = {"artemis-amqp", "qpid-amqp"}
 WITHOUT_VERSION = {"openmq-stomp"}

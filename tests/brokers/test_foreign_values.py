@@ -12,8 +12,8 @@ from proton.utils import BlockingConnection
 from raw_stomp import RawSTOMP
 
 from jmsjca import BytesMessage, ConnectionFactory, Queue, ResourceAdapter
+from jmsjca.__main__ import run
 from jmsjca.errors import NotSupportedError
-from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
 from jmsjca.selectors import Selector, build_indexed_selector
 

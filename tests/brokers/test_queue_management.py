@@ -10,7 +10,7 @@ from brokers import registry
 from starlette.testclient import TestClient
 
 from jmsjca import ConnectionFactory, MapMessage, Queue, TextMessage
-from jmsjca.management.cli import run
+from jmsjca.__main__ import run
 from jmsjca.management.console import Console
 from jmsjca.management.insight import Insight
 

@@ -9,9 +9,9 @@ from proton import Message as AMQPMessage
 from proton import symbol
 
 from jmsjca import AcknowledgeMode, ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
+from jmsjca.__main__ import run
 from jmsjca.config import Limits
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, NotSupportedError, TransactionRolledBackError
-from jmsjca.management.cli import run
 from jmsjca.spi import RARELY_REACHED, Depth
 from tests.brokers.test_gaps_rabbitmq4 import Management
 from tests.unit.inbound.listeners import PATIENCE, Recorder

@@ -8,10 +8,10 @@ from brokers import registry
 from brokers.rabbitmq_managed import ManagedRabbitMQ, ManagedRabbitMQ4
 
 from jmsjca import ConnectionFactory, TextMessage
+from jmsjca.__main__ import run
 from jmsjca.config import Credentials
 from jmsjca.destinations import Queue
 from jmsjca.errors import InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
-from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
 from jmsjca.providers.brokers.management import HTTPManagement
 from jmsjca.providers.common.network import NetworkOptions

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jmsjca import __version__
-from jmsjca.management.cli import run
+from jmsjca.__main__ import run
 
 
 @pytest.mark.parametrize(

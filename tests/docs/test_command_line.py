@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from jmsjca.management.cli import run
+from jmsjca.__main__ import run
 from jmsjca.management.commands import app
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -41,7 +41,7 @@ except ProviderNotInstalledError as error:
 """,
     "amqp": "from jmsjca.providers import find_provider; find_provider('amqp'); find_provider('amqps')",
     "stomp": "from jmsjca.providers import find_provider; find_provider('stomp'); find_provider('stomp+ssl')",
-    "cli": "from jmsjca.management.cli import run; assert run(['explain', '3:25; 5:move(queue:dlq.$)']) == 0",
+    "cli": "from jmsjca.__main__ import run; assert run(['explain', '3:25; 5:move(queue:dlq.$)']) == 0",
     "descriptors": """
 import pathlib, jmsjca.descriptors
 pathlib.Path("ejb-jar.xml").write_text("<ejb-jar><enterprise-beans/></ejb-jar>")
@@ -69,7 +69,7 @@ manager.commit()
 """,
     "spark": "from jmsjca.spark import SCHEMA, register",
     "objectstore": "import jmsjca; from obstore.store import MemoryStore; MemoryStore()",
-    "demo": "from jmsjca.management.cli import run; assert run(['demo', '--help']) == 0; import matplotlib, psutil",
+    "demo": "from jmsjca.__main__ import run; assert run(['demo', '--help']) == 0; import matplotlib, psutil",
     "all": "import jmsjca.spark, jmsjca.connector, jmsjca.management.console",
 }
 

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from jmsjca.__main__ import run
 from jmsjca.errors import StoreError
-from jmsjca.management.cli import run
 from jmsjca.spark.folder_store import FolderStore
 from jmsjca.spark.part_file import Counts, StagedPart
 from jmsjca.spark.partition import orphans

@@ -11,7 +11,7 @@ import threading
 import uuid
 from pathlib import Path
 
-from jmsjca.management.cli import run
+from jmsjca.__main__ import run
 
 ROOT = Path(__file__).parents[3]
 

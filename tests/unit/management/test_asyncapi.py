@@ -15,10 +15,10 @@ import yaml
 from pydantic import BaseModel, Field
 
 from jmsjca import Message, ResourceAdapter, Session, Topic
+from jmsjca.__main__ import run
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound import Depends
 from jmsjca.management.asyncapi import as_yaml, document
-from jmsjca.management.cli import run
 from jmsjca.management.worker import load_adapter
 
 

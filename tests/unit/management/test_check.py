@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
+from jmsjca.__main__ import run
 from jmsjca.errors import ConfigurationError
-from jmsjca.management.cli import run
 from jmsjca.management.worker import load_adapter
 
 ADAPTER = """

@@ -12,8 +12,8 @@ import pytest
 import typer
 
 from jmsjca import MapMessage, Queue, TextMessage
+from jmsjca.__main__ import run
 from jmsjca.errors import ConnectionLostError
-from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
 from jmsjca.management.message_changes import Change
 from jmsjca.management.queue_commands import find_message, print_changes

@@ -13,8 +13,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from jmsjca import TextMessage
+from jmsjca.__main__ import run
 from jmsjca.errors import ConfigurationError
-from jmsjca.management.cli import run
 from jmsjca.management.console import Console
 from jmsjca.management.console.access import Access
 from tests.unit.management.test_console import Form, browser

@@ -2,8 +2,8 @@
 
 import json
 
+from jmsjca.__main__ import run
 from jmsjca.config.configuration_file import read_configuration
-from jmsjca.management.cli import run
 from tests.unit.descriptors.test_deployment import ejb, ra
 
 

@@ -249,7 +249,7 @@ def test_a_replay_that_is_killed_in_the_middle_and_repeated_processes_each_lette
 # Kills the process around its tenth commit: a kill from outside hardly ever hits the moment between send and commit.
 DYING = """
 import itertools, os, signal, sys
-from jmsjca.management.cli import run
+from jmsjca.__main__ import run
 from jmsjca.outbound.session import BaseSession
 commit, numbers = BaseSession.commit, itertools.count(1)
 def dying_commit(session):

@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext, suppress
 
 import pytest
 
-from jmsjca.management.cli import run
+from jmsjca.__main__ import run
 from jmsjca.management.commands import clock_finding, diagnose
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
+from jmsjca.__main__ import run
 from jmsjca.errors import JMSError, StoreError
-from jmsjca.management.cli import run
 from jmsjca.management.commands import _own_queue
 from jmsjca.management.insight import Insight
 from jmsjca.providers.embedded import maintenance

@@ -8,10 +8,10 @@ from contextlib import closing
 
 import pytest
 
+from jmsjca.__main__ import run
 from jmsjca.errors import ConfigurationError
 from jmsjca.inbound.health import Health
 from jmsjca.management import health
-from jmsjca.management.cli import run
 from jmsjca.management.health import HealthFile, HealthServer, app_for, read_health_file
 from jmsjca.management.worker_commands import activity_rows
 from tests.unit.inbound.deliveries import until

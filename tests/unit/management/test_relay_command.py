@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from jmsjca import ConnectionFactory, Queue
-from jmsjca.management.cli import run
+from jmsjca.__main__ import run
 from jmsjca.transactions import Outbox, Relay
 
 PATIENCE = 60

@@ -7,8 +7,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from jmsjca import ActivationSpec, ConnectionFactory, ResourceAdapter
+from jmsjca.__main__ import run
 from jmsjca.management.beans import MBeanServer
-from jmsjca.management.cli import run
 from jmsjca.management.metrics import Metrics
 from tests.unit.awkward_passwords import assert_unseen, every_secret
 from tests.unit.inbound.listeners import Inbox

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 import typer
 
 from jmsjca import MapMessage, Queue, TextMessage
+from jmsjca.__main__ import run
 from jmsjca.demo.run import Display
 from jmsjca.errors import ConfigurationError
-from jmsjca.management.cli import run
 from jmsjca.management.commands import app
 from jmsjca.management.health import HealthFile, read_health_file
 from jmsjca.management.insight import Insight

@@ -17,8 +17,8 @@ from urllib.request import urlopen
 import pytest
 
 from jmsjca import ResourceAdapter
+from jmsjca.__main__ import run
 from jmsjca.errors import ConfigurationError
-from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
 from jmsjca.management.worker import load_adapter
 from tests.unit.inbound.deliveries import until
@@ -232,7 +232,7 @@ def test_processes_end_with_their_supervisor(url, worker):
     )
 
 
-GRACE = "import sys\nfrom jmsjca.management import cli, worker\nworker._GRACE = 0.5\nsys.exit(cli.run())"
+GRACE = "import sys\nfrom jmsjca import __main__ as cli\nfrom jmsjca.management import worker\nworker._GRACE = 0.5\nsys.exit(cli.run())"
 
 
 def freeze(pid):
@@ -277,7 +277,7 @@ def test_a_second_signal_is_the_begin_of_a_deadline(worker):
     assert supervisor.statuses()[0] == -signal.SIGKILL
 
 
-FULL = "import os, sys\nfrom jmsjca.management import cli\nos.dup2(os.open('/dev/full', os.O_WRONLY), 2)\ncli.run()"
+FULL = "import os, sys\nfrom jmsjca import __main__ as cli\nos.dup2(os.open('/dev/full', os.O_WRONLY), 2)\ncli.run()"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")

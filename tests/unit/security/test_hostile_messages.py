@@ -10,8 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from jmsjca import Hooks, Message, ObjectMessage, Queue, ResourceAdapter, TextMessage
+from jmsjca.__main__ import run
 from jmsjca.errors import JMSError
-from jmsjca.management.cli import run
 from jmsjca.management.insight import Insight
 from jmsjca.management.metrics import Metrics
 from jmsjca.management.tracing import Tracing
