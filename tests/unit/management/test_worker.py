@@ -232,7 +232,13 @@ def test_processes_end_with_their_supervisor(url, worker):
     )
 
 
-GRACE = "import sys\nfrom jmsjca import __main__ as cli\nfrom jmsjca.management import worker\nworker._GRACE = 0.5\nsys.exit(cli.run())"
+GRACE = """
+import sys
+from jmsjca import __main__ as cli
+from jmsjca.management import worker
+worker._GRACE = 0.5
+sys.exit(cli.run())
+"""
 
 
 def freeze(pid):
