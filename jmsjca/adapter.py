@@ -8,8 +8,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from weakref import WeakSet
 
-from jmsjca.arguments import check_instance, check_text_or_none, check_timeout
-from jmsjca.config.connection_url import ConnectionURL, CredentialSource, Login, check_source, is_url
+from jmsjca.arguments import TEXT_OR_NONE, TIMEOUT, Constraint, check
+from jmsjca.config.connection_url import ConnectionURL, CredentialSource, Login, is_url
 from jmsjca.config.limits import FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import read_options
@@ -26,13 +26,13 @@ from jmsjca.inbound.activation import (
 )
 from jmsjca.inbound.activation_state import StatusMonitor, have_all_failed, raise_failures, wait_until_up
 from jmsjca.inbound.handler import HandlerLoop
-from jmsjca.inbound.health import Health, check_interval
+from jmsjca.inbound.health import INTERVAL, Health
 from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable
 from jmsjca.inbound.listener_unit import Inbox
 from jmsjca.inbound.shutdown import StopReport, call_after_stop, serve, stop_all
 from jmsjca.messages.converters import Converters
 from jmsjca.outbound.delivery_sends import SendScope, outside_delivery
-from jmsjca.outbound.factory import FACTORIES, ConnectionFactory
+from jmsjca.outbound.factory import ARGUMENTS, FACTORIES, ConnectionFactory
 from jmsjca.outbound.sender import DeclaresPublishers, Sender
 from jmsjca.reconnection import ConnectionSettings
 
@@ -45,6 +45,13 @@ if TYPE_CHECKING:
 __all__ = ["ResourceAdapter", "managed_adapters"]
 
 H = TypeVar("H", bound=Callable[..., object])
+
+_ARGUMENTS: dict[str, Constraint[Any]] = {
+    **ARGUMENTS,
+    "mbean_object_name": TEXT_OR_NONE,
+    "mbean_server_domain": TEXT_OR_NONE,
+    "executor": Constraint("a concurrent.futures.Executor or None", (Executor, NoneType)),
+}
 
 _managed: "WeakSet[ResourceAdapter]" = WeakSet()
 
@@ -100,13 +107,9 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         map_messages: bool = False,
         lifespan: "LifespanFunction[ResourceAdapter] | None" = None,
     ) -> None:
-        check_source(credentials)
-        check_text_or_none("mbean_object_name", mbean_object_name)
-        check_text_or_none("mbean_server_domain", mbean_server_domain)
-        check_text_or_none("user_name", user_name, secret=True)
-        check_text_or_none("password", password, secret=True)
-        check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")
-        check_instance("limits", limits, (Limits, NoneType), "a Limits(…) or None")
+        check(_ARGUMENTS, mbean_object_name=mbean_object_name, mbean_server_domain=mbean_server_domain)
+        check(_ARGUMENTS, user_name=user_name, password=password, credentials=credentials)
+        check(_ARGUMENTS, executor=executor, limits=limits)
         HookChain(hooks)  # raises here what would be raised by the first listener
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
         self.mbean_object_name, self.mbean_server_domain = mbean_object_name, mbean_server_domain
@@ -242,8 +245,8 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         """
         from jmsjca.config.activation_spec import ActivationSpec, resolve_spec  # loads pydantic
 
-        check_instance("spec", spec, ActivationSpec, "an ActivationSpec(…); the handler comes second")
-        check_instance("executor", executor, (Executor, NoneType), "a concurrent.futures.Executor or None")
+        Constraint[ActivationSpec]("an ActivationSpec(…); the handler comes second", ActivationSpec)("spec", spec)
+        check(_ARGUMENTS, executor=executor)
         factory = factory_of_spec(spec, self._naming)
         options = {**self._options, **(factory.own_options if factory else {})}
         found = spec.model_copy(update={"connection_url": factory.login.url}) if factory else spec
@@ -385,7 +388,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             ActivationFailedError: During the wait: activations have stopped permanently. The message has their reasons.
             ActivationTimeoutError: Activations are not up in time. The message has their latest errors.
         """
-        check_timeout("wait", wait)
+        TIMEOUT("wait", wait)
         with self._lock:
             self._started, activations = True, list(self._activations)
         for activation in activations:
@@ -409,7 +412,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         Raises:
             InvalidArgumentError: The timeout is no number of seconds, or negative.
         """
-        check_timeout("timeout", timeout)
+        TIMEOUT("timeout", timeout)
         with self._lock:
             self._started, activations = False, list(self._activations)
         try:
@@ -437,7 +440,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         Raises:
             InvalidArgumentError: The interval is no number above 0.
         """
-        seconds = check_interval(interval)
+        seconds = INTERVAL("interval", interval)
         return Health.of([health for each in self.activations for health in each.check_health(seconds)])
 
     def _reset_after_fork(self) -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from functools import cache, partial
 from types import NoneType
@@ -32,14 +32,6 @@ __all__ = [
     "Constraint",
     "GuardedAttributes",
     "check",
-    "check_callable",
-    "check_class",
-    "check_flag",
-    "check_instance",
-    "check_runs",
-    "check_seconds",
-    "check_text_or_none",
-    "check_timeout",
     "did_you_mean",
     "enum_member",
     "is_deferred",
@@ -297,54 +289,3 @@ def _shown(value: object) -> str:
     with suppress(Exception):  # the class of a wrong value may raise anything
         return f"{value!r:.100}"
     return "a value"
-
-
-# Rooms that have no table yet call these.
-
-
-def check_instance(
-    name: str,
-    value: object,
-    kind: type | tuple[type, ...],
-    wanted: str,
-    error: type[JMSError] = ArgumentTypeError,
-    *,
-    secret: bool = False,
-) -> None:
-    """Raise an error for a value of another type."""
-    Constraint[Any](wanted, kind, error=error, secret=secret)(name, value)
-
-
-def check_callable(name: str, value: object) -> None:
-    """Raise an error for a value that cannot be called."""
-    CALLABLE(name, value)
-
-
-def check_runs(name: str, value: object, error: type[JMSError] = ArgumentTypeError) -> None:
-    """Raise an error for a function that a call does not run: the call would make a coroutine, and nothing else."""
-    replace(PLAIN_FUNCTION, misfit=error)(name, value)
-
-
-def check_class(name: str, value: object) -> None:
-    """Raise an error for a value that `isinstance` does not take as a class."""
-    CLASS(name, value)
-
-
-def check_text_or_none(name: str, value: object, *, secret: bool = False) -> None:
-    """Raise an error for a value that is neither text nor None."""
-    (SECRET_OR_NONE if secret else TEXT_OR_NONE)(name, value)
-
-
-def check_flag(name: str, value: object, remedy: str = "") -> None:
-    """Raise an error for a value that is neither True nor False: other values would count as True."""
-    replace(FLAG, wanted=FLAG.wanted + remedy)(name, value)
-
-
-def check_timeout(name: str, value: object) -> None:
-    """Raise an error for a value that is no timeout: seconds, or None to wait forever."""
-    TIMEOUT(name, value)
-
-
-def check_seconds(name: str, value: object) -> None:
-    """Raise an error for a value that is no number of seconds."""
-    SECONDS(name, value)

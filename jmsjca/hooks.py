@@ -15,13 +15,13 @@ The decorator `use_hooks` adds hooks to one handler.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import current_thread, main_thread
 from typing import Protocol, TypeVar
 from weakref import WeakSet
 
-from jmsjca.arguments import check_instance, check_runs
+from jmsjca.arguments import PLAIN_FUNCTION, Constraint
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConfigurationError, JMSError, MessageFormatError
 from jmsjca.log_records import get_logger
@@ -238,6 +238,11 @@ def declare_handler(handler: Callable[..., object]) -> tuple[Hooks, ...]:
     return hooks_of(handler)
 
 
+_HOOKS = Constraint[Sequence[Hooks]]("a sequence of Hooks, such as [hook]", Sequence)
+_HOOK = Constraint[Hooks]("an instance of a subclass of Hooks", Hooks)
+_METHOD = replace(PLAIN_FUNCTION, misfit=ConfigurationError)
+
+
 class HookChain:
     """Calls several hooks: nested with the first one outermost, notifications in order.
 
@@ -257,12 +262,11 @@ class HookChain:
     """
 
     def __init__(self, hooks: Sequence[Hooks] = ()) -> None:
-        check_instance("hooks", hooks, Sequence, "a sequence of Hooks, such as [hook]")
-        self._hooks = tuple(hooks)
+        self._hooks = tuple(_HOOKS("hooks", hooks))
         for hook in self._hooks:
-            check_instance("A hook", hook, Hooks, "an instance of a subclass of Hooks")
+            _HOOK("A hook", hook)
             for name in vars(Hooks):
-                check_runs(f"The hook {type(hook).__name__}.{name}", getattr(hook, name), ConfigurationError)
+                _METHOD(f"The hook {type(hook).__name__}.{name}", getattr(hook, name))
         self._committing = self._overriding("around_commit")
         self._creates = bool(self._committing or self._overriding("around_create"))
         self._received = self._overriding("received")

@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, AwaitableContextManager, SingleThreadExecutor, open_in_thread, run_in_thread
 from jmsjca.aio.session import Session
-from jmsjca.arguments import check_callable, check_instance
+from jmsjca.arguments import CALLABLE, Constraint
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.outbound import pooled_connection
 from jmsjca.outbound.session import checked_acknowledge_mode
@@ -16,6 +16,13 @@ from jmsjca.outbound.session import checked_acknowledge_mode
 __all__ = ["Connection", "ConnectionPool", "PooledConnection", "SessionOwner", "connect"]
 
 T = TypeVar("T")
+
+_FACTORY = Constraint[outbound.ConnectionFactory](
+    "a ConnectionFactory, as in connect(ConnectionFactory('embedded://'))", outbound.ConnectionFactory
+)
+_POOL = Constraint[outbound.ConnectionPool](
+    "a pool, as in aio.ConnectionPool(outbound.ConnectionPool(factory))", outbound.ConnectionPool
+)
 
 
 def connect(
@@ -32,8 +39,7 @@ def connect(
         ArgumentTypeError: The first argument is no `ConnectionFactory`.
         JMSError: When opened, as `jmsjca.ConnectionFactory.create_connection`.
     """
-    wanted = "a ConnectionFactory, as in connect(ConnectionFactory('embedded://'))"
-    check_instance("factory", factory, outbound.ConnectionFactory, wanted)
+    _FACTORY("factory", factory)
 
     async def opened() -> Connection:
         """Open the connection."""
@@ -135,7 +141,7 @@ class Connection(SessionOwner):
         Args:
             function: For example ``lambda connection: connection.admin.depth(queue)``.
         """
-        check_callable("function", function)
+        CALLABLE("function", function)
         return await run_in_thread(partial(function, self._connection))
 
 
@@ -157,9 +163,7 @@ class ConnectionPool(AsyncCloseable):
     """
 
     def __init__(self, pool: outbound.ConnectionPool) -> None:
-        wanted = "a pool, as in aio.ConnectionPool(outbound.ConnectionPool(factory))"
-        check_instance("pool", pool, outbound.ConnectionPool, wanted)
-        self._pool = pool
+        self._pool = _POOL("pool", pool)
 
     @property
     def closed(self) -> bool:

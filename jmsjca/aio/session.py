@@ -9,7 +9,7 @@ from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, AwaitableContextManager, SingleThreadExecutor, run_in_thread
 from jmsjca.aio.consumer import Consumer
 from jmsjca.aio.producer import Producer
-from jmsjca.arguments import check_callable, check_instance
+from jmsjca.arguments import CALLABLE, Constraint
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages.message import Message
@@ -18,6 +18,8 @@ from jmsjca.outbound.session import MessageFactory
 __all__ = ["Session"]
 
 T = TypeVar("T")
+
+_MESSAGE = Constraint[Message]("a received message, or None for all", Message)
 
 
 class Session(MessageFactory, AsyncCloseable):
@@ -139,7 +141,7 @@ class Session(MessageFactory, AsyncCloseable):
             ArgumentTypeError: The value is no message.
         """
         if message is not None:
-            check_instance("message", message, Message, "a received message, or None for all")
+            _MESSAGE("message", message)
         await self._executor.run(self._wrapped.acknowledge if message is None else message.acknowledge)
 
     async def run_sync(self, function: Callable[[outbound.Session], T]) -> T:
@@ -149,7 +151,7 @@ class Session(MessageFactory, AsyncCloseable):
             function: For example ``lambda session: list(session.create_browser(queue))``. Once begun it runs to its
                 end, even if the await is cancelled.
         """
-        check_callable("function", function)
+        CALLABLE("function", function)
         return await self._executor.run(partial(function, self._wrapped))
 
     async def close(self) -> None:

@@ -15,6 +15,7 @@ from jmsjca.config.options import jmsjca_options, provider_options
 from jmsjca.errors import ConfigurationError, InvalidURLError, JMSError, ResourceAllocationError, excerpt
 
 __all__ = [
+    "CREDENTIALS",
     "FAMILIES",
     "Address",
     "ConnectionURL",
@@ -22,7 +23,6 @@ __all__ = [
     "Credentials",
     "Login",
     "add_options",
-    "check_source",
     "check_text",
     "check_unicode",
     "decode_password",
@@ -329,20 +329,17 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
 _USER_NAME, _PASSWORD = "username", "password"
 
 
-def check_source(source: CredentialSource | None) -> None:
-    """Refuse a source of credentials that has none of its forms.
-
-    Raises:
-        ConfigurationError: It is neither a pair, nor a function, nor ``env:NAME`` or ``file:PATH``. The message does
-            not contain it.
-    """
+def _is_source(source: object) -> bool:
     known = isinstance(source, str) and _REFERENCE.fullmatch(source) is not None
-    if not (source is None or known or _is_pair(source) or callable(source)):
-        kind = type(source).__name__
-        raise ConfigurationError(
-            f"credentials is a {kind}: it must be a pair (user name, password), a function that"
-            " returns one, 'env:NAME' or 'file:PATH'."
-        )
+    return source is None or known or _is_pair(source) or callable(source)
+
+
+CREDENTIALS = Constraint[CredentialSource | None](
+    "a pair (user name, password), a function that returns one, 'env:NAME' or 'file:PATH'",
+    fits=_is_source,
+    error=ConfigurationError,
+    secret=True,
+)
 
 
 def _is_pair(source: object) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import astuple, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from jmsjca.arguments import MAX_INT, check_timeout, wrong_argument
+from jmsjca.arguments import MAX_INT, TIMEOUT, wrong_argument
 from jmsjca.config.clock import Deadline
 from jmsjca.config.connection_url import ConnectionURL, Login
 from jmsjca.config.limits import UNITS_PER_HANDLER
@@ -199,7 +199,7 @@ class Activation(ProcessBound):
         Raises:
             InvalidArgumentError: The timeout is no number of seconds, or negative. Nothing was stopped.
         """
-        check_timeout("timeout", timeout)
+        TIMEOUT("timeout", timeout)
         run = self._state.current_run
         if run is None:
             return True
@@ -276,7 +276,7 @@ class Activation(ProcessBound):
         Raises:
             InvalidArgumentError: As of `stop`.
         """
-        check_timeout("timeout", timeout)
+        TIMEOUT("timeout", timeout)
         if self._must_not_block():
             self._in_background(partial(self.restart, timeout))
         else:
@@ -659,7 +659,7 @@ class DistributedActivation(Activation):
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stop both sides concurrently with one deadline, as `Activation.stop` does."""
-        check_timeout("timeout", timeout)
+        TIMEOUT("timeout", timeout)
         deadline = Deadline(timeout)
         self.stop_intake()
         forwarded = self.topic_side.stop(timeout)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from jmsjca import spi
-from jmsjca.arguments import is_number, wrong_argument
+from jmsjca.arguments import Constraint
 from jmsjca.destinations import Queue, Subscription
 from jmsjca.errors import (
     InvalidArgumentError,
@@ -24,7 +24,7 @@ from jmsjca.inbound.endpoint import Activity, Endpoint, Stall, message_identity
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["ActivationHealth", "Health", "HealthCheck", "HealthStatus", "check_interval"]
+__all__ = ["INTERVAL", "ActivationHealth", "Health", "HealthCheck", "HealthStatus"]
 
 HealthStatus = Literal["consuming", "idle", "stuck", "down"]
 """In ascending order of attention, "idle" before "consuming": the status of several activations is the last one."""
@@ -111,15 +111,13 @@ class Health:
         }
 
 
-def check_interval(interval: object) -> float:
-    """Return the interval of health checks in seconds.
-
-    Raises:
-        InvalidArgumentError: It is no number above 0.
-    """
-    if isinstance(interval, int | float) and is_number(interval) and 0 < interval < float("inf"):
-        return interval
-    raise wrong_argument("interval", interval, "a number of seconds above 0", InvalidArgumentError)
+INTERVAL = Constraint[float](
+    "a number of seconds above 0",
+    (int, float),
+    fits=lambda seconds: 0 < seconds < float("inf"),
+    error=InvalidArgumentError,
+)
+"""The interval of health checks."""
 
 
 class ObservedRun(Protocol):

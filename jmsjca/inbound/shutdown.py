@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Protocol
 from weakref import WeakSet
 
-from jmsjca.arguments import check_timeout
+from jmsjca.arguments import TIMEOUT
 from jmsjca.config.clock import Deadline
 from jmsjca.errors import IllegalStateError
 from jmsjca.inbound.activation_state import Status, StatusMonitor
@@ -179,7 +179,7 @@ def serve(
         IllegalStateError: The calling thread is not the main thread: only that one can handle signals.
         InvalidArgumentError: The timeout is no number of seconds, or negative.
     """
-    check_timeout("timeout", timeout)
+    TIMEOUT("timeout", timeout)
     if threading.current_thread() is not threading.main_thread():
         raise IllegalStateError(
             f"run() handles signals, which only the main thread can; this is {threading.current_thread().name!r}. Call "

@@ -21,10 +21,10 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from jmsjca.adapter import ResourceAdapter
-from jmsjca.arguments import check_timeout
+from jmsjca.arguments import TIMEOUT
 from jmsjca.config.configuration_file import import_problem, read_configuration
 from jmsjca.errors import ConfigurationError, JMSError, ProviderNotInstalledError, excerpt
-from jmsjca.inbound.health import check_interval
+from jmsjca.inbound.health import INTERVAL
 from jmsjca.inbound.shutdown import StopReport
 from jmsjca.log_records import get_logger
 from jmsjca.management.health import HealthFile, HealthServer, Report, read_health_file
@@ -84,8 +84,8 @@ class WorkerSettings:
     reload: bool = False
 
     def __post_init__(self) -> None:
-        check_timeout("timeout", self.timeout)
-        check_interval(self.interval)
+        TIMEOUT("timeout", self.timeout)
+        INTERVAL("interval", self.interval)
 
 
 def load_adapter(target: str) -> ResourceAdapter:

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from threading import Condition, Thread, current_thread
 from typing import Protocol, cast
 
-from jmsjca.arguments import check_runs, wrong_argument
+from jmsjca.arguments import PLAIN_FUNCTION, wrong_argument
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, TransactionInDoubtError
 from jmsjca.hooks import Send
@@ -46,13 +46,13 @@ def checked_listener(name: str, value: object) -> OnCompletion | None:
             with ``async def`` or has a ``yield``.
     """
     if callable(value):
-        check_runs(name, value)
+        PLAIN_FUNCTION(name, value)
     elif value is not None:
         methods = [getattr(value, method, None) for method in ("on_completion", "on_exception")]
         if not all(callable(method) for method in methods):
             raise wrong_argument(name, value, "a function of the message and its error, or a CompletionListener")
         for method in methods:
-            check_runs(name, method)
+            PLAIN_FUNCTION(name, method)
     return cast("OnCompletion | None", value)
 
 

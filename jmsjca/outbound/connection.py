@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from jmsjca import spi
-from jmsjca.arguments import GuardedAttributes, check_runs, wrong_argument
+from jmsjca.arguments import PLAIN_FUNCTION, GuardedAttributes, wrong_argument
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.config.naming import NamingContext
@@ -242,7 +242,7 @@ class Connection(Abortable, Closeable, GuardedAttributes):
             self._context.check_allowed("An exception listener")
         if listener is not None and not callable(listener):
             raise wrong_argument("exception_listener", listener, "a function that takes the error, or None")
-        check_runs("exception_listener", listener)
+        PLAIN_FUNCTION("exception_listener", listener)
         self._notifier.listener = listener
 
     @aborts_if_interrupted

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any, TypeVar, overload
 
 from jmsjca import spi
-from jmsjca.arguments import MAX_TIMEOUT, GuardedAttributes, check_class, check_timeout, is_deferred
+from jmsjca.arguments import CLASS, MAX_TIMEOUT, TIMEOUT, GuardedAttributes, is_deferred
 from jmsjca.config.clock import Deadline
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import IllegalStateError, JMSError, MessageFormatError, NotSupportedError
@@ -394,7 +394,7 @@ class PrefetchingReceiver(SessionMember):
             isinstance(timeout, (float, int))  # type: ignore[redundant-expr]  # a check; a call of it would take longer
             and 0 <= timeout <= MAX_TIMEOUT
         ):
-            check_timeout("timeout", timeout)
+            TIMEOUT("timeout", timeout)
         with self._lock:
             self.check_open()
             if self._mode.listening:
@@ -704,7 +704,7 @@ class MessageConsumer(SessionMember, Closeable, GuardedAttributes):
             ArgumentTypeError: ``kind`` is no class. Nothing was received.
             InvalidArgumentError: The timeout is no number of seconds, or negative.
         """
-        check_class("kind", kind)
+        CLASS("kind", kind)
         return self._receiver.receive(timeout, partial(self._receiver.take_body, kind, allowed))
 
     @property

@@ -3,7 +3,7 @@
 from typing import Unpack
 
 from jmsjca import spi
-from jmsjca.arguments import check_flag
+from jmsjca.arguments import FLAG
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Destination, Subscription
 from jmsjca.outbound.connection import ConnectionMetaData, ExceptionListener, SharedConnection
@@ -52,8 +52,7 @@ class JMSContext(BaseSession):
     def auto_start(self, value: bool) -> None:
         """Set whether the creation of a consumer starts the connection."""
         self._check_open()
-        check_flag("auto_start", value)
-        self._auto_start = value
+        self._auto_start = FLAG("auto_start", value)
 
     @property
     def session_mode(self) -> AcknowledgeMode:

@@ -8,15 +8,17 @@ from types import NoneType
 from typing import Any, TypeVar
 
 from jmsjca.arguments import (
+    CALLABLE,
+    FLAG,
+    SECRET_OR_NONE,
+    TEXT_OR_NONE,
+    TIMEOUT,
+    Constraint,
     GuardedAttributes,
-    check_callable,
-    check_flag,
-    check_instance,
-    check_text_or_none,
-    check_timeout,
+    check,
     plain_text,
 )
-from jmsjca.config.connection_url import ConnectionURL, CredentialSource, Login, add_options, check_source, is_url
+from jmsjca.config.connection_url import CREDENTIALS, ConnectionURL, CredentialSource, Login, add_options, is_url
 from jmsjca.config.limits import AcknowledgeMode, FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import OutboundOptions, jmsjca_options, provider_options, read_options
@@ -33,9 +35,34 @@ from jmsjca.outbound.session import checked_acknowledge_mode
 from jmsjca.providers import find_provider
 from jmsjca.reconnection import ConnectionSettings
 
-__all__ = ["FACTORIES", "ConnectionFactory", "QueueConnectionFactory", "TopicConnectionFactory", "look_up_factory"]
+__all__ = [
+    "ARGUMENTS",
+    "FACTORIES",
+    "ConnectionFactory",
+    "QueueConnectionFactory",
+    "TopicConnectionFactory",
+    "look_up_factory",
+]
 
 C = TypeVar("C", bound=Connection)
+
+ARGUMENTS: dict[str, Constraint[Any]] = {
+    "connection_url": Constraint(
+        "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'",
+        str,
+        error=InvalidURLError,
+        secret=True,
+    ),
+    "user_name": SECRET_OR_NONE,
+    "password": SECRET_OR_NONE,
+    "client_id": TEXT_OR_NONE,
+    "limits": Constraint("a Limits(…) or None", (Limits, NoneType)),
+    "producer_pooling": FLAG,
+    "idle_timeout": TIMEOUT,
+    "credentials": CREDENTIALS,
+    "converters": Constraint("a Converters() or None", (Converters, NoneType)),
+}
+"""The arguments of a factory; an adapter has some of them, too."""
 
 _creating = threading.Lock()
 _SENDERS = 8  # connections: of all brokers, one is busy with far more than eight threads send
@@ -152,16 +179,9 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         converters: Converters | None = None,
         transaction_locator: Callable[[], Any] | None = None,
     ) -> None:
-        wanted = "a str, such as 'embedded:///var/lib/app/broker.db' or 'amqp://localhost:5672'"
-        check_instance("connection_url", connection_url, str, wanted, InvalidURLError, secret=True)
-        _check_login(user_name, password)
-        check_text_or_none("client_id", client_id)
-        if limits is not None:
-            check_instance("limits", limits, Limits, "a Limits(…) or None")
-        check_flag("producer_pooling", producer_pooling)
-        check_timeout("idle_timeout", idle_timeout)
-        check_source(credentials)
-        check_instance("converters", converters, (Converters, NoneType), "a Converters() or None")
+        check(ARGUMENTS, connection_url=connection_url, user_name=user_name, password=password, client_id=client_id)
+        check(ARGUMENTS, limits=limits, producer_pooling=producer_pooling, idle_timeout=idle_timeout)
+        check(ARGUMENTS, credentials=credentials, converters=converters)
         self._naming = naming
         self._converters = converters
         self._pool: ConnectionPool | None = None
@@ -175,7 +195,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._hooks = HookChain(hooks)
         effective = {**jmsjca_options(self._own_options), **jmsjca_options(self._url.query)}
         if transaction_locator is not None:
-            check_callable("transaction_locator", transaction_locator)
+            CALLABLE("transaction_locator", transaction_locator)
         self._conduct_of = partial(_Conduct.of, locator=transaction_locator, producer_pooling=producer_pooling)
         self._conduct = self._conduct_of(effective)
         looks_up = connection_url.startswith(LOOKUP) and self.options.no_factory_cache
@@ -337,7 +357,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         )
 
     def _settings_for(self, user_name: str | None, password: str | None) -> ConnectionSettings:
-        _check_login(user_name, password)
+        check(ARGUMENTS, user_name=user_name, password=password)
         own, options = self._lookup.resolve(self._naming) if self._lookup else (self._login, self._own_options)
         login = own.override(user_name, password)
         if is_url(user_name):
@@ -462,8 +482,3 @@ def _locator(given: Callable[[], Any] | None, options: OutboundOptions) -> Calla
     from jmsjca.outbound.enlistment import resolve_locator  # an optional package
 
     return resolve_locator(given or options.locator or "thread")
-
-
-def _check_login(user_name: object, password: object) -> None:
-    check_text_or_none("user_name", user_name, secret=True)
-    check_text_or_none("password", password, secret=True)

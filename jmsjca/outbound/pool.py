@@ -1,20 +1,21 @@
 """The pool of connections: its idle connections, the threads that wait, and connections that threads share."""
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Self
+from typing import Any, Self
 
-from jmsjca.arguments import MAX_TIMEOUT, check_timeout, is_number, wrong_argument
+from jmsjca.arguments import MAX_TIMEOUT, TIMEOUT, Constraint
+from jmsjca.arguments import check as check_arguments
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock, Deadline
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.errors import (
     ConfigurationError,
     IllegalStateError,
-    InvalidArgumentError,
     JMSError,
     PoolTimeoutError,
     ResourceAllocationError,
@@ -31,10 +32,6 @@ __all__ = [
     "Key",
     "PoolPlaces",
     "SharedConnections",
-    "check_limits",
-    "check_whole",
-    "checked_sizes",
-    "checked_timeout",
     "lock_timeout",
 ]
 
@@ -43,55 +40,17 @@ logger = get_logger("jmsjca.outbound")
 _MOST_USES = 100
 
 
-def checked_sizes(min_size: object, max_size: object) -> tuple[int, int]:
-    """Return sizes that a pool can have.
-
-    Raises:
-        ConfigurationError: One is no whole number, or out of range.
-    """
-    small, large = check_whole("min_size", min_size), check_whole("max_size", max_size)
-    if not 0 <= small <= large or large < 1:
-        raise ConfigurationError(f"min_size is {small}, max_size {large}: 0 <= min_size <= max_size >= 1.")
-    return small, large
-
-
-def check_whole(name: str, value: object) -> int:
-    """Return a value that is a whole number.
-
-    Raises:
-        ConfigurationError: The value is something else.
-    """
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise wrong_argument(name, value, "a whole number", ConfigurationError)
-    return value
-
-
-def check_limits(timeout: object, max_waiting: object, max_idle: object, max_lifetime: object) -> None:
-    """Raise an error for values that a pool cannot have.
-
-    Raises:
-        ConfigurationError: One has a wrong type, or is out of range.
-    """
-    try:
-        check_timeout("timeout", timeout)
-    except InvalidArgumentError as error:
-        raise ConfigurationError(str(error)) from None
-    if check_whole("max_waiting", max_waiting) < 0:
-        raise wrong_argument("max_waiting", max_waiting, "a whole number from 0 on", ConfigurationError)
-    if not is_number(max_idle) or not max_idle >= 0:  # type: ignore[operator]  # a number, nor NaN
-        raise wrong_argument("max_idle", max_idle, "seconds, as a number from 0 on", ConfigurationError)
-    if not is_number(max_lifetime) or not max_lifetime > 0:  # type: ignore[operator]  # likewise
-        raise wrong_argument("max_lifetime", max_lifetime, "seconds, as a number above 0", ConfigurationError)
-
-
-def checked_timeout(timeout: float | None) -> float | None:
-    """Return a timeout that a lock can wait for.
-
-    Raises:
-        InvalidArgumentError: It is no number of seconds, negative, or too long.
-    """
-    check_timeout("timeout", timeout)
-    return timeout
+_WHOLE = Constraint[int]("a whole number", int, error=ConfigurationError)
+_LIMITS: dict[str, Constraint[Any]] = {
+    "timeout": replace(TIMEOUT, error=ConfigurationError),
+    "max_waiting": Constraint("a whole number from 0 on", int, within=(0, math.inf), error=ConfigurationError),
+    "max_idle": Constraint(
+        "seconds, as a number from 0 on", (int, float), within=(0, math.inf), error=ConfigurationError
+    ),
+    "max_lifetime": Constraint(
+        "seconds, as a number above 0", (int, float), fits=lambda seconds: seconds > 0, error=ConfigurationError
+    ),
+}
 
 
 def lock_timeout(seconds: float) -> float | None:
@@ -279,7 +238,7 @@ class ConnectionPool(PoolPlaces):
                 f"The factory has the client id {factory.client_id!r}, which one connection at a time can use: it"
                 " cannot be pooled. Leave the client id out, or create the connection without a pool."
             )
-        check_limits(timeout, max_waiting, max_idle, max_lifetime)
+        check_arguments(_LIMITS, timeout=timeout, max_waiting=max_waiting, max_idle=max_idle, max_lifetime=max_lifetime)
         self._factory = factory
         # Only a factory under a transaction manager has this method.
         self._take_kept: Callable[[object, Callable[[object], object]], object] | None
@@ -393,7 +352,7 @@ class ConnectionPool(PoolPlaces):
             return connection.borrow(now)
 
     def _lend(self, key: Key, timeout: float | None, claim: Claim) -> PooledConnection:
-        deadline = Deadline(self._timeout if timeout == -1.0 else checked_timeout(timeout), self._clock)
+        deadline = Deadline(self._timeout if timeout == -1.0 else TIMEOUT("timeout", timeout), self._clock)
         began = self._clock.monotonic()
         self._count("requests_num")
         try:
@@ -429,7 +388,7 @@ class ConnectionPool(PoolPlaces):
             IllegalStateError: The pool is closed.
             JMSError: A connection cannot be opened.
         """
-        deadline = Deadline(checked_timeout(timeout), self._clock)
+        deadline = Deadline(TIMEOUT("timeout", timeout), self._clock)
         while self._add_below_minimum(deadline, timeout):
             pass
 
@@ -454,7 +413,7 @@ class ConnectionPool(PoolPlaces):
         Args:
             timeout: Seconds to wait for borrowed connections. Those that are not returned then are logged.
         """
-        checked_timeout(timeout)
+        TIMEOUT("timeout", timeout)
         with self._changed:
             self._closed = True
             timer, self._timer = self._timer, None
@@ -478,7 +437,7 @@ class ConnectionPool(PoolPlaces):
         Raises:
             ConfigurationError: A size is out of range.
         """
-        largest = max(self._max_size, check_whole("min_size", min_size)) if max_size is None else max_size
+        largest = max(self._max_size, _WHOLE("min_size", min_size)) if max_size is None else max_size
         self._set_sizes(min_size, largest)
         with self._changed:
             self._notify()
@@ -529,7 +488,10 @@ class ConnectionPool(PoolPlaces):
         self._counters = dict.fromkeys(_COUNTERS, 0)
 
     def _set_sizes(self, min_size: int, max_size: int) -> None:
-        self._min_size, self._max_size = checked_sizes(min_size, max_size)
+        small, large = _WHOLE("min_size", min_size), _WHOLE("max_size", max_size)
+        if not 0 <= small <= large or large < 1:
+            raise ConfigurationError(f"min_size is {small}, max_size {large}: 0 <= min_size <= max_size >= 1.")
+        self._min_size, self._max_size = small, large
 
     def _count(self, name: str, by: int = 1) -> None:
         with self._lock:

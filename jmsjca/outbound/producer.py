@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import Generic, Self, TypedDict, TypeVar, Unpack, cast, overload
+from typing import Generic, Self, TypedDict, TypeVar, Unpack, overload
 
-from jmsjca.arguments import GuardedAttributes, check, check_flag, check_instance, check_text_or_none, did_you_mean
+from jmsjca.arguments import FLAG, TEXT_OR_NONE, Constraint, GuardedAttributes, check, did_you_mean
 from jmsjca.config.naming import is_reference
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import (
@@ -25,6 +25,7 @@ from jmsjca.messages.message import (
     DURATION,
     HEADERS,
     PRIORITY,
+    REPLY_TO,
     DeliveryMode,
     Message,
     delivery_mode_of,
@@ -42,9 +43,7 @@ __all__ = [
     "ProducerOptions",
     "ProducerPool",
     "SendOption",
-    "checked_properties",
-    "checked_reply_to",
-    "checked_text",
+    "properties_of",
 ]
 
 T = TypeVar("T")
@@ -53,40 +52,16 @@ Given = TypeVar("Given")
 _MOST_IDLE = 100
 
 
-def _check_flag(name: str, value: object) -> bool:
-    check_flag(name, value)
-    return bool(value)
-
-
-def checked_properties(name: str, value: object) -> Properties:
-    """Return a copy of a mapping as properties, after validation.
+def properties_of(name: str, value: object) -> Properties:
+    """Return a copy of a mapping as properties.
 
     Raises:
         MessageFormatError: The value is no mapping, or a name or a value is not allowed.
     """
-    check_instance(name, value, Mapping, "a mapping from names to values", MessageFormatError)
-    return Properties(cast("Mapping[str, object]", value))
+    return Properties(_PROPERTIES(name, value))
 
 
-def checked_text(name: str, value: object) -> str | None:
-    """Return text or None after validation.
-
-    Raises:
-        ArgumentTypeError: The value has another type.
-    """
-    check_text_or_none(name, value)
-    return cast("str | None", value)
-
-
-def checked_reply_to(name: str, value: object) -> Destination | None:
-    """Return a destination or None after validation.
-
-    Raises:
-        InvalidDestinationError: The value has another type.
-    """
-    if value is not None:
-        check_instance(name, value, Destination, "a Queue(…), a Topic(…) or None", InvalidDestinationError)
-    return cast("Destination | None", value)
+_PROPERTIES = Constraint[Mapping[str, object]]("a mapping from names to values", Mapping, error=MessageFormatError)
 
 
 class SendOption(Generic[T, Given]):
@@ -150,8 +125,8 @@ class DeliveryOptions(GuardedAttributes, ABC):
     priority = SendOption[int, int](PRIORITY)
     time_to_live = SendOption[float, float](DURATION)
     delivery_delay = SendOption[float, float](DURATION)
-    disable_message_id = SendOption[bool, bool](_check_flag)
-    disable_timestamp = SendOption[bool, bool](_check_flag)
+    disable_message_id = SendOption[bool, bool](FLAG)
+    disable_timestamp = SendOption[bool, bool](FLAG)
 
     @abstractmethod
     def check_open(self) -> None:
@@ -532,10 +507,10 @@ class JMSProducer(BaseProducer):
     _type: str | None = None
     _on_completion: OnCompletion | None = None
 
-    properties = SendOption[Properties, Mapping[str, object]](checked_properties)
-    correlation_id = SendOption[str | None, str | None](checked_text)
-    reply_to = SendOption[Destination | None, Destination | None](checked_reply_to)
-    type = SendOption[str | None, str | None](checked_text)
+    properties = SendOption[Properties, Mapping[str, object]](properties_of)
+    correlation_id = SendOption[str | None, str | None](TEXT_OR_NONE)
+    reply_to = SendOption[Destination | None, Destination | None](REPLY_TO)
+    type = SendOption[str | None, str | None](TEXT_OR_NONE)
     on_completion = SendOption[OnCompletion | None, OnCompletion | None](checked_listener)
 
     def __init__(

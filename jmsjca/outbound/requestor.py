@@ -4,7 +4,7 @@ import itertools
 import uuid
 from contextlib import suppress
 
-from jmsjca.arguments import GuardedAttributes, check_instance, check_timeout
+from jmsjca.arguments import TIMEOUT, Constraint, GuardedAttributes
 from jmsjca.config.clock import Deadline
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Destination, TemporaryQueue, check_destination
@@ -38,7 +38,7 @@ class Requestor(Closeable, GuardedAttributes):
     """
 
     def __init__(self, session: BaseSession, destination: Destination) -> None:
-        check_instance("session", session, BaseSession, "a session, or a context; the destination comes second")
+        _SESSION("session", session)
         check_destination(destination)
         if session.transacted or session.acknowledge_mode not in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK):
             raise IllegalStateError(
@@ -83,7 +83,7 @@ class Requestor(Closeable, GuardedAttributes):
                 request is unknown. The next request uses a new reply queue.
         """
         self._check_open()
-        check_timeout("timeout", timeout)
+        TIMEOUT("timeout", timeout)
         if not isinstance(message, Message):
             message = message_from_body(message)
         message.reply_to = self._replies
@@ -122,3 +122,6 @@ class Requestor(Closeable, GuardedAttributes):
     def _check_open(self) -> None:
         if self._producer.closed:
             raise IllegalStateError("The requestor is closed; create another one with Requestor(session, destination).")
+
+
+_SESSION = Constraint[BaseSession]("a session, or a context; the destination comes second", BaseSession)

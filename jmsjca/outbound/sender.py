@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast
 
-from jmsjca.arguments import check_seconds, check_text_or_none, check_timeout, did_you_mean
+from jmsjca.arguments import SECONDS, TEXT_OR_NONE, TIMEOUT, did_you_mean
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import (
     ArgumentTypeError,
@@ -150,7 +150,7 @@ class Sender:
         converters: Converters | None = None,
         scope: SendScope | None = None,
     ) -> None:
-        check_seconds("retry_timeout", retry_timeout)
+        SECONDS("retry_timeout", retry_timeout)
         self._pool = pool
         self._shared = SharedConnections(pool)
         self._retry_timeout = retry_timeout
@@ -460,7 +460,7 @@ def _set_headers(message: Message, options: SendOptions) -> None:
 
 
 def _whole_seconds(timeout: float) -> int:
-    check_timeout("acknowledgement_timeout", timeout)
+    TIMEOUT("acknowledgement_timeout", timeout)
     return max(1, math.ceil(timeout))
 
 
@@ -543,7 +543,7 @@ class DeclaresPublishers(SendsMessages, ABC):
             InvalidDestinationError: The destination is no `Destination`, or its name is empty.
             ArgumentTypeError: The description is no text.
         """
-        check_text_or_none("description", description)
+        TEXT_OR_NONE("description", description)
         if isinstance(destination, str):
             destination = Queue(destination)
         check_destination(destination)

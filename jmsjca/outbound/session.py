@@ -4,10 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Self
+from types import NoneType
+from typing import Any, Self
 
 from jmsjca import spi
-from jmsjca.arguments import GuardedAttributes, check_flag, check_instance, enum_member, wrong_argument
+from jmsjca.arguments import FLAG, Constraint, GuardedAttributes, check, enum_member, wrong_argument
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import (
     Destination,
@@ -60,15 +61,23 @@ __all__ = [
     "BaseSession",
     "MessageFactory",
     "Session",
-    "check_selector",
-    "check_subscription",
     "checked_acknowledge_mode",
     "require_capability",
     "session_for_delivery",
 ]
 
 
-def check_subscription(topic: Destination, name: str, *, durable: bool) -> None:
+_ARGUMENTS: dict[str, Constraint[Any]] = {
+    "queue": Constraint("a Queue(…): only queues can be browsed", Queue, error=InvalidDestinationError),
+    "selector": Constraint(  # the broker checks the text
+        "a str, such as \"region = 'EU'\", or None", (str, NoneType), error=InvalidSelectorError
+    ),
+    "no_local": FLAG,
+}
+_SUBSCRIPTION_NAME = Constraint[str]("a str", str, error=InvalidDestinationError)
+
+
+def _check_subscription(topic: Destination, name: str, *, durable: bool) -> None:
     """Raise an error if a topic and a name cannot be those of a subscription that is shared or durable.
 
     Raises:
@@ -81,19 +90,9 @@ def check_subscription(topic: Destination, name: str, *, durable: bool) -> None:
             f"A {'durable' if durable else 'shared'} subscription of {topic} cannot be: it needs a topic that is not "
             "temporary."
         )
-    check_instance("The name of a subscription", name, str, "a str", InvalidDestinationError)
+    _SUBSCRIPTION_NAME("The name of a subscription", name)
     if not name:
         raise InvalidDestinationError(f"A subscription of {topic} that is shared or durable needs a name; it is empty.")
-
-
-def check_selector(selector: object) -> None:
-    """Raise an error for a selector that is neither text nor None. The broker checks the text.
-
-    Raises:
-        InvalidSelectorError: The value has another type.
-    """
-    if selector is not None:
-        check_instance("selector", selector, str, "a str, such as \"region = 'EU'\", or None", InvalidSelectorError)
 
 
 def checked_acknowledge_mode(name: str, value: object, transacted: object) -> AcknowledgeMode:
@@ -107,7 +106,8 @@ def checked_acknowledge_mode(name: str, value: object, transacted: object) -> Ac
     Raises:
         InvalidArgumentError: There is no such acknowledge mode, or ``transacted`` is neither True nor False.
     """
-    check_flag("transacted", transacted, f"; the acknowledge mode is the argument {name}")
+    if not isinstance(transacted, bool):
+        raise wrong_argument("transacted", transacted, f"True or False; the acknowledge mode is the argument {name}")
     if isinstance(value, bool):
         raise wrong_argument(name, value, "an AcknowledgeMode, or its name; a transacted session has transacted=True")
     return enum_member(name, value, AcknowledgeMode)
@@ -299,7 +299,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
             InvalidDestinationError: The name is empty, or the value is no topic, or a temporary one.
             NotSupportedError: The broker lacks a capability.
         """
-        check_subscription(topic, name, durable=True)
+        _check_subscription(topic, name, durable=True)
         return self._subscribe(topic, name, selector, self._needed_client_id(), no_local=no_local)
 
     def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
@@ -333,7 +333,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
             MissingClientIDError: The connection has no client id, and the broker has no shared subscriptions.
             InvalidDestinationError: There is no such subscription; or the name is empty, or the value is no topic.
         """
-        check_subscription(topic, name, durable=True)
+        _check_subscription(topic, name, durable=True)
         with self._lock:
             connection = self._context.connection
             client_id = self._context.client_id if connection.capabilities.shared else self._needed_client_id()
@@ -352,8 +352,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
             InvalidSelectorError: The selector is invalid.
             NotSupportedError: The broker lacks a capability.
         """
-        check_instance("queue", queue, Queue, "a Queue(…): only queues can be browsed", InvalidDestinationError)
-        check_selector(selector)
+        check(_ARGUMENTS, queue=queue, selector=selector)
         with self._lock:
             require_capability(self._context.connection, "browse", "queue browsers")
             require_capability(self._context.connection, "selectors", "selectors", wanted=bool(selector))
@@ -498,7 +497,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
         connection = self._context.connection
         require_capability(connection, "durable", "durable subscriptions", wanted=not volatile)
         require_capability(connection, "shared", "shared subscriptions", wanted=shared)
-        check_subscription(topic, name, durable=not volatile)
+        _check_subscription(topic, name, durable=not volatile)
         subscription = Subscription(self._context.resolve(topic), name, client_id, shared, volatile)
         return self._consume(subscription, selector, no_local=no_local)
 
@@ -521,8 +520,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
     def _consume(
         self, source: Destination | Subscription, selector: str | None, *, no_local: bool = False
     ) -> MessageConsumer:
-        check_selector(selector)
-        check_flag("no_local", no_local)
+        check(_ARGUMENTS, selector=selector, no_local=no_local)
         with self._lock:
             self._mode.check_receives()
             require_capability(self._context.connection, "selectors", "selectors", wanted=bool(selector))

@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
-from jmsjca.config.connection_url import CredentialSource, check_source
+from jmsjca.config.connection_url import CREDENTIALS, CredentialSource
 from jmsjca.destinations import Destination, Subscription, Topic, destination
 from jmsjca.errors import (
     ConfigurationError,
@@ -104,7 +104,7 @@ def _parse_credentials(text: str) -> CredentialSource:
         if module and function.isidentifier():
             return ImportedFunction(module, function)
     try:
-        check_source(text)
+        CREDENTIALS("credentials", text)
     except ConfigurationError:
         raise InvalidOptionError(
             "The option 'credentials' must be env:NAME, file:PATH or call:MODULE:FUNCTION. It does not take the"

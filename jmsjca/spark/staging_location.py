@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jmsjca.config.connection_url import check_source
+from jmsjca.config.connection_url import CREDENTIALS
 from jmsjca.errors import ConfigurationError, InvalidArgumentError, InvalidOptionError, JMSError, StoreError
 from jmsjca.spark.epoch_plans import EpochPlans
 from jmsjca.spark.folder_store import FolderStore
@@ -89,7 +89,7 @@ def check_location(location: str | None, *, endpoint: str | None, region: str | 
         )
     if location is None or "://" in location:
         try:
-            check_source(credentials)
+            CREDENTIALS("credentials", credentials)
         except ConfigurationError:
             raise InvalidOptionError(
                 "The option 'stagingCredentials' must be env:NAME or file:PATH. It does not take the secret itself."
