@@ -2,12 +2,14 @@
 
 import asyncio
 from functools import partial
+from typing import Unpack
 
 from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, SingleThreadExecutor, run_in_thread
 from jmsjca.destinations import Destination
 from jmsjca.messages.converters import Body
-from jmsjca.messages.message import DeliveryMode, Message
+from jmsjca.messages.message import Message
+from jmsjca.outbound.producer import DeliveryFields
 
 __all__ = ["Producer"]
 
@@ -30,11 +32,7 @@ class Producer(AsyncCloseable):
         self,
         message: Message | Body,
         destination: Destination | None = None,
-        *,
-        delivery_mode: DeliveryMode | str | None = None,
-        priority: int | None = None,
-        time_to_live: float | None = None,
-        delivery_delay: float | None = None,
+        **options: Unpack[DeliveryFields],
     ) -> None:
         """Send a message, as `jmsjca.MessageProducer.send` does. The message may be changed and sent again afterwards.
 
@@ -43,16 +41,13 @@ class Producer(AsyncCloseable):
         Args:
             message: The message; or a body of one, as in `jmsjca.MessageProducer.send`.
             destination: The destination; required if the producer has none, refused if it has one.
-            delivery_mode: Whether the message survives a restart of the broker; None for persistent.
-            priority: 0 to 9; None for 4, which is normal.
-            time_to_live: Seconds until the message expires; 0 or None means never.
-            delivery_delay: Seconds until the message may be delivered.
+            **options: See `jmsjca.outbound.producer.DeliveryFields`.
 
         Raises:
             InvalidDestinationError: There is no destination, or there are two; or it is a deleted temporary one.
             MessageFormatError: The priority is outside 0 to 9, a time is negative or too large, or no message can hold
                 the body.
-            ArgumentTypeError: A header of the message has a wrong type.
+            ArgumentTypeError: A header of the message has a wrong type, or there is no such option.
             IllegalStateError: The producer or its session is closed.
             JMSError: The broker refuses the message.
         """
@@ -60,10 +55,8 @@ class Producer(AsyncCloseable):
             self._wrapped.send,
             message,
             destination,
-            delivery_mode=delivery_mode,
-            priority=priority,
-            time_to_live=time_to_live,
-            delivery_delay=delivery_delay,
+            on_completion=None,
+            **options,
         )
         await self._executor.run(send)
 
@@ -71,11 +64,7 @@ class Producer(AsyncCloseable):
         self,
         message: Message | Body,
         destination: Destination | None = None,
-        *,
-        delivery_mode: DeliveryMode | str | None = None,
-        priority: int | None = None,
-        time_to_live: float | None = None,
-        delivery_delay: float | None = None,
+        **options: Unpack[DeliveryFields],
     ) -> "asyncio.Future[Message]":
         """Begin to send a message, as `jmsjca.MessageProducer.send_async` does, and do not wait for the broker.
 
@@ -87,10 +76,7 @@ class Producer(AsyncCloseable):
         Args:
             message: The message, or a body as for `send`. It may be changed and sent again when the await has returned.
             destination: The destination; required if the producer has none, refused if it has one.
-            delivery_mode: Whether the message survives a restart of the broker; None for persistent.
-            priority: 0 to 9; None for 4, which is normal.
-            time_to_live: Seconds until the message expires; 0 or None means never.
-            delivery_delay: Seconds until the message may be delivered.
+            **options: See `jmsjca.outbound.producer.DeliveryFields`.
 
         Returns:
             A future of the message, to be awaited for the outcome: it raises `TransactionInDoubtError` if the
@@ -103,10 +89,8 @@ class Producer(AsyncCloseable):
             self._wrapped.send_async,
             message,
             destination,
-            delivery_mode=delivery_mode,
-            priority=priority,
-            time_to_live=time_to_live,
-            delivery_delay=delivery_delay,
+            on_completion=None,
+            **options,
         )
         return asyncio.wrap_future(await self._executor.run(begin))
 

@@ -36,7 +36,6 @@ __all__ = [
     "HEADERS",
     "MAX_SECONDS",
     "PRIORITY",
-    "REPLY_TO",
     "DeliveryMode",
     "EndOfBatch",
     "Message",
@@ -438,12 +437,9 @@ def to_datetime(milliseconds: int | None) -> datetime | None:
     raise ValueError("a time is a number of milliseconds of 64 bits")
 
 
-REPLY_TO = Constraint[Destination | None](
-    "a Queue(…), a Topic(…) or None", (Destination, NoneType), error=InvalidDestinationError
-)
 HEADERS: Mapping[str, Constraint[object]] = {
     "correlation_id": TEXT_OR_NONE,
-    "reply_to": REPLY_TO,
+    "reply_to": Constraint("a Queue(…), a Topic(…) or None", (Destination, NoneType), error=InvalidDestinationError),
     "type": TEXT_OR_NONE,
 }
 """The headers that the application sets."""

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
-from typing import Generic, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
 
-from jmsjca.arguments import FLAG, TEXT_OR_NONE, Constraint, GuardedAttributes, check, did_you_mean
+from jmsjca.arguments import FLAG, Constraint, GuardedAttributes, check, did_you_mean
 from jmsjca.config.naming import is_reference
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import (
@@ -25,7 +25,6 @@ from jmsjca.messages.message import (
     DURATION,
     HEADERS,
     PRIORITY,
-    REPLY_TO,
     DeliveryMode,
     Message,
     delivery_mode_of,
@@ -37,12 +36,15 @@ from jmsjca.outbound.connection_state import Closeable
 from jmsjca.outbound.unit_of_work import SessionLock, SessionMember, aborts_if_interrupted
 
 __all__ = [
+    "DeliveryFields",
     "DeliveryOptions",
+    "HeaderFields",
     "JMSProducer",
     "MessageProducer",
     "ProducerOptions",
     "ProducerPool",
     "SendOption",
+    "check_options",
     "properties_of",
 ]
 
@@ -64,15 +66,86 @@ def properties_of(name: str, value: object) -> Properties:
 _PROPERTIES = Constraint[Mapping[str, object]]("a mapping from names to values", Mapping, error=MessageFormatError)
 
 
-class SendOption(Generic[T, Given]):
-    """A default option of a producer: validated when it is set, refused once the producer is closed.
+class DeliveryFields(TypedDict, total=False):
+    """The options of every send, as keywords. None counts as not given: then those of the producer apply.
 
-    Args:
-        check: Returns the valid value for one that was given, or raises an error.
+    Attributes:
+        delivery_mode: Whether messages survive a restart of the broker, a `DeliveryMode` or its name; persistent by
+            default.
+        priority: 0 to 9; 4, the default, is normal.
+        time_to_live: Seconds until messages expire; 0, the default, means never.
+        delivery_delay: Seconds until messages may be delivered; 0 by default.
     """
 
-    def __init__(self, check: Callable[[str, object], T]) -> None:
-        self._check = check
+    delivery_mode: DeliveryMode | str | None
+    priority: int | None
+    time_to_live: float | None
+    delivery_delay: float | None
+
+
+class HeaderFields(DeliveryFields, total=False):
+    """The options of a send that also sets headers of its message.
+
+    Attributes:
+        correlation_id: Relates a reply to its request; None keeps the message's own.
+        reply_to: Destination for replies; None keeps the message's own.
+        type: The application's message type (JMSType); None keeps the message's own.
+    """
+
+    correlation_id: str | None
+    reply_to: Destination | None
+    type: str | None
+
+
+class ProducerOptions(HeaderFields, total=False):
+    """The attributes of a `JMSProducer`, as keywords.
+
+    Attributes:
+        properties: Properties of all messages, typed as those of a `Message`; the mapping is copied.
+        disable_message_id: True to send messages without message ids (JMS 3.1, section 3.4.3).
+        disable_timestamp: True to send messages without timestamps (section 3.4.4).
+        on_completion: If it is set, `JMSProducer.send` is asynchronous, as `MessageProducer.send_async` (section 7.3);
+            JMS calls it ``setAsync``.
+    """
+
+    properties: Mapping[str, object]
+    disable_message_id: bool
+    disable_timestamp: bool
+    on_completion: OnCompletion | None
+
+
+_CONSTRAINTS: Mapping[str, Callable[[str, object], Any]] = {
+    "delivery_mode": delivery_mode_of,
+    "priority": PRIORITY,
+    "time_to_live": DURATION,
+    "delivery_delay": DURATION,
+    "properties": properties_of,
+    **HEADERS,
+    "disable_message_id": FLAG,
+    "disable_timestamp": FLAG,
+    "on_completion": checked_listener,
+}
+
+
+def check_options(owner: str, options: Mapping[str, object], fields: type) -> None:
+    """Raise an error for a misspelt option, which would have no effect.
+
+    Args:
+        owner: The owner of the options, for the error message.
+        options: The options that were given.
+        fields: The `TypedDict` of the known ones.
+
+    Raises:
+        ArgumentTypeError: There is no such option.
+    """
+    known = fields.__annotations__
+    for name in sorted(options.keys() - known.keys()):
+        remark = did_you_mean(name.lower(), {each: each for each in known})
+        raise ArgumentTypeError(f"{owner} has no option {name!r:.100} {remark}.")
+
+
+class SendOption(Generic[T, Given]):
+    """A default option of a producer: validated when it is set, refused once the producer is closed."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -92,20 +165,13 @@ class SendOption(Generic[T, Given]):
 
     def __set__(self, producer: "DeliveryOptions", value: Given) -> None:
         producer.check_open()
-        setattr(producer, f"_{self._name}", self._check(self._name, value))
+        setattr(producer, f"_{self._name}", _CONSTRAINTS[self._name](self._name, value))
 
 
 class DeliveryOptions(GuardedAttributes, ABC):
     """Default options of a producer's sends (JMS 3.1, section 7.4). Values are validated when they are set.
 
-    Attributes:
-        delivery_mode: Whether messages survive a restart of the broker, a `DeliveryMode` or its name; persistent by
-            default.
-        priority: 0 to 9; 4, the default, is normal.
-        time_to_live: Seconds until messages expire; 0, the default, means never.
-        delivery_delay: Seconds until messages may be delivered; 0 by default.
-        disable_message_id: True to send messages without message ids (section 3.4.3).
-        disable_timestamp: True to send messages without timestamps (section 3.4.4).
+    `DeliveryFields` and `ProducerOptions` document them.
 
     Raises:
         MessageFormatError: A value that is set is invalid.
@@ -121,12 +187,12 @@ class DeliveryOptions(GuardedAttributes, ABC):
     _disable_message_id: bool = False
     _disable_timestamp: bool = False
 
-    delivery_mode = SendOption[DeliveryMode, DeliveryMode | str](delivery_mode_of)
-    priority = SendOption[int, int](PRIORITY)
-    time_to_live = SendOption[float, float](DURATION)
-    delivery_delay = SendOption[float, float](DURATION)
-    disable_message_id = SendOption[bool, bool](FLAG)
-    disable_timestamp = SendOption[bool, bool](FLAG)
+    delivery_mode = SendOption[DeliveryMode, DeliveryMode | str]()
+    priority = SendOption[int, int]()
+    time_to_live = SendOption[float, float]()
+    delivery_delay = SendOption[float, float]()
+    disable_message_id = SendOption[bool, bool]()
+    disable_timestamp = SendOption[bool, bool]()
 
     @abstractmethod
     def check_open(self) -> None:
@@ -233,16 +299,14 @@ class BaseProducer(SessionMember, DeliveryOptions):
         message: Message,
         to: Destination,
         send: Send | None = None,
-        *,
-        delivery_mode: DeliveryMode | str | None = None,
-        priority: int | None = None,
-        time_to_live: float | None = None,
-        delivery_delay: float | None = None,
+        options: DeliveryFields | None = None,
     ) -> None:
-        mode = self._delivery_mode if delivery_mode is None else delivery_mode_of("delivery_mode", delivery_mode)
-        urgency = self._priority if priority is None else PRIORITY("priority", priority)
-        life = self._time_to_live if time_to_live is None else DURATION("time_to_live", time_to_live)
-        delay = self._delivery_delay if delivery_delay is None else DURATION("delivery_delay", delivery_delay)
+        mode, urgency, life, delay = self._delivery_mode, self._priority, self._time_to_live, self._delivery_delay
+        if options:
+            check_options("A send", options, DeliveryFields)
+            given = {name: _CONSTRAINTS[name](name, value) for name, value in options.items() if value is not None}
+            mode, urgency = given.get("delivery_mode", mode), given.get("priority", urgency)
+            life, delay = given.get("time_to_live", life), given.get("delivery_delay", delay)
         if message.reply_to is not None or message.correlation_id is not None or message.type is not None:
             headers = {"correlation_id": message.correlation_id, "reply_to": message.reply_to, "type": message.type}
             check(HEADERS, **headers)  # attributes are not checked when set
@@ -313,33 +377,27 @@ class MessageProducer(BaseProducer, Closeable):
         message: Message | Body,
         destination: Destination | None = None,
         *,
-        delivery_mode: DeliveryMode | str | None = None,
-        priority: int | None = None,
-        time_to_live: float | None = None,
-        delivery_delay: float | None = None,
         on_completion: OnCompletion | None = None,
+        **options: Unpack[DeliveryFields],
     ) -> None:
         """Send a message, or a body as a message. The message may be changed and sent again afterwards.
 
         A transacted session sends the message when it commits, any other before this returns. The headers
         ``message_id``, ``destination``, ``timestamp``, ``expiration`` and so on are set here (JMS 3.1, section 3.4.11);
-        times run from now, not from the commit. An option that is None is taken from the producer.
+        times run from now, not from the commit.
 
         Args:
             message: The message; or a body: `str` (text message), `bytes`, a mapping (map message), a pydantic model or
                 a dataclass (text message with JSON).
             destination: The destination; required if the producer has none, refused if it has one.
-            delivery_mode: Whether the message survives a restart of the broker; a `DeliveryMode` or its name.
-            priority: 0 to 9; 4 is normal.
-            time_to_live: Seconds until the message expires; 0 means never.
-            delivery_delay: Seconds until the message may be delivered.
             on_completion: If it is given, the message is sent asynchronously, as by `send_async`.
+            **options: See `DeliveryFields`; those that are not given are taken from the producer.
 
         Raises:
             InvalidDestinationError: There is no destination, or there are two; or it is a deleted temporary one.
             MessageFormatError: The priority is outside 0 to 9, a time is negative or too large, or no message can hold
                 the body.
-            ArgumentTypeError: A header of the message has a wrong type.
+            ArgumentTypeError: A header of the message has a wrong type, or there is no such option.
             IllegalStateError: The producer is closed, or another thread uses its session.
             JMSError: The broker refuses the message.
         """
@@ -349,10 +407,7 @@ class MessageProducer(BaseProducer, Closeable):
             message if isinstance(message, Message) else _required_message(message),
             to,
             send,
-            delivery_mode=delivery_mode,
-            priority=priority,
-            time_to_live=time_to_live,
-            delivery_delay=delivery_delay,
+            options,
         )
 
     def send_async(
@@ -360,11 +415,8 @@ class MessageProducer(BaseProducer, Closeable):
         message: Message | Body,
         destination: Destination | None = None,
         *,
-        delivery_mode: DeliveryMode | str | None = None,
-        priority: int | None = None,
-        time_to_live: float | None = None,
-        delivery_delay: float | None = None,
         on_completion: OnCompletion | None = None,
+        **options: Unpack[DeliveryFields],
     ) -> "Future[Message]":
         """Begin to send a message, and do not wait for the broker (JMS 3.1, section 7.3).
 
@@ -380,12 +432,9 @@ class MessageProducer(BaseProducer, Closeable):
         Args:
             message: The message, or a body as for `send`.
             destination: The destination; required if the producer has none, refused if it has one.
-            delivery_mode: Whether the message survives a restart of the broker; a `DeliveryMode` or its name.
-            priority: 0 to 9; 4 is normal.
-            time_to_live: Seconds until the message expires; 0 means never.
-            delivery_delay: Seconds until the message may be delivered.
             on_completion: A function of the message and its error, which is None after a success, or a
                 `CompletionListener`. It is called before the future is done.
+            **options: As for `send`.
 
         Returns:
             A future of the message, which cannot be cancelled. It raises the error of the send:
@@ -400,10 +449,7 @@ class MessageProducer(BaseProducer, Closeable):
             message if isinstance(message, Message) else _required_message(message),
             self._target(destination),
             self._sender_to(futures, on_completion),
-            delivery_mode=delivery_mode,
-            priority=priority,
-            time_to_live=time_to_live,
-            delivery_delay=delivery_delay,
+            options,
         )
         return futures[0]
 
@@ -465,41 +511,17 @@ def _message_ids() -> Iterator[str]:
     return map(f"ID:{uuid.uuid4().hex}-{{}}".format, itertools.count(1))
 
 
-class ProducerOptions(TypedDict, total=False):
-    """The attributes of a `JMSProducer`, as keywords."""
-
-    delivery_mode: DeliveryMode | str
-    priority: int
-    time_to_live: float
-    delivery_delay: float
-    disable_message_id: bool
-    disable_timestamp: bool
-    properties: Mapping[str, object]
-    correlation_id: str | None
-    reply_to: Destination | None
-    type: str | None
-    on_completion: OnCompletion | None
-
-
 class JMSProducer(BaseProducer):
     """Producer of the simplified API (JMS 3.1, sections 7.2 to 7.10). It is lightweight and need not be closed.
 
-    `JMSContext.create_producer` creates it. Its attributes and those of `DeliveryOptions` apply to every message that
-    it sends; they override the headers and properties of the message.
+    `JMSContext.create_producer` creates it. Its attributes, which `ProducerOptions` documents, apply to every message
+    that it sends; they override the headers and properties of the message.
 
     Args:
         send: Sends in the unit of the context, inside all hooks.
         lock: The lock of the context.
         asynchronous: The asynchronous sends of the context.
         **options: Initial values of the attributes.
-
-    Attributes:
-        properties: Properties of all messages, typed as those of a `Message`; a mapping that is set is copied.
-        correlation_id: Relates a reply to its request; None keeps the message's own.
-        reply_to: Destination for replies; None keeps the message's own.
-        type: The application's message type (JMSType); None keeps the message's own.
-        on_completion: If it is set, `send` is asynchronous, as `MessageProducer.send_async` (section 7.3); JMS calls it
-            ``setAsync``.
     """
 
     _correlation_id: str | None = None
@@ -507,11 +529,11 @@ class JMSProducer(BaseProducer):
     _type: str | None = None
     _on_completion: OnCompletion | None = None
 
-    properties = SendOption[Properties, Mapping[str, object]](properties_of)
-    correlation_id = SendOption[str | None, str | None](TEXT_OR_NONE)
-    reply_to = SendOption[Destination | None, Destination | None](REPLY_TO)
-    type = SendOption[str | None, str | None](TEXT_OR_NONE)
-    on_completion = SendOption[OnCompletion | None, OnCompletion | None](checked_listener)
+    properties = SendOption[Properties, Mapping[str, object]]()
+    correlation_id = SendOption[str | None, str | None]()
+    reply_to = SendOption[Destination | None, Destination | None]()
+    type = SendOption[str | None, str | None]()
+    on_completion = SendOption[OnCompletion | None, OnCompletion | None]()
 
     def __init__(
         self,
@@ -537,18 +559,17 @@ class JMSProducer(BaseProducer):
         """Set attributes and return the producer, for chaining: ``producer.set(priority=7).send(queue, "now")``.
 
         Args:
-            **options: Attributes by name; ``properties`` replaces all properties.
+            **options: See `ProducerOptions`; ``properties`` replaces all properties.
 
         Raises:
             MessageFormatError: A value is invalid.
             InvalidArgumentError: There is no such attribute, or a value has a wrong type.
             IllegalStateError: The context is closed.
         """
-        known = {name: name for name in ProducerOptions.__annotations__}
-        for name in sorted(options.keys() - known.keys()):
-            raise ArgumentTypeError(f"A JMSProducer has no option {name!r:.100} {did_you_mean(name.lower(), known)}.")
+        check_options("A JMSProducer", options, ProducerOptions)
         for name, value in options.items():
-            setattr(self, name, value)
+            if value is not None or name not in DeliveryFields.__annotations__:
+                setattr(self, name, value)
         return self
 
     def send(self, destination: Destination, body: Message | Body | None) -> Self:

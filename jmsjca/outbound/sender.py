@@ -5,12 +5,11 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, Generic, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Generic, TypeVar, Unpack, cast
 
-from jmsjca.arguments import SECONDS, TEXT_OR_NONE, TIMEOUT, did_you_mean
+from jmsjca.arguments import SECONDS, TEXT_OR_NONE, TIMEOUT
 from jmsjca.destinations import Destination, Queue, check_destination
 from jmsjca.errors import (
-    ArgumentTypeError,
     ConnectionLostError,
     InvalidArgumentError,
     JMSError,
@@ -18,10 +17,11 @@ from jmsjca.errors import (
     TransactionInDoubtError,
 )
 from jmsjca.messages.converters import Converters
-from jmsjca.messages.message import DeliveryMode, Message
+from jmsjca.messages.message import HEADERS, Message
 from jmsjca.outbound.delivery_sends import DeliverySends, SendScope, current_delivery
 from jmsjca.outbound.pool import ConnectionPool, SharedConnections, Use
 from jmsjca.outbound.pooled_connection import PooledConnection
+from jmsjca.outbound.producer import DeliveryFields, HeaderFields, check_options
 from jmsjca.outbound.requestor import Requestor
 
 __all__ = [
@@ -36,36 +36,20 @@ T = TypeVar("T")
 
 _DUPLICATE_ID = "_AMQ_DUPL_ID"
 _ACKNOWLEDGEMENT_TIMEOUT = "JBXAcknowledgmentTimeout"
-_PRODUCER_OPTIONS = ("delivery_mode", "priority", "time_to_live", "delivery_delay")
-_HEADERS = ("correlation_id", "reply_to", "type")
 _LONGEST_PAUSE = 5.0  # seconds
 
 
-class SendOptions(TypedDict, total=False):
-    """The headers and properties of a send. None counts as not given.
+class SendOptions(HeaderFields, total=False):
+    """The options of a send through an adapter or a sender. None counts as not given.
 
     Attributes:
         properties: Properties of the message.
-        correlation_id: Correlation id.
-        reply_to: Destination of replies.
-        type: Message type (``JMSType``).
-        delivery_mode: Whether the message survives a restart of the broker.
-        priority: 0 to 9; 4 is normal.
-        time_to_live: Seconds until the message expires; 0 means never.
-        delivery_delay: Seconds until the message may be delivered.
         acknowledgement_timeout: Seconds after which a listener with held acknowledgement rolls the message back: the
             integer property ``JBXAcknowledgmentTimeout``, rounded up, at least 1.
     """
 
     properties: Mapping[str, bool | int | float | str | None]
-    correlation_id: str
-    reply_to: Destination
-    type: str
-    delivery_mode: DeliveryMode
-    priority: int
-    time_to_live: float
-    delivery_delay: float
-    acknowledgement_timeout: float
+    acknowledgement_timeout: float | None
 
 
 class SendsMessages(ABC):
@@ -233,7 +217,7 @@ class Sender:
         messages = [self._converters.to_message(body) for body in bodies]
         given: dict[str, Any] = {}
         if options:
-            _check_options(options)
+            check_options("A send", options, SendOptions)
             given = _producer_options(options)
             for message in messages:
                 _set_headers(message, options)
@@ -302,7 +286,7 @@ class Sender:
             ReplyTimeoutError: No reply arrived in time. The request may have been processed.
             JMSError: The request was not sent, or the reply cannot be decoded.
         """
-        _check_options(options)
+        check_options("A send", options, SendOptions)
         to, message = _destination(destination), self._converters.to_message(body)
         _set_headers(message, options)
         given = _producer_options(options)
@@ -438,21 +422,10 @@ def _destination(destination: str | Destination) -> Destination:
     return destination
 
 
-def _check_options(options: SendOptions) -> None:
-    """Raise an error for a misspelt option, which would have no effect.
-
-    Raises:
-        ArgumentTypeError: There is no such option.
-    """
-    for name in sorted(options.keys() - SendOptions.__annotations__.keys()):
-        known = {each: each for each in SendOptions.__annotations__}
-        raise ArgumentTypeError(f"A send has no option {name!r:.100} {did_you_mean(name.lower(), known)}.")
-
-
 def _set_headers(message: Message, options: SendOptions) -> None:
     for name, value in (options.get("properties") or {}).items():
         message.set_object_property(name, value)
-    for name in _HEADERS:
+    for name in HEADERS:
         if (header := options.get(name)) is not None:
             setattr(message, name, header)
     if (seconds := options.get("acknowledgement_timeout")) is not None:
@@ -465,7 +438,8 @@ def _whole_seconds(timeout: float) -> int:
 
 
 def _producer_options(options: SendOptions) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name in _PRODUCER_OPTIONS and value is not None}
+    delivery = DeliveryFields.__annotations__
+    return {name: value for name, value in options.items() if name in delivery and value is not None}
 
 
 def _set_duplicate_ids(messages: Sequence[Message], duplicate_id: str) -> None:

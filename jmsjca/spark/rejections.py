@@ -16,11 +16,12 @@ from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import InvalidOptionError, InvalidRedeliveryHandlingError, MessageFormatError, Reject
 from jmsjca.messages import DUPLICATE_ID, PREFIX, Int, Long, Message, Properties, PropertyValue
 from jmsjca.messages.message import to_datetime
+from jmsjca.outbound.producer import DeliveryFields
 from jmsjca.redelivery import Delay, Delete, Failure, Move, MoveFacts, RedeliveryPolicy, moved_copy, plain_copy
 from jmsjca.redelivery.encounter import encodable
 from jmsjca.redelivery.moved_copy import remaining_life
 from jmsjca.spark.options import SinkOptions
-from jmsjca.spark.rows import REJECTION, Outgoing, RowEncoder, SendOptions, int_or_none
+from jmsjca.spark.rows import REJECTION, Outgoing, RowEncoder, int_or_none
 
 __all__ = ["DEFAULT_HANDLING", "FIRST_ID", "RETRY_COUNT", "dead_letter", "encoder_of_sink"]
 
@@ -151,7 +152,7 @@ class RejectedRowEncoder(RowEncoder):
             case Delete():
                 return None
             case Move() as move:
-                options: SendOptions = {**_priority(row), "time_to_live": 0.0}  # a dead letter never expires
+                options: DeliveryFields = {**_priority(row), "time_to_live": 0.0}  # a dead letter never expires
                 return Outgoing(_dead(message, origin, count, rejection), move.destination, options)
             case action:
                 delay = action.milliseconds / 1000 if isinstance(action, Delay) else 0.0
@@ -232,11 +233,11 @@ def _dead(message: Message, origin: Destination, count: int, rejection: Mapping[
     return moved_copy(message, MoveFacts(origin, count, failure=failure))
 
 
-def _priority(row: Mapping[str, Any]) -> SendOptions:
+def _priority(row: Mapping[str, Any]) -> DeliveryFields:
     return {} if row.get("priority") is None else {"priority": row["priority"]}
 
 
-def _life(message: Message) -> SendOptions:
+def _life(message: Message) -> DeliveryFields:
     """Return the remaining time to live of a retry; the shortest one if it is over, as 0 would be unlimited."""
     left = remaining_life(message.expiration)
     return {"time_to_live": max(left, _SHORTEST_LIFE)} if left else {}

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from hashlib import blake2b
-from typing import Any, NamedTuple, Self, TypedDict, cast
+from typing import Any, NamedTuple, Self, cast
 
 from pyspark.sql.types import DataType, MapType, StructType, VariantVal
 
@@ -13,7 +13,6 @@ from jmsjca.errors import InvalidOptionError, MessageFormatError
 from jmsjca.messages import (
     Byte,
     BytesMessage,
-    DeliveryMode,
     Double,
     Float,
     Int,
@@ -25,11 +24,12 @@ from jmsjca.messages import (
     TextMessage,
 )
 from jmsjca.messages.properties import check_name
+from jmsjca.outbound.producer import DeliveryFields
 from jmsjca.spark.options import SinkOptions
 from jmsjca.spark.schema import COLUMNS
 from jmsjca.spark.variants import decode_object, is_null
 
-__all__ = ["REJECTION", "Outgoing", "RowEncoder", "RowIds", "SendOptions", "int_or_none"]
+__all__ = ["REJECTION", "Outgoing", "RowEncoder", "RowIds", "int_or_none"]
 
 REJECTION = "_rejection"
 """The column of the rows of `jmsjca.spark.dead_letter`: why a row was rejected, and what to do."""
@@ -68,18 +68,8 @@ _INTERNAL = {REJECTION}
 _IGNORED = set(COLUMNS) - _KNOWN  # so that rows that were read can be written unchanged
 _SEQUENCE = "JMSXGroupSeq"
 _GROUP = {"JMSXGroupID": "group_id", _SEQUENCE: "group_sequence"}
-_SEND_OPTIONS = ("priority", "delivery_mode", "time_to_live", "delivery_delay")
 _PLACES = {"_epoch", "_partition", "_seq"}
 _MAX_IDS = 1_000_000  # ids take about 150 MB then, and no broker recognises so many
-
-
-class SendOptions(TypedDict, total=False):
-    """The options of a send that a row sets; the others are those of the producer."""
-
-    priority: int
-    delivery_mode: DeliveryMode | str
-    time_to_live: float
-    delivery_delay: float
 
 
 class Outgoing(NamedTuple):
@@ -87,7 +77,7 @@ class Outgoing(NamedTuple):
 
     message: Message
     destination: Destination
-    options: SendOptions
+    options: DeliveryFields
 
 
 class RowEncoder:
@@ -178,10 +168,10 @@ class RowEncoder:
             raise MessageFormatError("The destination of a row is null, and the sink has no option 'destination'.")
         return self._target
 
-    def send_options(self, row: dict[str, Any]) -> SendOptions:
+    def send_options(self, row: dict[str, Any]) -> DeliveryFields:
         """Return the options of a send that a row sets."""
-        given = {name: row[name] for name in _SEND_OPTIONS if row.get(name) is not None}
-        return cast("SendOptions", given)  # the producer checks the values
+        given = {name: row[name] for name in DeliveryFields.__annotations__ if row.get(name) is not None}
+        return cast("DeliveryFields", given)  # the producer checks the values
 
     def duplicate_id(self, row: dict[str, Any]) -> str:
         """Return the id that the column ``duplicate_id`` gives a row; empty if it gives none."""
