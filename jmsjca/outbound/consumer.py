@@ -78,8 +78,8 @@ class ListenerDispatcher:
             IllegalStateError: The session or the consumer is closed, or another thread uses the session; or the session
                 can have no listeners.
         """
-        if listener is not None:
-            self._mode.check_listens()
+        if listener is not None and self._mode.no_listeners:
+            raise IllegalStateError(self._mode.no_listeners)
         self._lock.check_open()
         receiver.check_open()
         with nullcontext() if self._thread else self._lock:  # no other thread may be receiving synchronously
@@ -797,6 +797,8 @@ class QueueBrowser(SessionMember, Closeable, GuardedAttributes):
         InvalidSelectorError: The selector is invalid.
     """
 
+    _closed_error = "The browser is closed; create another one with session.create_browser(…)."
+
     def __init__(self, connection: spi.Connection, queue: Queue, selector: str | None, lock: SessionLock) -> None:
         self._connection = connection
         self._lock = lock
@@ -844,11 +846,6 @@ class QueueBrowser(SessionMember, Closeable, GuardedAttributes):
         with self._lock:
             self._check_open()
             return next(chunks, None)
-
-    def _check_open(self) -> None:
-        self._lock.check_open()
-        if self._closed:
-            raise IllegalStateError("The browser is closed; create another one with session.create_browser(…).")
 
 
 def _message(delivery: spi.Delivery) -> Message:

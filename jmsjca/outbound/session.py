@@ -22,6 +22,7 @@ from jmsjca.destinations import (
 )
 from jmsjca.errors import (
     ConnectionLostError,
+    IllegalStateError,
     InvalidDestinationError,
     InvalidSelectorError,
     JMSError,
@@ -522,7 +523,8 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
     ) -> MessageConsumer:
         check(_ARGUMENTS, selector=selector, no_local=no_local)
         with self._lock:
-            self._mode.check_receives()
+            if self._mode.no_consumers:
+                raise IllegalStateError(self._mode.no_consumers)
             require_capability(self._context.connection, "selectors", "selectors", wanted=bool(selector))
             require_capability(self._context.connection, "no_local", "no_local", wanted=no_local)
             consumer = self._context.connection.consumer(
@@ -571,9 +573,6 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
     def _producer_for(self, destination: Destination | None) -> MessageProducer:
         parts = self._send, self._lock, self._asynchronous, self._context.resolve
         return MessageProducer(*parts, destination, self._producers)
-
-    def _check_open(self) -> None:
-        self._lock.check_open()
 
 
 class Session(BaseSession):

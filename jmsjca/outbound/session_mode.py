@@ -53,6 +53,8 @@ class SessionMode(ABC):
         transacted: True if sends and receipts belong to a transaction.
         automatic: True if a message is acknowledged because `receive` returns it.
         order: The order in which deliveries are settled.
+        no_consumers: The error of a session that cannot have consumers; empty if it can.
+        no_listeners: The error of a session whose consumers cannot have message listeners; empty if they can.
         lock: Entered for every use of the session.
         listening: True while consumers of the session have message listeners.
     """
@@ -60,6 +62,8 @@ class SessionMode(ABC):
     transacted: ClassVar[bool] = False
     automatic: bool = False
     order: spi.Order = spi.Order.PREFIX
+    no_consumers: ClassVar[str] = ""
+    no_listeners: str = ""
 
     def __init__(self, connection: spi.Connection) -> None:
         self._connection = connection
@@ -108,12 +112,6 @@ class SessionMode(ABC):
 
     def acknowledge(self) -> None:  # noqa: B027  # most modes have nothing to do
         """Acknowledge all received messages if the client has to; no effect in other modes."""
-
-    def check_receives(self) -> None:  # noqa: B027  # most modes have nothing to do
-        """Raise an error if the session cannot have consumers."""
-
-    def check_listens(self) -> None:  # noqa: B027  # most modes have nothing to do
-        """Raise an error if consumers of the session cannot have message listeners."""
 
     def check_idle(self) -> None:  # noqa: B027  # most modes have nothing to do
         """Raise an error if something waits for its commit or acknowledgement, and so keeps out of a transaction."""
@@ -242,6 +240,7 @@ class ListenerTransaction(SessionMode):
     """
 
     transacted: ClassVar[bool] = True
+    no_consumers = "The session of a listener sends; it does not consume. Open a connection of your own."
 
     def __init__(self, connection: spi.Connection, unit: UnitOfWork, *, atomic: bool = True) -> None:
         super().__init__(connection)
@@ -271,10 +270,6 @@ class ListenerTransaction(SessionMode):
             f"A send to {to} in the unit of a delivery is not asynchronous: it is sent when the handler has returned "
             "(JMS 3.1, section 7.3.5). Call send() without on_completion, or send with a session of your own."
         )
-
-    def check_receives(self) -> None:
-        """Raise an error: only the listener receives."""
-        raise IllegalStateError("The session of a listener sends; it does not consume. Open a connection of your own.")
 
     def check_commits(self) -> None:
         """Raise an error: the handler's return commits."""
@@ -575,6 +570,7 @@ class ManagedMode(SessionMode):
         self._outside = outside
         self._enlistment = enlistment
         self._strict = strict
+        self.no_listeners = _FORBIDDEN.format("A message listener") if strict else ""
         self._joined: JoinedUnit | None = None
 
     @property
@@ -614,7 +610,7 @@ class ManagedMode(SessionMode):
             IllegalStateError: Jakarta EE forbids asynchronous sends, and ``JMSJCA.Strict`` is in force.
         """
         if self._strict:
-            raise _forbidden("An asynchronous send")
+            raise IllegalStateError(_FORBIDDEN.format("An asynchronous send"))
         unit = self._unit()
         if unit is None:
             return self._outside.begin_send(message, to)
@@ -634,11 +630,6 @@ class ManagedMode(SessionMode):
         """Acknowledge what was received outside of transactions."""
         self._outside.acknowledge()
 
-    def check_listens(self) -> None:
-        """Raise an error if ``JMSJCA.Strict`` forbids message listeners."""
-        if self._strict:
-            raise _forbidden("A message listener")
-
     def check_commits(self) -> None:
         """Raise an error in a transaction that the sessions cannot end."""
         if self._is_inside() and not self._enlistment.emulates:
@@ -648,10 +639,6 @@ class ManagedMode(SessionMode):
             )
         if not self._is_inside():
             self._outside.check_commits()
-
-    def check_idle(self) -> None:
-        """Raise an error if something waits for its commit or acknowledgement."""
-        self._outside.check_idle()
 
     def commit(self) -> None:
         """Commit outside of transactions; in one, with ``JMSJCA.NoXA`` only, what the connection did in it so far."""
@@ -711,5 +698,4 @@ def _sent_by_the_commit() -> None:
     """Do nothing: a send in a transaction has nothing to wait for before the commit."""
 
 
-def _forbidden(what: str) -> IllegalStateError:
-    return IllegalStateError(f"{what} is forbidden in a container of Jakarta EE, which JMSJCA.Strict keeps to.")
+_FORBIDDEN = "{} is forbidden in a container of Jakarta EE, which JMSJCA.Strict keeps to."

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from threading import Lock, get_ident
-from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from jmsjca import spi
 from jmsjca.destinations import Destination
@@ -184,6 +184,13 @@ class SessionMember(Abortable):
     __slots__ = ()
 
     _lock: SessionLock
+    _closed: bool
+    _closed_error: ClassVar[str] = ""  # of objects that are closed on their own
+
+    def _check_open(self) -> None:
+        self._lock.check_open()
+        if self._closed_error and self._closed:
+            raise IllegalStateError(self._closed_error)
 
     @property
     def _abort(self) -> ConnectionAbort:  # type: ignore[override]  # not set by any object
