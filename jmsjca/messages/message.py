@@ -205,6 +205,13 @@ class Message(DeliveryMixin):
             headers = self._undecoded()
             if headers is not self._undecoded:  # it returns itself if it decodes each header separately
                 self._undecoded = partial(_identity, headers)
+            elif headers.whole is not None and (whole := headers.whole(name)) is not None:
+                for key, get, set_value in _SLOTS:
+                    try:  # as `_set_if_unset`, without a call for each header
+                        get(self)
+                    except AttributeError:
+                        set_value(self, whole[key])
+                return _HEADERS[name].__get__(self)
             return _set_if_unset(_HEADERS[name], self, headers[name.removeprefix("_")])
 
     @property
@@ -452,6 +459,7 @@ def _described(body: object) -> str:
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
 _ATTRIBUTES = ("properties", *_HEADERS)
 _HEADERS["_properties"] = vars(Message)["_properties"]
+_SLOTS = [(name.removeprefix("_"), slot.__get__, slot.__set__) for name, slot in _HEADERS.items()]
 
 
 class TextMessage(Message):

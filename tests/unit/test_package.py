@@ -14,7 +14,10 @@ import pytest
 
 import jmsjca
 
-_HEAVY = ["jmsjca.inbound", "proton", "stomp", "pyspark", "pyarrow", "typer", "rich", "pydantic", "tenacity", "lark"]
+_HEAVY = [
+    *("jmsjca.inbound", "proton", "stomp", "pyspark", "pyarrow", "typer", "rich", "pydantic", "tenacity", "lark"),
+    "msgspec",
+]
 
 
 def test_public_names_are_sorted_and_there():

@@ -214,6 +214,8 @@ class LazyHeaders(Mapping[str, Any]):
 
     Attributes:
         decoders: The decoder of each header, which takes the mapping itself.
+        whole: None, or a method that takes the name of a header and returns all headers; it returns None if that header
+            is cheaper alone.
         undecodable: The errors that damaged data may raise in decoders.
     """
 
@@ -221,6 +223,7 @@ class LazyHeaders(Mapping[str, Any]):
 
     decoders: ClassVar[Mapping[str, Callable[[Any], Any]]] = {}
     undecodable: ClassVar[tuple[type[Exception], ...]] = UNDECODABLE
+    whole: Callable[[str], Mapping[str, Any] | None] | None = None
 
     def decoding_error(self, error: Exception) -> MessageFormatError:
         """Return the error for a header that cannot be decoded."""

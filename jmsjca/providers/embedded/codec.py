@@ -6,13 +6,28 @@ The checksum detects that before the message reaches the application.
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from jmsjca.destinations import Destination
-from jmsjca.errors import MessageFormatError
-from jmsjca.messages import DUPLICATE_ID, GROUP_ID, DeliveryMode, Message, Properties, type_name, typed_property
+from jmsjca.errors import JMSError, MessageFormatError
+from jmsjca.messages import (
+    DUPLICATE_ID,
+    GROUP_ID,
+    DeliveryMode,
+    Int,
+    Message,
+    Properties,
+    PropertyValue,
+    type_name,
+    typed_property,
+)
 from jmsjca.messages.message import has_properties
 from jmsjca.providers.common.codec import (
     BODY_DECODERS,
@@ -44,8 +59,32 @@ __all__ = [
 
 # The beginning of nearly every text; it is matched without parsing the rest.
 _OPENING = re.compile(rb'\{"kind":"([^"\\]*)","id":(?:null|"([^"\\]*)"),')
+_KIND_AT = len(b'{"kind":"')
+_KINDS = {f'{{"kind":"{kind}","id":'.encode(): decoder for kind, decoder in BODY_DECODERS.items()}
+_ID_LENGTH = len(b'","id":')
 _NO_PROPERTIES = Properties.received({})  # immutable, so all messages share one
 _MODES = {int(mode): mode for mode in DeliveryMode}  # a dictionary is faster than a call of the enumeration
+
+
+class _Fields(msgspec.Struct, omit_defaults=True, gc=False):
+    """The fields of the JSON object, in their order. `p` has the properties, and `t` the types that JSON lacks."""
+
+    kind: str  # kind and id come first: see _OPENING
+    id: str | None
+    to: list[str | bool]
+    mode: int
+    priority: int
+    time: int | None
+    correlation: str | None = None
+    reply: list[str | bool] | None = None
+    type: str | None = None
+    due: int | None = None
+    p: dict[str, Any] | UnsetType = UNSET
+    t: dict[str, str] | UnsetType = UNSET
+
+
+_encode_fields = msgspec.json.Encoder().encode
+_decode_fields = msgspec.json.Decoder(_Fields).decode
 
 
 def _decoding_error(error: Exception) -> MessageFormatError:
@@ -54,7 +93,7 @@ def _decoding_error(error: Exception) -> MessageFormatError:
 
 
 def _message_id(headers: "_StoredHeaders") -> str | None:
-    opening = headers.opening
+    opening = _OPENING.match(headers.text)
     if opening is None:
         return expect_text(headers.fields.get("id"))
     message_id: bytes | None = opening[2]
@@ -63,12 +102,17 @@ def _message_id(headers: "_StoredHeaders") -> str | None:
 
 def _properties(headers: "_StoredHeaders") -> Properties:
     fields = headers.fields
-    if "p" not in fields and "t" not in fields:
-        return _NO_PROPERTIES
-    types = fields.get("t", {})
-    values = {name: typed_property(value, types.get(name)) for name, value in fields["p"].items()}
-    if types:
-        values.update({name: typed_property(math.nan, mark) for name, mark in types.items() if values[name] is None})
+    return _properties_of(fields["p"], fields.get("t", {})) if "p" in fields or "t" in fields else _NO_PROPERTIES
+
+
+def _properties_of(written: dict[str, Any], types: Mapping[str, str]) -> Properties:
+    if not types:
+        for name, value in written.items():
+            if value.__class__ is not str:  # a text has its type already
+                written[name] = typed_property(value)
+        return Properties.received(written)
+    values = {name: typed_property(value, types.get(name)) for name, value in written.items()}
+    values.update({name: typed_property(math.nan, mark) for name, mark in types.items() if values[name] is None})
     return Properties.received(values)
 
 
@@ -99,8 +143,14 @@ _DECODERS: dict[str, Callable[["_StoredHeaders"], Any]] = {
 }
 
 
+_time = lru_cache(16)(to_datetime)  # many messages are sent in the same millisecond
+
+
 class _StoredHeaders(LazyHeaders):
     """The headers of a stored message.
+
+    All headers are decoded at the first access to one that needs the text; see `whole`. A text that is not as `encode`
+    writes it is decoded header by header, so that a damaged header does not hide the others.
 
     Args:
         text: The stored headers.
@@ -109,10 +159,9 @@ class _StoredHeaders(LazyHeaders):
 
     Attributes:
         fields: The stored headers as the JSON object has them, parsed at the first access.
-        opening: Match of the kind and the id at the beginning of the text; None if the text has another form.
     """
 
-    __slots__ = ("_text", "deliveries", "expires", "fields", "opening")
+    __slots__ = ("_whole", "deliveries", "expires", "fields", "text")
 
     decoders = _DECODERS
 
@@ -121,17 +170,59 @@ class _StoredHeaders(LazyHeaders):
     expires: int | None
 
     def __init__(self, text: bytes, deliveries: int, expires: int | None) -> None:
-        self._text = text
-        self.opening = _OPENING.match(text)
+        self.text = text
         self.deliveries = deliveries
         self.expires = expires
 
     def __getattr__(self, name: str) -> Any:
         """Parse the fields at the first access: after it, there is no call of a property for each."""
+        if name == "_whole":
+            self._whole = self._decode_whole()
+            return self._whole
         if name != "fields":
             raise AttributeError(name)
-        self.fields = from_json(self._text.decode())
+        self.fields = from_json(self.text.decode())
         return self.fields
+
+    def __getitem__(self, name: str) -> Any:
+        whole = self.whole(name)
+        return super().__getitem__(name) if whole is None else whole[name]
+
+    def select(self, names: Sequence[str]) -> list[Any]:
+        """Return some headers, in the order of their names."""
+        whole = self._whole
+        return super().select(names) if whole is None else [whole[name] for name in names]
+
+    def whole(self, name: str) -> Mapping[str, Any] | None:
+        """Return all headers; None if that one is had without the text, or the text is not as `encode` writes it."""
+        return None if name in _WITHOUT_TEXT else self._whole
+
+    def _decode_whole(self) -> Mapping[str, Any] | None:
+        try:
+            fields = _decode_fields(self.text)
+            if fields.p is not UNSET:
+                properties = _properties_of(fields.p, {} if fields.t is UNSET else fields.t)
+            elif fields.t is UNSET:
+                properties = _NO_PROPERTIES
+            else:
+                return None
+            return {
+                "properties": properties,
+                "message_id": fields.id,
+                "destination": destination_from_json(fields.to),
+                "correlation_id": fields.correlation,
+                "reply_to": destination_from_json(fields.reply) if fields.reply else None,
+                "type": fields.type,
+                "delivery_mode": _MODES[fields.mode],
+                "priority": fields.priority,
+                "timestamp": _time(fields.time),
+                "expiration": to_datetime(self.expires),
+                "delivery_time": to_datetime(fields.due),
+                "delivery_count": self.deliveries,
+                "redelivered": self.deliveries > 1,
+            }
+        except (msgspec.MsgspecError, JMSError, *UNDECODABLE):
+            return None
 
     def decoding_error(self, error: Exception) -> MessageFormatError:
         """Return the error for a header that cannot be decoded."""
@@ -139,9 +230,10 @@ class _StoredHeaders(LazyHeaders):
 
     def mentions(self, name: str) -> bool:
         """Return False if no property has this name (ASCII); found without decoding."""
-        return name.encode() in self._text
+        return name.encode() in self.text
 
 
+_WITHOUT_TEXT = {"message_id", "expiration", "delivery_count", "redelivered"}
 _BUCKETS = 1024
 
 # The headers that a selector may name, and the fields that hold them.
@@ -183,38 +275,71 @@ def encode(message: Message, to: Destination, *, with_checksum: bool = False) ->
     try:
         kind, body = encode_body(message)
         fields = _fields(message, kind, to)
-        headers = encode_headers(fields)
-        written = headers.encode()  # refuse invalid text here, not at the commit
+        written = _encoded(fields, message)  # refuses invalid text here, not at the commit
     except (TypeError, UnicodeEncodeError) as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
-    has_p = has_properties(message)
-    duplicate_id, bucket = _duplicate_id_and_bucket(message.properties) if has_p else (None, None)
+    duplicate_id, bucket = (None, None) if fields.p is UNSET else _duplicate_id_and_bucket(message.properties)
     expires = None if message.expiration is None else to_milliseconds(message.expiration)
     checksum = crc32(written) ^ crc32(body or b"") if with_checksum else None
-    return Outgoing(to, 9 - message.priority, expires, fields.get("due"), headers, body, duplicate_id, bucket, checksum)
+    urgency = 9 - message.priority
+    return Outgoing(to, urgency, expires, fields.due, written.decode(), body, duplicate_id, bucket, checksum)
 
 
-def _fields(message: Message, kind: str, to: Destination) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "kind": kind,  # kind and id come first: see _StoredHeaders.opening
-        "id": message.message_id,
-        "to": [to.kind, to.name, True] if to.temporary else [to.kind, to.name],
-        "mode": int(message.delivery_mode),
-        "priority": message.priority,
-        "time": to_milliseconds(message.timestamp),
+def _fields(message: Message, kind: str, to: Destination) -> _Fields:
+    """Return the fields of a message; the properties are as `_encoded` finds them."""
+    reply_to, due = message.reply_to, message.delivery_time
+    return _Fields(
+        kind,
+        message.message_id,
+        destination_to_json(to),
+        int(message.delivery_mode),
+        message.priority,
+        to_milliseconds(message.timestamp),
+        message.correlation_id,
+        None if reply_to is None else destination_to_json(reply_to),
+        message.type,
+        None if due is None else to_milliseconds(due),
+        dict(message.properties) if has_properties(message) else UNSET,
+    )
+
+
+def _encoded(fields: _Fields, message: Message) -> bytes:
+    """Return the JSON text of the fields. msgspec knows no subclasses of `str` and `int`, and no infinite numbers."""
+    if fields.p is UNSET or _set_plain(fields, fields.p):
+        with suppress(TypeError):
+            return _encode_fields(fields)
+    present = {
+        name: value
+        for name, value in msgspec.structs.asdict(fields).items()
+        if value is not UNSET and (value is not None or name in {"id", "time"})
     }
-    if message.correlation_id is not None:
-        fields["correlation"] = message.correlation_id
-    if message.reply_to is not None:
-        fields["reply"] = destination_to_json(message.reply_to)
-    if message.type is not None:
-        fields["type"] = message.type
-    if message.delivery_time is not None:
-        fields["due"] = to_milliseconds(message.delivery_time)
-    if has_properties(message):
-        values = fields["p"] = dict(message.properties)
-        fields["t"] = {name: special for name, value in values.items() if (special := type_tag(value))}
-    return fields
+    if fields.p is not UNSET:
+        values = present["p"] = dict(message.properties)
+        present["t"] = {name: tag for name, value in values.items() if (tag := type_tag(value))}
+    return encode_headers(present).encode()
+
+
+def _set_plain(fields: _Fields, values: dict[str, PropertyValue]) -> bool:
+    """Make the properties values that msgspec encodes as `json` does; return False if one is not such a value."""
+    types: dict[str, str] = {}
+    for name, value in values.items():
+        kind = value.__class__
+        if kind is str:
+            continue
+        if kind is Int:
+            values[name] = int(value)  # type: ignore[arg-type]
+        elif value is not None and kind is not bool:
+            if tag := type_tag(value):
+                types[name] = tag
+            if isinstance(value, int):
+                values[name] = int(value)
+            elif isinstance(value, float) and math.isfinite(value):
+                values[name] = float(value)
+            else:
+                return False
+    if types:
+        fields.t = types
+    return True
 
 
 def encode_headers(fields: dict[str, Any]) -> str:
@@ -251,16 +376,15 @@ def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | N
     """
     fields = _StoredHeaders(headers, deliveries, expires)
     try:
-        message_type, decoder = _body_decoder(fields)
+        kind = _KINDS.get(headers[: headers.find(b'"', _KIND_AT) + _ID_LENGTH])
+        message_type, decoder = kind or _body_decoder(fields)
         return message_type.received(decoder(body), fields)
     except UNDECODABLE as error:
         raise _decoding_error(error) from error
 
 
 def _body_decoder(fields: _StoredHeaders) -> BodyDecoder:
-    """Return the decoder of the body. Headers of the first release, and damaged ones, are decoded here at once."""
-    if fields.opening is not None:
-        return BODY_DECODERS[fields.opening[1].decode()]
+    """Return the decoder of the body, for headers of the first release and damaged ones: they are decoded at once."""
     kind = BODY_DECODERS[fields.fields["kind"]]
     dict(fields)
     return kind

@@ -40,7 +40,8 @@ class StoredMessage:
         """The message, decoded here; `MessageFormatError` if it is damaged or cannot be decoded."""
         if self._message is None:
             _, deliveries, expires, headers, body, checksum = self._row
-            verify_checksum(checksum, headers, body)
+            if checksum is not None:
+                verify_checksum(checksum, headers, body)
             self._message = decode(headers, body, deliveries, expires)
         return self._message
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, cast
 
 from jmsjca.destinations import Destination, Topic
@@ -47,6 +48,7 @@ __all__ = [
 _SETTLE = "DELETE FROM message WHERE id BETWEEN ? AND ? AND +owner = ? AND token = ?"
 _RELEASE = """UPDATE message SET owner = NULL, token = NULL, due = ?, deliveries = deliveries - ?
               WHERE id = ? AND owner = ? AND token = ?"""
+_LEASE = attrgetter("lease")
 _OF_CLAIM = "SELECT id FROM message WHERE owner = ? AND token = ?"
 # Messages that were held while their queue or subscription was removed have no queue to return to.
 _DELETE_WITHOUT_QUEUE = """DELETE FROM message WHERE id = ? AND owner IS NULL
@@ -55,12 +57,9 @@ _DELETE_WITHOUT_QUEUE = """DELETE FROM message WHERE id = ? AND owner IS NULL
 
 def settle(cursor: sqlite3.Cursor, deliveries: Sequence[EmbeddedDelivery]) -> bool:
     """Delete settled messages. Return False if a lease was lost; then the caller must roll back the transaction."""
-    by_lease: dict[Lease, list[int]] = {}
-    for delivery in deliveries:
-        by_lease.setdefault(delivery.lease, []).append(delivery.id)
     settled = 0
-    for lease, ids in by_lease.items():
-        for first, last in _id_ranges(sorted(ids)):
+    for lease, group in groupby(deliveries, _LEASE):
+        for first, last in _id_ranges(sorted([delivery.id for delivery in group])):
             settled += cursor.execute(_SETTLE, (first, last, lease.owner, lease.token)).rowcount
     return settled == len(deliveries)
 
@@ -205,6 +204,7 @@ def claim(
 # conversion of each None. In one statement of many rows SQLite updates the highest id once.
 _COLUMNS = ("queue_id", "urgency", "headers", "body", "checksum", "due", "expires", "bucket")
 _USUAL, _WITH_CHECKSUM = 4, 5
+_INSERT = "INSERT INTO message"
 _INSERT_SIZES = (50, 10, 1)
 _MARK_GROUPED = "UPDATE queue SET grouped = 1 WHERE id = ? AND grouped = 0"
 
@@ -293,7 +293,7 @@ def _width(row: _Parameters) -> int:
 @cache
 def _insert_statement(width: int, size: int) -> str:
     row = f"({', '.join('?' * width)})"
-    return f"INSERT INTO message ({', '.join(_COLUMNS[:width])}) VALUES {', '.join([row] * size)}"
+    return f"{_INSERT} ({', '.join(_COLUMNS[:width])}) VALUES {', '.join([row] * size)}"
 
 
 def _targets(cursor: sqlite3.Cursor, to: Destination) -> Sequence[Subscriber]:

@@ -31,7 +31,8 @@ from jmsjca import (
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import type_name
 from jmsjca.messages.message import may_contain_property
-from jmsjca.providers.embedded.codec import decode, encode
+from jmsjca.providers.common.codec import LazyHeaders
+from jmsjca.providers.embedded.codec import _StoredHeaders, decode, encode
 
 
 def integers(mark: type, bits: int) -> st.SearchStrategy[object]:
@@ -54,7 +55,7 @@ VALUES = st.one_of(
     st.floats(),
 )
 MOMENTS = st.none() | st.integers(0, 4_000_000_000_000).map(lambda ms: datetime.fromtimestamp(ms / 1000, UTC))
-DESTINATIONS = st.builds(Queue, TEXT.filter(bool)) | st.builds(Topic, TEXT.filter(bool))
+DESTINATIONS = st.builds(Queue, TEXT.filter(str.strip)) | st.builds(Topic, TEXT.filter(str.strip))
 BODIES = st.one_of(
     st.builds(TextMessage, st.none() | TEXT), st.builds(BytesMessage, st.none() | st.binary()), st.builds(Message)
 )
@@ -198,3 +199,87 @@ def test_headers(to, reply_to, texts, moments, grade):
 def test_deliveries(deliveries):
     got = through(Message(), Queue("q"), deliveries)
     assert (got.delivery_count, got.redelivered) == (deliveries, deliveries > 1)
+
+
+WRITTEN = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.integers(-(1 << 40), 1 << 40), st.floats(), st.text()),
+    *(st.lists(st.integers(), max_size=2), st.dictionaries(st.text(), st.integers(), max_size=1)),
+)
+TYPE_NAMES = st.sampled_from(["byte", "short", "int", "long", "float", "double", "string", "boolean", "bytes", "other"])
+HEADERS = st.fixed_dictionaries(
+    {"kind": st.just("text"), "id": st.none() | TEXT, "to": st.just(["queue", "q"]) | WRITTEN},
+    optional={
+        "mode": st.sampled_from([1, 2]) | WRITTEN,
+        "priority": st.integers(0, 9) | WRITTEN,
+        **{name: st.none() | st.integers(0, 1 << 62) | WRITTEN for name in ("time", "due")},
+        **dict.fromkeys(("correlation", "type"), TEXT | WRITTEN),
+        "reply": st.just(["topic", "t", True]) | WRITTEN,
+        "p": st.dictionaries(st.text(), WRITTEN) | WRITTEN,
+        "t": st.dictionaries(st.text(), TYPE_NAMES) | WRITTEN,
+    },
+)
+
+
+@given(HEADERS, st.booleans(), st.none() | st.integers(0, 1 << 62))
+def test_headers_that_are_decoded_at_once_are_those_that_are_decoded_one_by_one(fields, ascii_only, expires):
+    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    headers = _StoredHeaders(text, 2, expires)
+    whole = headers.whole("properties")
+    if whole is not None:
+        one_by_one = {name: LazyHeaders.select(headers, [name])[0] for name in headers}
+        at_once = {**whole, "properties": None}
+        properties, found = one_by_one.pop("properties"), whole["properties"]
+        assert at_once == {**one_by_one, "properties": None}
+        assert [(name, exactly(value)) for name, value in found.items()] == [
+            (name, exactly(value)) for name, value in properties.items()
+        ]
+
+
+@given(st.dictionaries(NAMES, VALUES.filter(lambda value: not isinstance(value, float) or math.isfinite(value))))
+def test_usual_headers_are_decoded_at_once_and_as_the_release_before_reads_them(values):
+    message = Message(properties=values)
+    message.message_id, message.correlation_id, message.timestamp = "ID:1", "c", datetime.now(UTC)
+    headers = _StoredHeaders(encode(message, Queue("q")).headers.encode(), 1, None)
+    whole = headers.whole("properties")
+    assert whole is not None
+    (before,) = LazyHeaders.select(headers, ["properties"])
+    assert [(name, exactly(value)) for name, value in whole["properties"].items()] == [
+        (name, exactly(value)) for name, value in before.items()
+    ]
+    assert [(name, exactly(value)) for name, value in before.items()] == [
+        (name, exactly(value)) for name, value in message.properties.items()
+    ]
+
+
+def test_the_first_access_decodes_all_headers_but_keeps_those_that_were_set():
+    sent = Message(correlation_id="c", type="t", properties={"n": 1})
+    got = through(sent, Queue("q"))
+    got.correlation_id = "changed"
+    assert (got.type, got.correlation_id, got.destination, dict(got.properties)) == (
+        "t",
+        "changed",
+        Queue("q"),
+        {"n": 1},
+    )
+
+
+def test_damaged_header_does_not_hide_the_others():
+    got = decode(b'{"kind":"text","id":"ID:1","to":["queue","q"],"mode":9,"priority":4,"time":1}', b"", 1, None)
+    assert (got.message_id, got.priority, got.destination) == ("ID:1", 4, Queue("q"))
+    with pytest.raises(MessageFormatError, match="9"):
+        got.delivery_mode  # noqa: B018  # raises
+
+
+class Name(str):
+    """A text of another type, as an enumeration or a template engine has it."""
+
+    __slots__ = ()
+
+
+def test_texts_and_numbers_of_subclasses():
+    message = Message(correlation_id=Name("c"), type=Name("t"), properties={"n": Short(5), "s": "v"})
+    message.priority = Int(7)
+    got = through(message, Queue(Name("q")))
+    assert (got.correlation_id, got.type, got.priority, got.destination) == ("c", "t", 7, Queue("q"))
+    assert [exactly(value) for value in got.properties.values()] == [exactly(Short(5)), exactly("v")]
+    assert through(Message(correlation_id=Name("c")), Queue("q")).properties == {}
