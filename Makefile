@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format torture bench interop earlier-spark brokers brokers-stop docs release audit lock clean
+.PHONY: demo test lint format torture bench bench-against interop earlier-spark brokers brokers-stop docs release audit lock clean
 
 demo: $(VENV)/.demo      ## events through a durable queue and Spark, with a crash in the middle
 	$(BIN)/jmsjca demo --poison 0.01 --crash
@@ -25,6 +25,11 @@ torture: $(VENV)/.dev    ## every crash point, cut, kill and planted fault, wher
 bench: $(VENV)/.dev      ## how fast, beside what is possible
 	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python tests/parts.py bench
+
+bench-against: $(VENV)/.dev  ## processor time of the same work as a ratio to the revision REV, with the goals
+	rm -rf $(VENV)/against && git worktree prune && git worktree add --detach $(VENV)/against $(REV)
+	$(BIN)/python -m tests.benchmarks.against $(VENV)/against
+	git worktree remove --force $(VENV)/against
 
 interop: $(VENV)/.dev    ## every installed client against every other; SHIMS=… names the shims of Apache's interop suite
 	PYTHONPATH=tests/support $(BIN)/python -m tests.interop $(if $(SHIMS),--shims $(SHIMS))
