@@ -3,6 +3,7 @@
 import gc
 import os
 
+import matrix_sample
 import pytest
 from hypothesis import settings
 from spark_home import spark_home
@@ -14,6 +15,10 @@ settings.load_profile("jmsjca")
 # Of all processes of Spark that tests start.
 if home := spark_home():
     os.environ.setdefault("SPARK_HOME", str(home))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(matrix_sample)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -73,7 +73,7 @@ PARTS = {
             *(f"--ignore={folder}" for folder in (*SOME_UNITS, LISTENERS)),
         ],
         [*PYTEST, "-m", "not spark and not torture", *SOME_UNITS],
-        [*PYTEST, "-m", "not spark", LISTENERS, "tests/docs"],
+        [*PYTEST, "-m", "not spark and not torture", LISTENERS, "tests/docs"],
     ],
     "brokers": [
         [
@@ -124,7 +124,7 @@ TORTURE = """
 -m tests.torture.fuzz_stomp --runs 10000000
 -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
 -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
--m pytest -q -m torture tests/brokers tests/release tests/unit/security tests/spark
+-m pytest -q -m torture tests/brokers tests/release tests/unit tests/spark
 JMSJCA_POOL_CYCLES=100000 -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
 JMSJCA_ALL_STEPS=1 -m pytest -q --timeout 1200 tests/unit/transactions tests/unit/descriptors \
     tests/brokers/test_two_resources.py tests/brokers/test_interrupted_calls.py

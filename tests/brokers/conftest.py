@@ -2,7 +2,6 @@
 
 import os
 
-import contract_sample
 import pytest
 import rabbitmq_crashes
 from brokers import BrokerMissing, registry
@@ -16,13 +15,11 @@ from gap_links import address, amqp, wire  # noqa: F401  # fixtures
 from jms_java import JavaPeer
 
 LOGS = ".pytest-brokers"
-HOOKS = [contract_sample, rabbitmq_crashes]
 SHOWN = 5  # lines of the log of each broker, with a case that failed: the failure itself should be seen beside them
 
 
 def pytest_configure(config):
-    for hooks in HOOKS:
-        config.pluginmanager.register(hooks)
+    config.pluginmanager.register(rabbitmq_crashes)
 
 
 def demand(supply, *arguments):

@@ -15,7 +15,7 @@ from jmsjca.connector.config import DOCUMENTED_NAMES, ConnectorConfig
 from jmsjca.spark.options import JmsOptions, SinkOptions, SourceOptions
 
 DOCS = Path(__file__).parents[2] / "docs"
-BEGIN = "<!-- Written by python -m tests.support.option_tables. Do not edit. -->\n"
+BEGIN = "<!-- Written by python -m tests.support.option_tables; do not edit. -->\n"
 END = "<!-- End of the table. -->\n"
 SEE = {
     "credentials": "[Passwords](how-to/spark-clusters.md#passwords)",

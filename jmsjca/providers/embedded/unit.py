@@ -59,8 +59,6 @@ class EmbeddedUnit:
         context: What it shares with the other units of its connection, which may be closed before the unit ends.
     """
 
-    __slots__ = ("_context", "_finished", "_outgoing", "_size", "_store", "_taken")
-
     def __init__(self, context: UnitContext) -> None:
         self._context = context
         self._store = context.store
