@@ -6,7 +6,7 @@ The checksum detects that before the message reaches the application.
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -188,12 +188,14 @@ class _StoredHeaders(LazyHeaders):
         whole = self.whole(name)
         return super().__getitem__(name) if whole is None else whole[name]
 
-    def select(self, names: Sequence[str]) -> list[Any]:
+    def select(self, names: Iterable[str]) -> list[Any]:
         """Return some headers, in the order of their names."""
         whole = self._whole
         return super().select(names) if whole is None else [whole[name] for name in names]
 
-    def whole(self, name: str) -> Mapping[str, Any] | None:
+    def whole(  # pyright: ignore[reportIncompatibleVariableOverride]  # a method fits
+        self, name: str
+    ) -> Mapping[str, Any] | None:
         """Return all headers; None if that one is had without the text, or the text is not as `encode` writes it."""
         return None if name in _WITHOUT_TEXT else self._whole
 
