@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint format torture bench bench-against interop earlier-spark brokers brokers-stop docs release audit lock clean
+.PHONY: demo test check lint format torture bench bench-against interop earlier-spark brokers brokers-stop docs release audit lock clean
 
 demo: $(VENV)/.demo      ## events through a durable queue and Spark, with a crash in the middle
 	$(BIN)/jmsjca demo --poison 0.01 --crash
 
 test: $(VENV)/.dev       ## everything that must hold; prints seconds per part
 	$(BIN)/python tests/parts.py
+
+check: $(VENV)/.dev      ## style, types and quick tests: two minutes, before a commit
+	$(BIN)/python tests/parts.py check
 
 lint: $(VENV)/.dev       ## style and types
 	$(BIN)/python tests/parts.py lint types

@@ -1,6 +1,6 @@
 """Runs the parts of ``make test``, prints the seconds of each and what failed: ``python tests/parts.py [PART …]``.
 
-The parts ``torture`` and ``bench`` are those of ``make torture`` and ``make bench``.
+``check``, ``torture`` and ``bench`` are the parts of ``make check``, ``make torture`` and ``make bench``.
 """
 
 import os
@@ -44,6 +44,9 @@ WITH_DATABASES = [  # and what else rather waits than works
 ]
 SOME_UNITS = ["tests/unit/providers", "tests/unit/management"]
 LISTENERS = "tests/unit/inbound"
+NOT_NOW = "not spark and not torture"
+QUICK_ROOMS = ("messages", "selectors", "config", "redelivery", "descriptors")
+QUICK_FILES = ("sender", "producer", "consumer", "connection", "transacted_sessions", "acknowledge_modes", "pool")
 SOME_SPARK = [
     f"tests/spark/{name}"
     for name in (
@@ -69,11 +72,11 @@ PARTS = {
     "types": [[BIN / "mypy"], [BIN / "pyright", "--pythonpath", sys.executable]],
     "unit": [
         [
-            *(*PYTEST, "-m", "not spark and not torture", "tests/unit", "tests/contract", "tests/typing"),
+            *(*PYTEST, "-m", NOT_NOW, "tests/unit", "tests/contract", "tests/typing"),
             *(f"--ignore={folder}" for folder in (*SOME_UNITS, LISTENERS)),
         ],
-        [*PYTEST, "-m", "not spark and not torture", *SOME_UNITS],
-        [*PYTEST, "-m", "not spark and not torture", LISTENERS, "tests/docs"],
+        [*PYTEST, "-m", NOT_NOW, *SOME_UNITS],
+        [*PYTEST, "-m", NOT_NOW, LISTENERS, "tests/docs"],
     ],
     "brokers": [
         [
@@ -98,6 +101,14 @@ PARTS = {
         [*PYTEST, "-m", "spark", "tests/docs"],
     ],
     "demo": [[*PYTEST, "tests/demo", f"--ignore={ONE_DEMO}"], [*PYTEST, ONE_DEMO]],
+}
+CHECK = {  # two minutes, before a commit
+    "lint": PARTS["lint"],
+    "types": PARTS["types"],
+    "quick": [
+        [*PYTEST, "-m", NOT_NOW, "tests/unit/test_package.py", *(f"tests/unit/{room}" for room in QUICK_ROOMS)],
+        [*PYTEST, "-m", NOT_NOW, *(f"tests/unit/outbound/test_{name}.py" for name in QUICK_FILES)],
+    ],
 }
 
 # One after the other, by this interpreter; words with "=" are the environment. The import times come last: they have a
@@ -175,7 +186,7 @@ class Result(NamedTuple):
 
 def run(name):
     print(f"── {name}", flush=True)
-    commands = PARTS[name]
+    commands = (PARTS | CHECK)[name]
     with ThreadPoolExecutor(len(commands)) as pool:
         results = list(pool.map(partial(run_command, alone=len(commands) == 1), commands))
     return Result(any(r.failed for r in results), [line for r in results for line in r.failures])
@@ -228,7 +239,7 @@ def main(names):
     if names in (["torture"], ["bench"]):
         return run_series(TORTURE if names == ["torture"] else BENCH)
     results, seconds = {}, {}
-    for name in names or PARTS:
+    for name in CHECK if names == ["check"] else names or PARTS:
         begin = time.monotonic()
         results[name] = run(name)
         seconds[name] = time.monotonic() - begin
