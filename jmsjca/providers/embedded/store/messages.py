@@ -100,11 +100,13 @@ def _release(cursor: sqlite3.Cursor, leased: Sequence[tuple[int, Lease]], uncoun
 
 
 def _id_ranges(ids: Sequence[int]) -> list[tuple[int, int]]:
-    """Combine consecutive ids to ranges: a statement for a range costs as much as one for a row.
+    """Combine consecutive ids, which differ, to ranges: a statement for a range costs as much as one for a row.
 
     >>> _id_ranges([4, 5, 6, 9])
     [(4, 6), (9, 9)]
     """
+    if ids and max(ids) - min(ids) == len(ids) - 1:  # nearly always
+        return [(min(ids), max(ids))]
     ranges: list[tuple[int, int]] = []
     for number in ids:
         if ranges and number == ranges[-1][1] + 1:
