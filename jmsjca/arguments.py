@@ -136,7 +136,8 @@ class Constraint(Generic[T_co]):
             (self.within is not None and not self.within[0] <= given <= self.within[1])
             or (self.fits is not None and not self.fits(given))
         ):
-            error = self.misfit or (InvalidArgumentError if self.error is ArgumentTypeError else self.error)
+            error = InvalidArgumentError if self.error is ArgumentTypeError else self.error
+            error = error if self.misfit is None else self.misfit
         if error is not None:
             raise wrong_argument(name, value, self.wanted, error, secret=self.secret, remedy=self.remedy)
         return cast("T_co", value)

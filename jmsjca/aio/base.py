@@ -118,7 +118,8 @@ class SingleThreadExecutor:
 
     def _keep_failure(self, ended: Future[None]) -> None:
         if not ended.cancelled():
-            self._failure = ended.exception() or self._failure
+            error = ended.exception()
+            self._failure = self._failure if error is None else error
 
 
 async def run_in_thread(function: Callable[[], T]) -> T:

@@ -180,7 +180,7 @@ def write_log_records(level: str | None) -> None:
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if level is not None:
-        logging.getLogger().setLevel(level.upper())
+        logging.root.setLevel(level.upper())
 
 
 def serve_adapter(

@@ -63,7 +63,7 @@ class ExceptionNotifier:
 
     def mark_aborted(self, error: JMSError) -> None:
         """Record the loss of the connection without calling the listener: the interrupted call raises the reason."""
-        self.failure = self.failure or error
+        self.failure = error if self.failure is None else self.failure
         self._state.fail(self.failure)
 
     def report(self, error: JMSError) -> None:

@@ -797,7 +797,7 @@ class QueueBrowser(SessionMember, Closeable, GuardedAttributes):
         InvalidSelectorError: The selector is invalid.
     """
 
-    _closed_error = "The browser is closed; create another one with session.create_browser(…)."
+    _closed_text = "The browser is closed; create another one with session.create_browser(…)."
 
     def __init__(self, connection: spi.Connection, queue: Queue, selector: str | None, lock: SessionLock) -> None:
         self._connection = connection

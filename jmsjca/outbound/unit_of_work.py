@@ -185,12 +185,12 @@ class SessionMember(Abortable):
 
     _lock: SessionLock
     _closed: bool
-    _closed_error: ClassVar[str] = ""  # of objects that are closed on their own
+    _closed_text: ClassVar[str] = ""  # of objects that are closed on their own
 
     def _check_open(self) -> None:
         self._lock.check_open()
-        if self._closed_error and self._closed:
-            raise IllegalStateError(self._closed_error)
+        if self._closed_text and self._closed:
+            raise IllegalStateError(self._closed_text)
 
     @property
     def _abort(self) -> ConnectionAbort:  # type: ignore[override]  # not set by any object

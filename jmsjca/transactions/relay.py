@@ -271,14 +271,18 @@ class Relay:
         return (table.c.retry_at <= now) | (table.c.retry_at > latest), ~blocked
 
     def _send(self, sending: "_Sending") -> None:
+        done = False
         try:
             connection = self._connected()
             if self._one_by_one or not connection.capabilities.atomic or not self._send_as_unit(sending):
                 self._send_one_by_one(sending)
+            done = True
         except JMSError:
-            self._drop_connection()
             self._one_by_one = True
             raise
+        finally:
+            if not done:  # lost, or aborted by an interruption
+                self._drop_connection()
 
     def _connected(self) -> Any:
         """Return the connection, or a new one."""

@@ -328,7 +328,7 @@ class UnitCommit:
         """Write the acknowledgements and the discharge together. On the engine thread."""
         try:
             self._links.engine.check_open()  # an aborted unit must not be committed
-            if error := self._links.coordinator_error:
+            if (error := self._links.coordinator_error) is not None:
                 raise error
             for consumer in self._taken:  # before any settlement: one in a transaction cannot be undone by a release
                 consumer.check_link()

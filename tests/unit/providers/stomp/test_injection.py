@@ -39,6 +39,11 @@ def _text(chances, least=0):
     return "".join(chances.choices(ALPHABET, WEIGHTS, k=chances.randint(least, 5)))
 
 
+def _name(chances):
+    """Of a destination, which may not be blank."""
+    return f"{_text(chances)}a{_text(chances)}"
+
+
 def _said(frame, version):
     """What an independent reader makes of a frame; it must be one frame and nothing else."""
     assert frame.endswith(b"\0")
@@ -129,11 +134,11 @@ def test_names_of_destinations_and_of_properties_add_no_header(server, version):
     chances, dialect, sent = random.Random(9), dialect_for(server, version), 0
     for _ in range(1000):
         message = TextMessage(
-            _text(chances), correlation_id=_text(chances), type=_text(chances), reply_to=Queue(_text(chances, 1))
+            _text(chances), correlation_id=_text(chances), type=_text(chances), reply_to=Queue(_name(chances))
         )
         message.properties = {_identifier(chances): _text(chances)}
         try:
-            frame = dialect.send_frame(dialect.encode(message, Topic(_text(chances, 1))))
+            frame = dialect.send_frame(dialect.encode(message, Topic(_name(chances))))
         except JMSError:
             continue
         sent += 1
@@ -147,7 +152,7 @@ def test_names_of_destinations_and_of_properties_add_no_header(server, version):
 def test_names_of_subscriptions_add_no_header(server):
     chances, dialect, written = random.Random(10), dialect_for(server, "1.2"), 0
     for _ in range(1000):
-        source = Subscription(Topic(_text(chances, 1)), _text(chances, 1), _text(chances, 1))
+        source = Subscription(Topic(_name(chances)), _text(chances, 1), _text(chances, 1))
         try:
             headers = dialect.subscribe(source, 10)
             frame = encode_frame("SUBSCRIBE", headers, version="1.2")

@@ -35,7 +35,7 @@ def test_names_are_percent_encoded(what, address):
     assert address_of(what, "encoded").name == address
 
 
-@given(st.text(min_size=1), st.sampled_from([Queue, Topic, TemporaryQueue, TemporaryTopic]))
+@given(st.text(min_size=1).filter(str.strip), st.sampled_from([Queue, Topic, TemporaryQueue, TemporaryTopic]))
 def test_each_destination_is_read_as_it_was_written(name, kind):
     what = kind(name) if name.isascii() or not any("\ud800" <= c <= "\udfff" for c in name) else kind("x")
     address = address_of(what, "encoded").name

@@ -167,7 +167,7 @@ def test_receive_that_is_interrupted_at_any_moment_loses_no_message(stage, broke
         connection.close()
         here.peer.close()  # its message is there again
 
-    assert each_moment(play, TimeLimitError, PACKAGE) > 15
+    assert each_moment(play, TimeLimitError, PACKAGE) > 8
 
 
 def test_close_of_a_connection_that_is_interrupted_at_any_moment_ends_it(stage, broker):
