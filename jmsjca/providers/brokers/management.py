@@ -4,7 +4,7 @@ import base64
 import http.client
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from jmsjca.config import Credentials, DestinationSettings
@@ -253,16 +253,18 @@ class ResponseFields:
 class SettingsElsewhere:
     """The part of an administration that the broker does not have: the settings of destinations are made elsewhere."""
 
-    settings_are: ClassVar[str] = "made in the broker's own configuration"
-
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
         """Raise `NotSupportedError`."""
         del settings
-        raise NotSupportedError(f"Settings of {address} are {self.settings_are}.")
+        raise NotSupportedError(
+            f"Settings of {address} are made in the broker's own configuration, such as its policies."
+        )
 
     def settings(self, address: Destination | None) -> DestinationSettings:
         """Raise `NotSupportedError`."""
-        raise NotSupportedError(f"Settings of {address} are {self.settings_are}.")
+        raise NotSupportedError(
+            f"Settings of {address} are made in the broker's own configuration, such as its policies."
+        )
 
 
 def discard(connection: Connection, source: Destination | Subscription, limit: int, patience: float) -> int:

@@ -1,7 +1,7 @@
 """Ends the brokers of a test run that was killed: a process that lives until the run's end of a pipe is closed."""
 
+import os
 import shutil
-import subprocess
 import sys
 from contextlib import suppress
 from functools import cache
@@ -11,14 +11,20 @@ import psutil
 
 def watch(process, folder):
     """End a process, and remove its folder, when this process is gone. One that has ended by then is left."""
-    _reaper().stdin.write(f"{process.pid} {process.create_time()!r} {folder}\n")
-    _reaper().stdin.flush()
+    os.write(_reaper(), f"{process.pid} {process.create_time()!r} {folder}\n".encode())
 
 
 @cache
 def _reaper():
-    """Start the reaper in a session of its own: what ends the whole group of the test run does not end it."""
-    return subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, text=True, start_new_session=True)
+    """Start the reaper in a session of its own: what ends the whole group of the test run does not end it.
+
+    Returns the end of the pipe that closes with this process.
+    """
+    read, write = os.pipe()
+    actions = [(os.POSIX_SPAWN_DUP2, read, 0)]
+    os.posix_spawn(sys.executable, [sys.executable, __file__], os.environ, file_actions=actions, setsid=True)
+    os.close(read)
+    return write
 
 
 def _reap(lines):
