@@ -267,10 +267,6 @@ class SettingsElsewhere:
         )
 
 
-def _made_elsewhere(address: Destination | None) -> NotSupportedError:
-    return NotSupportedError(f"Settings of {address} are made in the broker's own configuration, such as its policies.")
-
-
 def discard(connection: Connection, source: Destination | Subscription, limit: int, patience: float) -> int:
     """Receive and acknowledge at most `limit` messages; return their number.
 
