@@ -9,7 +9,9 @@ from hypothesis import settings
 from spark_home import spark_home
 
 # The same examples in every run, and none that fails because the machine is busy.
-settings.register_profile("jmsjca", deadline=None, derandomize=True)
+settings.register_profile(
+    "jmsjca", deadline=None, derandomize=True, max_examples=int(os.environ.get("JMSJCA_EXAMPLES", "50"))
+)
 settings.load_profile("jmsjca")
 
 # Of all processes of Spark that tests start.

@@ -137,8 +137,10 @@ TORTURE = """
 -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
 -m pytest -q -m torture tests/brokers tests/release tests/unit tests/spark
 JMSJCA_POOL_CYCLES=100000 -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
-JMSJCA_ALL_STEPS=1 -m pytest -q --timeout 1200 tests/unit/transactions tests/unit/descriptors \
-    tests/brokers/test_two_resources.py tests/brokers/test_interrupted_calls.py
+JMSJCA_ALL_STEPS=1 -m pytest -q --timeout 1200 tests/unit/transactions tests/unit/descriptors tests/unit/outbound \
+    tests/unit/providers tests/unit/inbound/test_interrupted_adapters.py tests/unit/test_adapter.py \
+    tests/docs/test_provider_example.py tests/brokers/test_two_resources.py tests/brokers/test_interrupted_calls.py
+JMSJCA_EXAMPLES=1000 -m pytest -q --timeout 3600 -m hypothesis tests/unit
 JMSJCA_ALL_STEPS=1 -m pytest -q -s tests/torture/test_failing_calls.py tests/torture/test_connector_points.py \
     tests/torture/test_connector_faults.py
 JMSJCA_ALL_STEPS=1 -m pytest -q -s --timeout 3000 tests/spark/test_crashes.py tests/spark/test_crashing_sink.py \

@@ -5,14 +5,20 @@ called at the same moments. The beginning of ``__exit__`` is left out, as a cont
 survive that. So is that of generators that are not read to their end: closing one looks the same, and runs no handler.
 """
 
+import os
+import random
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
+import matrix_sample
+
 __all__ = ["Interruption", "TimeLimitError", "each_moment"]
 
 
+_NEVER = 1_000_000  # more moments than a play has
+_FEW, _SHARE = 16, 8  # moments that every run visits, and one of so many of all of them
 _LEFT_OUT = {"__exit__", "<genexpr>", "rotations"}
 
 
@@ -55,10 +61,18 @@ class Interruption:
 
 
 def each_moment(play: Callable[[Interruption], None], kind: type[BaseException], *places: str) -> int:
-    """Play with an interruption at each moment, until there is none left; return the number of moments."""
-    for moment in range(1, 1000):
-        interruption = Interruption(moment, kind, *places)
-        play(interruption)
-        if interruption.left > 0:
-            return moment - 1
-    raise AssertionError("It does not end.")
+    """Play with an interruption at each moment of a seeded sample; return the number of all moments.
+
+    All are visited with JMSJCA_ALL_STEPS=1. The terminal summary shows the number of both.
+    """
+    never = Interruption(_NEVER, kind, *places)
+    play(never)
+    total = _NEVER - never.left
+    moments = range(1, total + 1)
+    if not os.environ.get("JMSJCA_ALL_STEPS"):
+        size = min(total, _FEW + total // _SHARE)
+        moments = sorted(random.Random(f"{matrix_sample.SEED} {total}").sample(moments, size))
+    for moment in moments:
+        play(Interruption(moment, kind, *places))
+    matrix_sample.count("moments of interruptions", len(moments), total)
+    return total

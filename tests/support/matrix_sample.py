@@ -19,7 +19,13 @@ FRACTION = 4  # tries these, and one of four of the others
 SEED = os.environ.get("JMSJCA_SEED", "20")
 ROOMS = re.compile(r"tests/(unit/\w+/|brokers/|spark/)")  # not the rules for all sources, which stand in tests/unit
 
-counts = {"visited": 0, "total": 0}
+samples = defaultdict(lambda: [0, 0])  # visited and total of each kind
+
+
+def count(kind, visited, total):
+    """Add the size of a sample to the terminal summary."""
+    samples[kind][0] += visited
+    samples[kind][1] += total
 
 
 @pytest.hookimpl(tryfirst=True)  # before the marks choose
@@ -37,8 +43,7 @@ def pytest_collection_modifyitems(items):
             drawn = random.Random(f"{SEED} {name}").sample(cases, size)
             for case in {*cases} - {*drawn}:
                 case.add_marker(pytest.mark.torture)
-            counts["visited"] += size
-            counts["total"] += len(cases)
+            count("cases of large matrices", size, len(cases))
 
 
 def drawn_of(name, total):
@@ -49,8 +54,7 @@ def drawn_of(name, total):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Tell the size of the sample, unless the run asked for the others, too."""
-    if counts["total"] and "not torture" in terminalreporter.config.option.markexpr:
-        terminalreporter.write_line(
-            f"cases of large matrices: {counts['visited']} / {counts['total']} (sample, seed {SEED})"
-        )
+    """Print the sizes of the samples, unless the run asked for the other cases too."""
+    if "not torture" in terminalreporter.config.option.markexpr:
+        for kind, (visited, total) in samples.items():
+            terminalreporter.write_line(f"{kind}: {visited} / {total} (sample, seed {SEED})")

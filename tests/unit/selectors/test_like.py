@@ -49,7 +49,7 @@ def test_patterns(pattern, escape, alike, unlike):
     assert [text for text in unlike if like(text, pattern, escape)] == []
 
 
-@settings(max_examples=500)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(st.text("ab%_!", max_size=8), st.text("ab%_!\n", max_size=8), st.sampled_from([None, "!"]))
 def test_patterns_are_as_regular_expressions_say(pattern, text, escape):
     expression, literal = "", False

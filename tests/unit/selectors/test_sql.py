@@ -1,6 +1,5 @@
 """Selectors in SQL select what they select in Python, and bring nothing of themselves into the SQL."""
 
-import os
 import re
 from functools import partial
 
@@ -13,7 +12,6 @@ from jmsjca.selectors import Layout, Selector, translate
 from tests.unit.selectors.message_table import HEADERS, LAYOUT, MessageTable
 from tests.unit.selectors.strategies import conditions, messages
 
-EXAMPLES = int(os.environ.get("JMSJCA_EXAMPLES", "500"))
 VOCABULARY = {
     *("AND", "CASE", "ELSE", "END", "FALSE", "GLOB", "IN", "IS", "NOT", "NULL", "OR", "THEN", "TRUE", "WHEN"),
     *("coalesce", "instr", "json_array", "json_extract", "json_type", "replace", "typeof"),
@@ -44,7 +42,7 @@ def agrees(text, *rows):
     return in_sql
 
 
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(conditions, st.lists(messages, min_size=1, max_size=10))
 def test_sql_selects_what_python_does_only_reads_and_has_no_text_of_the_selector(text, rows):
     try:

@@ -221,7 +221,7 @@ map_values = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(st.dictionaries(texts, map_values, max_size=5))
 def test_what_is_written_is_read_back(body):
     found = from_xml(to_xml(body))

@@ -19,7 +19,7 @@ headers = st.dictionaries(hostile.filter(lambda name: name != "content-length"),
 SERVERS = ["ActiveMQ/5.18.3", "ActiveMQ-Artemis/2.56.0", "RabbitMQ/3.10.8", "Other/1"]
 
 
-@settings(max_examples=1000)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(st.sampled_from(["1.1", "1.2"]), headers, st.none() | st.binary(max_size=20))
 def test_headers_cannot_break_out(version, given_headers, body):
     unspeakable = "\0\r" if version == "1.1" else "\0"
@@ -38,7 +38,7 @@ def _surrogates(text):
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(st.dictionaries(st.sampled_from(["login", "passcode", "client-id", "host"]), hostile))
 def test_connect_headers_are_written_as_they_are_or_refused(given_headers):
     if any(set("\0\r\n") & set(value) or _surrogates(value) for value in given_headers.values()):
@@ -51,7 +51,7 @@ def test_connect_headers_are_written_as_they_are_or_refused(given_headers):
     assert read(data, escaped=False) == [("CONNECT", sorted(given_headers.items()), b"")]
 
 
-@settings(max_examples=300)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(st.sampled_from(SERVERS), hostile, hostile, st.text("abcd", min_size=1), hostile)
 def test_nothing_in_a_message_becomes_another_frame_or_header(server, kind, correlation, name, value):
     dialect = dialect_for(server, "1.2")
