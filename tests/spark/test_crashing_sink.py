@@ -11,7 +11,7 @@ from tests.spark.crashing import CRASHED
 from tests.torture.planting import ROOT, copied_source, plant, run_in
 
 ALL = bool(os.environ.get("JMSJCA_ALL_STEPS"))
-STRIDE = 1 if ALL else 11
+STRIDE = 1 if ALL else 29
 WANTED = [sorted(texts) for texts in crashing_sink.BATCHES]
 
 
