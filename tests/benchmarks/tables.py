@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "performance.md"
+PAGE = DOCS / "explanation" / "performance.md"
 _TABLE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _OTHERS = {"kombu", "persist-queue"}
 

@@ -48,7 +48,7 @@ def transforming():
 
 
 def test_no_frame_shows_the_transformer(amqp, broker_url, transforming, capfd):
-    """The open, begin and attach frames are equal, so `docs/network.md` tells the option, and no warning can."""
+    """The open, begin and attach frames are equal, so docs/reference/network.md tells the option: no warning can."""
     queue = f"frames.{uuid.uuid4().hex}"
     (native, as_sent), (jms, transformed) = (
         received_frames(amqp, url, queue, capfd) for url in (broker_url("activemq-amqp"), transforming.url("amqp"))

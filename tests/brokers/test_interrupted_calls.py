@@ -1,7 +1,7 @@
 """Exceptions of signal handlers in calls over a network: no message is stuck, and no call waits for ever.
 
-A connection may be lost by it (docs/network.md). Some of the moments of a call, spread evenly; all of them with
-JMSJCA_ALL_STEPS=1.
+A connection may be lost by it (docs/reference/network.md). Some of the moments of a call, spread evenly; all of them
+with JMSJCA_ALL_STEPS=1.
 """
 
 import os

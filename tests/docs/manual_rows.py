@@ -1,4 +1,4 @@
-"""The tables of ``docs/inbound-manual.md`` and ``docs/outbound-manual.md``, and the tests that they cite."""
+"""The tables of ``inbound-manual.md`` and ``outbound-manual.md`` in docs/reference, and the tests that they cite."""
 
 import ast
 import re
@@ -9,7 +9,7 @@ from typing import NamedTuple
 __all__ = ["DOCS", "Row", "named_in", "node_id", "read_rows"]
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "reference"
 _PAGES = ("inbound-manual.md", "outbound-manual.md")
 _SUITES = {  # where the cases of jmsjca/testing run on the embedded broker
     "testing/inbound/": "contract/test_inbound_memory.py",
@@ -32,7 +32,7 @@ class Row(NamedTuple):
     @property
     def pages(self) -> list[tuple[str, str]]:
         """The cited pages, each with its section or an empty text."""
-        return re.findall(r"\]\(([\w-]+\.md)(?:#([\w-]+))?\)", self.shown_by)
+        return re.findall(r"\]\(([\w./-]+\.md)(?:#([\w-]+))?\)", self.shown_by)
 
 
 @cache

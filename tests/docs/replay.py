@@ -17,7 +17,7 @@ from typing import NamedTuple
 __all__ = ["BROKER", "TUTORIAL", "MismatchError", "Shell", "replay", "steps_of"]
 
 ROOT = Path(__file__).parents[2]
-TUTORIAL = ROOT / "docs" / "tutorial.md"
+TUTORIAL = ROOT / "docs" / "tutorial" / "tutorial.md"
 BROKER = "amqp://localhost:5672"  # in the tutorial
 _BLOCK = re.compile(
     r"^(?:<!-- ([a-z ]+) -->\n)?```((?:python|toml) title=\"[^\"]+\"|console)\n(.*?)^```", re.MULTILINE | re.DOTALL

@@ -7,7 +7,7 @@ import pytest
 
 from jmsjca.management.beans import ActivationBean, AdapterBean, ServerBean
 
-PAGE = (Path(__file__).parents[2] / "docs" / "beans.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "beans.md").read_text()
 
 
 @pytest.mark.parametrize("bean", [ActivationBean, AdapterBean, ServerBean])

@@ -11,7 +11,7 @@ from jmsjca.__main__ import run
 from jmsjca.management.commands import app
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "command-line.md").read_text()
+PAGE = (DOCS / "reference" / "command-line.md").read_text()
 ALL_PAGES = "\n".join(page.read_text() for page in DOCS.rglob("*.md"))
 BLOCKS = re.findall(r"^```console\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 COMMANDS = [each for block in BLOCKS for each in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]

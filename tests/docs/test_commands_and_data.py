@@ -19,7 +19,7 @@ from tests.parts import BENCH, TORTURE
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "reference"),
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "api"),
 ]
 READERS = {"json": json.loads, "toml": tomllib.loads, "yaml": lambda text: list(yaml.safe_load_all(text))}
 INLINE = re.compile(r"(?<!`)`(?:\.venv/bin/)?(jmsjca [a-z][^`]*)`(?!`)")
@@ -112,14 +112,14 @@ def test_what_torture_and_bench_run_exists():
 
 
 def test_the_section_of_a_connector_makes_a_connector(tmp_path):
-    [(_, text)] = blocks(ROOT / "docs" / "connector.md", "toml")
+    [(_, text)] = blocks(ROOT / "docs" / "how-to" / "connector.md", "toml")
     file = tmp_path / "jmsjca.toml"
     file.write_text(text.replace("shop.handlers:on_order", "queue:hub"))
     assert isinstance(Connector.from_config(file, "hub"), Connector)  # a wrong field is an error
 
 
 def test_the_information_of_a_verb_is_read(tmp_path):
-    [(_, text)] = blocks(ROOT / "docs" / "connector-requests.md", "toml")
+    [(_, text)] = blocks(ROOT / "docs" / "how-to" / "connector-requests.md", "toml")
     file = tmp_path / "definitions.toml"
     file.write_text(text)
     assert BusinessObjectDefinitions.from_file(file)["Customer"].verbs["Retrieve"].startswith("response_selector=")
@@ -127,6 +127,6 @@ def test_the_information_of_a_verb_is_read(tmp_path):
 
 def test_the_module_that_runs_the_contract_is_the_one_that_passes_it():
     """tests/docs/test_provider_example.py runs that of the other page."""
-    _, (_, shown) = blocks(ROOT / "docs" / "providers.md", "python")
-    tested = [text for _, text in blocks(ROOT / "docs" / "provider-example.md", "python")]
+    _, (_, shown) = blocks(ROOT / "docs" / "how-to" / "providers.md", "python")
+    tested = [text for _, text in blocks(ROOT / "docs" / "how-to" / "provider-example.md", "python")]
     assert shown.replace("myscheme://127.0.0.1:1234", "toy://test") in tested

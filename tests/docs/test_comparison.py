@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "comparison.md").read_text()
 
 
 def rows():

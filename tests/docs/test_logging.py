@@ -15,7 +15,7 @@ from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "logging.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "logging.md").read_text()
 SOURCES = sorted((ROOT / "jmsjca").rglob("*.py"))
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 

@@ -11,7 +11,7 @@ from matrix_sample import SEED, count
 
 from tests.docs.replay import TUTORIAL, steps_of
 
-PAGE = TUTORIAL.parent / "provider-example.md"
+PAGE = TUTORIAL.parents[1] / "how-to" / "provider-example.md"
 CASES = 300  # at least so many are collected
 SAMPLE = 0 if os.environ.get("JMSJCA_ALL_STEPS") else 80  # so many run; all if 0
 

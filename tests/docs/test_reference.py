@@ -14,7 +14,8 @@ import jmsjca
 from tests.support import llms_text, reference
 
 ROOT = Path(jmsjca.__file__).parent
-NAVIGATION = (reference.FOLDER.parent / "mkdocs.yml").read_text()
+NAVIGATION = (reference.FOLDER.parents[1] / "mkdocs.yml").read_text()
+FOLDERS = {"tutorial", "how-to", "migration", "reference", "explanation"}  # a section of the navigation each
 # Rooms without public names of their own: their names are public elsewhere, or they are programs.
 INTERNAL = {"__main__", "adapter", "arguments", "demo", "destinations", "forking", "log_records", "reconnection"}
 
@@ -109,15 +110,24 @@ def test_every_command_is_in_the_reference(pages):
 def test_the_navigation_has_every_page():
     written = {page.relative_to(llms_text.DOCS).as_posix() for page in llms_text.DOCS.rglob("*.md")}
     named = set(re.findall(r": ([\w/.-]+\.md)$", NAVIGATION, flags=re.MULTILINE))
-    assert {name for name in written if not name.startswith("reference/")} <= named
-    assert {f"reference/{module}.md" for module in reference.MODULES} <= named
+    assert {name for name in written if not name.startswith("reference/api/")} <= named
+    assert {f"reference/api/{module}.md" for module in reference.MODULES} <= named
 
 
-def test_the_first_page_links_every_page():
-    """Those of the guides for migration have a first page of their own."""
-    linked = set(re.findall(r"\]\(([\w/.-]+\.md)", (llms_text.DOCS / "index.md").read_text()))
-    written = {page.relative_to(llms_text.DOCS).as_posix() for page in llms_text.pages()} - {"index.md"}
-    assert {name for name in written if not name.startswith("migration/")} <= linked
+def test_the_first_page_has_six_doors_and_leads_to_each_section():
+    page = (llms_text.DOCS / "index.md").read_text()
+    doors = re.findall(r"^\| \*\*[^|]+\*\* \|.*\]\(([\w/.-]+\.md)", page, flags=re.MULTILINE)
+    assert len(doors) == 6
+    assert {link.partition("/")[0] for link in re.findall(r"\]\(([\w/.-]+\.md)", page)} == FOLDERS | {"contributing.md"}
+
+
+def test_every_page_lies_in_the_folder_of_its_section():
+    sections = llms_text.sections()
+    assert [page.name for page in sections.pop("Pages")] == ["index.md", "contributing.md"]
+    folders = {
+        section.lower().replace(" ", "-"): {page.parent.name for page in sections[section]} for section in sections
+    }
+    assert folders == {folder: {folder} for folder in FOLDERS}
 
 
 def test_the_index_for_language_models_describes_every_page():
@@ -127,7 +137,7 @@ def test_the_index_for_language_models_describes_every_page():
 
 
 def test_a_name_that_the_site_lacks_is_found(tmp_path):
-    page = tmp_path / "reference" / "jmsjca.hooks" / "index.html"
+    page = tmp_path / "reference" / "api" / "jmsjca.hooks" / "index.html"
     page.parent.mkdir(parents=True)
     page.write_text('<h2 id="jmsjca.hooks.DeadLetter">')
     missing = reference.missing_in(tmp_path)

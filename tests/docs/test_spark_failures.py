@@ -20,5 +20,5 @@ def test_how_many_run(capsys):
     some, total = spark_failures.visited()
     with capsys.disabled():
         print(f"\ncrashes and failures of a real Spark in every run: {some} / {total} visited")
-    page = (spark_failures.ROOT / "docs" / "reliability.md").read_text()
+    page = (spark_failures.ROOT / "docs" / "explanation" / "reliability.md").read_text()
     assert f"| {some} of {total} | the other {total - some} |" in page

@@ -8,7 +8,7 @@ import pytest
 
 from jmsjca.testing import call_recorder, faults, idle, pytest_plugin, recorder, time_travel
 
-PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "testing.md").read_text()
 WAITS = {"advance_until", "assert_called_once_with", "assert_received", "wait_for", "wait_for_calls", "wait_until_idle"}
 
 

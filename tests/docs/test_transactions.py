@@ -1,4 +1,4 @@
-"""The tables of ``docs/transactions.md`` are what the tests say, and each failure names a test that is there."""
+"""The tables of ``docs/how-to/transactions.md`` are what the tests say, and each failure names a test that is there."""
 
 import re
 

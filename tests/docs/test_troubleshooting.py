@@ -10,7 +10,7 @@ import pytest
 import jmsjca.errors
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text()
 
 
 def cells(section):

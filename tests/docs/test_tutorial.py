@@ -24,7 +24,7 @@ def test_the_tutorial_runs(tmp_path):
 
 
 def test_the_commands_about_worker_processes_run(tmp_path):
-    steps = steps_of((TUTORIAL.parent / "how-to" / "worker-processes.md").read_text())
+    steps = steps_of((TUTORIAL.parents[1] / "how-to" / "worker-processes.md").read_text())
     assert [step.file for step in steps if step.file] == ["worker.py"]
     assert "shipped a pear\n" in [step.output for step in steps]
     replay(steps, tmp_path, ENVIRONMENT)

@@ -36,7 +36,7 @@ BROKERS = {
     ),
     "activemq": Broker(
         {"jmsjca": "stomp", "openwire": "openwire"},
-        frozenset(  # docs/limits.md says why
+        frozenset(  # docs/reference/limits.md says why
             {
                 *("message", "stream", "typed stream", "map with a character beyond U+FFFF"),
                 *("correlation of bytes", "properties"),

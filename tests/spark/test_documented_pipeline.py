@@ -13,7 +13,7 @@ from tests.spark.conftest import Broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.torture, pytest.mark.timeout(3600)]
 
-PAGE = Path(__file__).parents[2] / "docs" / "spark-jobs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "spark-jobs.md"
 FOLDER = "/var/lib/app"
 
 

@@ -1,4 +1,4 @@
-"""Writes docs/capabilities.md from the profiles and their evidence: ``python -m tests.support.capability_table``."""
+"""Writes docs/reference/capabilities.md from profiles and evidence: ``python -m tests.support.capability_table``."""
 
 import ast
 import inspect
@@ -11,7 +11,7 @@ from jmsjca.providers.stomp.provider import BROKERS as STOMP
 from jmsjca.spi import Capabilities
 from tests.support.evidence import gaps_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "capabilities.md"
 NOTES = Path(__file__).with_name("capability_notes.md")
 PROTOCOLS = {"AMQP 1.0": AMQP, "STOMP": STOMP}
 

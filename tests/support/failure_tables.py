@@ -1,4 +1,4 @@
-"""Writes the tables of docs/transactions.md from the tests: ``python -m tests.support.failure_tables``."""
+"""Writes the tables of docs/how-to/transactions.md from the tests: ``python -m tests.support.failure_tables``."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ from tests.unit.transactions import test_data_managers
 from tests.unit.transactions.failures import CASES, Left
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "transactions.md"
+PAGE = ROOT / "docs" / "how-to" / "transactions.md"
 MODULES = (test_container_transactions, test_data_managers, test_inbox, test_postgresql)
 
 

@@ -17,12 +17,12 @@ def text():
 
 
 def sections():
-    """Return the pages of each section of the navigation, without those of the reference, which are generated."""
+    """Return the pages of each section of the navigation, without those that are generated."""
     found, name = {}, "Pages"
     for line in (DOCS / "mkdocs.yml").read_text().partition("nav:\n")[2].splitlines():
-        if section := re.fullmatch(r"  - ([\w ]+):", line):
-            name = section[1]
-        elif (page := re.fullmatch(r" +- .*: ([\w/.-]+\.md)", line)) and not page[1].startswith("reference/"):
+        if line.startswith("  - "):
+            name = line[4:-1] if line.endswith(":") else "Pages"
+        if (page := re.fullmatch(r" +- .*: ([\w/.-]+\.md)", line)) and not page[1].startswith("reference/api/"):
             found.setdefault(name, []).append(DOCS / page[1])
     return found
 

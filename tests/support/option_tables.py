@@ -1,7 +1,7 @@
 """Writes the tables of Spark's options, the connector's fields and the fields of specs from their declarations.
 
-``python -m tests.support.option_tables`` replaces the tables in docs/spark.md, docs/connector.md and
-docs/activation-spec.md.
+``python -m tests.support.option_tables`` replaces the tables in docs/how-to/spark.md, docs/how-to/connector.md and
+docs/reference/activation-spec.md.
 """
 
 import re
@@ -18,12 +18,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 BEGIN = "<!-- Written by python -m tests.support.option_tables; do not edit. -->\n"
 END = "<!-- End of the table. -->\n"
 SEE = {
-    "credentials": "[Passwords](how-to/spark-clusters.md#passwords)",
+    "credentials": "[Passwords](spark-clusters.md#passwords)",
     "subscription": "[Read a topic](#read-a-topic)",
     "columns": "[SQL: tables and views](spark-jobs.md#sql-tables-and-views)",
     "bodyFormat": "[Typed columns](#typed-columns)",
     "stagingLocation": "[The staging location](#the-staging-location)",
-    "stagingCredentials": "[Staging in a bucket](how-to/staging-bucket.md)",
+    "stagingCredentials": "[Staging in a bucket](staging-bucket.md)",
     "prefetchEpochs": "[Stage the next batch early](#stage-the-next-batch-early)",
     "guarantee": "[Read at least once](#read-at-least-once), [Write exactly once](#write-exactly-once)",
     "queryName": "[Write exactly once](#write-exactly-once)",
@@ -40,7 +40,7 @@ SEE_SPEC = {
     "selector": "[Selectors](selectors.md)",
     "selector_variables": "[Selectors](#selectors)",
     "redelivery_handling": "[Redelivery handling](redelivery.md)",
-    "transaction": "[Transactions](transactions.md#what-a-listener-does)",
+    "transaction": "[Transactions](../how-to/transactions.md#what-a-listener-does)",
     "context_name": "[Context in the log](listeners.md#context-in-the-log)",
     "mbean_name": "[Beans](beans.md)",
 }
@@ -100,7 +100,7 @@ def written(page, rows):
     return re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: f"{BEGIN}{table}{END}", page, flags=re.DOTALL)
 
 
-PAGES = {"spark.md": spark, "connector.md": connector, "activation-spec.md": activation_spec}
+PAGES = {"how-to/spark.md": spark, "how-to/connector.md": connector, "reference/activation-spec.md": activation_spec}
 
 if __name__ == "__main__":
     for page, rows in PAGES.items():

@@ -1,4 +1,4 @@
-"""Writes docs/reference from the docstrings and the data of the code: ``python -m tests.support.reference``.
+"""Writes docs/reference/api from the docstrings and the data of the code: ``python -m tests.support.reference``.
 
 The pages name each public object; the site fills them with its docstring. Settings and commands are tables. The
 argument ``check`` looks in the built site for each public name, for dead links, and for pictures of other sites.
@@ -28,7 +28,7 @@ from jmsjca.providers.amqp.provider import AMQPOptions
 from jmsjca.providers.common.network import NetworkOptions
 from jmsjca.providers.stomp.provider import STOMPOptions
 
-FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "api"
 MODULES = (
     *("jmsjca", "jmsjca.errors", "jmsjca.messages", "jmsjca.messages.converters", "jmsjca.outbound", "jmsjca.aio"),
     *("jmsjca.inbound", "jmsjca.hooks", "jmsjca.redelivery", "jmsjca.selectors", "jmsjca.config"),
@@ -93,8 +93,8 @@ def index():
         "of connections and of JMSJCA are in [Settings](settings.md), the sections of `jmsjca.toml` in\n"
         "[Configuration files](configuration.md), the command line is in [Commands](commands.md), and the\n"
         "capabilities of brokers are in [What each broker can do](../capabilities.md). The tests compare the tables\n"
-        "of [events of the log](../logging.md#events-of-listeners) and of [metrics](../metrics.md) with the code.\n"
-        "Exit statuses are in [Command line](../command-line.md#exit-status).\n"
+        "of [log events](../../how-to/logging.md#events-of-listeners) and of [metrics](../../how-to/metrics.md)\n"
+        "with the code. Exit statuses are in [Command line](../command-line.md#exit-status).\n"
     )
     return f"{HEAD}# Reference\n\n{text}\n{table(rows)}"
 
@@ -226,8 +226,8 @@ def write(folder):
 def missing_in(site):
     """Return the public names that a built site has no section for."""
     found = {
-        module: (site / "reference" / module / "index.html").read_text()
-        if (site / "reference" / module).exists()
+        module: (site / "reference" / "api" / module / "index.html").read_text()
+        if (site / "reference" / "api" / module).exists()
         else ""
         for module in MODULES
     }
@@ -261,6 +261,6 @@ def dead_links_in(site):
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["check"]:
-        site = (FOLDER.parent / ".site").resolve()
+        site = (FOLDER.parents[1] / ".site").resolve()
         sys.exit("\n".join(missing_in(site) + dead_links_in(site) + foreign_pictures_in(site)) or 0)
     write(FOLDER)

@@ -29,8 +29,8 @@ def decisions(engine, selectors, messages):
     return subprocess.run(command, input=lines, capture_output=True, check=True, encoding="utf-8").stdout.splitlines()
 
 
-# No NaN and no negative zero, which docs/compatibility.md names. What is calculated stays within 64 bits, and exact
-# numbers that are compared with fractions stay where a double is exact.
+# No NaN and no negative zero, which docs/reference/compatibility.md names. What is calculated stays within 64 bits, and
+# exact numbers that are compared with fractions stay where a double is exact.
 NUMBERS = [
     *(kind(number) for kind in (Byte, Short, Int, Long) for number in (-3, 0, 1, 2, 4, 7)),
     *(kind(number) for kind in (Float, Double) for number in (-2.5, 0.0, 0.5, 1.5, 2.0, 4.0, 7.25)),

@@ -1,11 +1,11 @@
-"""Writes the table of brokers in docs/units.md from their capabilities: `python -m tests.support.settlement_table`."""
+"""Writes the table of brokers in docs/explanation/units.md: `python -m tests.support.settlement_table`."""
 
 import re
 from pathlib import Path
 
 from tests.support.capability_table import EMBEDDED, PROTOCOLS, lines
 
-PAGE = Path(__file__).parents[2] / "docs" / "units.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "units.md"
 _TABLE = re.compile(r"(<!-- brokers -->\n).*?(<!-- end -->)", re.DOTALL)
 
 HEAD = (

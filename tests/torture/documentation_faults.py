@@ -36,7 +36,7 @@ class Fault:
         file: Path of the changed file below ``jmsjca``.
         old: The text that is replaced; it occurs once in the file.
         new: The replacement.
-        sentence: First cell of a row of ``docs/inbound-manual.md`` or ``docs/outbound-manual.md``.
+        sentence: First cell of a row of ``docs/reference/inbound-manual.md`` or ``docs/reference/outbound-manual.md``.
         method: Public method, such as ``Session.commit``, for a fault that belongs to no row.
         defect: What was wrong once, for a fault that repeats a defect that other clients or brokers showed.
         test: The test that must fail, as the row cites it. None stands for every test that the row cites.

@@ -1,4 +1,4 @@
-"""Planted faults in the connector: one for each sentence of ``docs/connector-documents.md``, caught by its test.
+"""Planted faults in the connector: one for each sentence of docs/reference/connector-documents.md, caught by its test.
 
 ``JMSJCA_ALL_STEPS=1`` plants all of them; otherwise a sample of those that need no Spark session.
 """

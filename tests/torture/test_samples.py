@@ -111,7 +111,7 @@ def test_calls_that_another_thread_cut_in_two_are_whole():
 
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "explanation" / "reliability.md"
 
 
 def test_every_planted_fault_is_documented() -> None:

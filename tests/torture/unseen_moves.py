@@ -3,7 +3,7 @@
 ``PYTHONPATH=tests/support python -m tests.torture.unseen_moves qpid-amqp rabbitmq4-amqp``
 
 The matrix is that of tests/support/killer.py for each pair of broker and protocol. The killer is moved or deleted
-within the bound of docs/redelivery.md.
+within the bound of docs/reference/redelivery.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Real brokers for tests: download, configure, start, kill and restart them. See docs/brokers.md."""
+"""Real brokers for tests: download, configure, start, kill and restart them. See docs/how-to/brokers.md."""
 
 from brokers.broker import Broker, BrokerDied
 from brokers.products import BROKERS, PAIRS

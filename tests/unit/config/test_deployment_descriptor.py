@@ -87,7 +87,7 @@ def test_everything():
 
 @pytest.mark.parametrize("field", ActivationSpec.model_fields)
 def test_every_field_has_a_property_that_is_documented(field):
-    page = Path(__file__).parents[3].joinpath("docs", "activation-spec.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[3].joinpath("docs", "reference", "activation-spec.md").read_text(encoding="utf-8")
     [row] = [line for line in page.splitlines() if line.startswith("| `") and f"`{field}`" in line.split("|")[1]]
     fields, properties = re.findall("`(\\w+)`", row.split("|")[1]), re.findall("`(\\w+)`", row.split("|")[2])
     assert field_of(properties[fields.index(field)]) == field

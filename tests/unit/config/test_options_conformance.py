@@ -27,7 +27,7 @@ from jmsjca.messages.delivery import vendor_property
 from jmsjca.selectors import substitute
 from tests.unit.config.conformance_cases import place_of, rows_at, rows_of
 
-# The places of the rows where this library deviates on purpose; docs/compatibility.md has the reasons.
+# The places of the rows where this library deviates on purpose; docs/reference/compatibility.md has the reasons.
 QUERY_WITHOUT_EQUALS = frozenset(  # refused with the URL; the original refuses it when the options are read (row 63)
     {19, 20, 25, 26, 30, 31, 35, 36, 40, 41, 45, 46, 47, 51, 52, 53}
 )

@@ -158,7 +158,7 @@ def test_a_reply_is_a_send_and_a_reconnect_a_connection(measured, registry, valu
 def test_the_page_lists_all_metrics(measured, metrics, registry, pytestconfig):
     measured.listener("q")(Inbox())
     names = {family.name for family in registry.collect()}
-    page = (pytestconfig.rootpath / "docs" / "metrics.md").read_text()
+    page = (pytestconfig.rootpath / "docs" / "how-to" / "metrics.md").read_text()
     assert names
     assert {name for name in names if f"`{name}" not in page} == set()
     assert b"# HELP jmsjca_handler_seconds" in generate_latest(registry)

@@ -21,7 +21,7 @@ from tests.unit.selectors.conformance_cases import rows
 READ = set()  # the places of rows that a test of this file reads
 ELSEWHERE = ("split_options", "multi_line_options")  # kinds of rows that test_options.py reads
 BY_KIND = {*range(8, 13), 15, *range(19, 87), *range(101, 104)}  # places of rows that test_options_conformance.py reads
-SHARED_IN_A_TRANSACTION = 100  # deviates: docs/compatibility.md has the reason
+SHARED_IN_A_TRANSACTION = 100  # deviates: docs/reference/compatibility.md has the reason
 
 
 def row_at(*places):

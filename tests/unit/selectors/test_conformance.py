@@ -9,7 +9,7 @@ from jmsjca.selectors import Selector
 from tests.unit.selectors.conformance_cases import outcome, rows, values
 from tests.unit.selectors.message_table import MessageTable
 
-PAGE = Path(__file__).parents[3] / "docs" / "compatibility.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "compatibility.md"
 
 # Of the disputed groups whose selectors do not all end alike, how each ends.
 MIXED = {

@@ -58,7 +58,7 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes | None = 
     """Encode a frame, every header name and value escaped.
 
     Batches of a unit are encoded here, because stomp.py's encoder sorts the headers of each frame, leaves their names
-    unescaped, and writes NUL and half surrogate pairs as they are (docs/providers.md has the measurements).
+    unescaped, and writes NUL and half surrogate pairs as they are (docs/how-to/providers.md has the measurements).
 
     Args:
         command: The command.

@@ -254,7 +254,7 @@ def _lost_at(command: str) -> Generator[None, None, None]:
 class FrameDispatcher(ConnectionListener):
     """Hands received frames on, on the receiver thread: stomp.py's listener of the connection.
 
-    Messages come in runs (`on_messages`) and not one by one (`on_message`): that is measured in docs/providers.md.
+    Messages come in runs (`on_messages`), not one by one (`on_message`): that is measured in docs/how-to/providers.md.
 
     Args:
         parser: The reader of frames; its version is set at login.

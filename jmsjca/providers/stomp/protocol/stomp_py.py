@@ -1,8 +1,8 @@
 """Everything that jmsjca uses of stomp.py. No other module imports it.
 
 The public layers of stomp.py carry what is written and received one frame at a time: its listeners, its protocol
-classes, its frame encoder and its heart-beat negotiation. docs/providers.md says which of its parts are replaced, and
-gives the measurements and the defects that were the reason.
+classes, its frame encoder and its heart-beat negotiation. docs/how-to/providers.md says which of its parts are
+replaced, and gives the measurements and the defects that were the reason.
 """
 
 # stomp.py has no annotations.

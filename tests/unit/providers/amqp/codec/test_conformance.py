@@ -26,7 +26,8 @@ CHECKS = {
     "application_property": header_rows.application_property,
 }
 
-# What is different here on purpose, by the name of the test that a case comes from; docs/compatibility.md says why.
+# What is different here on purpose, by the name of the test that a case comes from;
+# docs/reference/compatibility.md says why.
 DIFFERENT = {
     "testJMSMessageWithNoToMessageAnnotationValidity": "a message is always sent to a destination",
     "testSetTimestampZeroOnNewMessageDoesNotCreatePropertiesSection": "which the section of properties names",
