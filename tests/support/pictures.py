@@ -1,6 +1,7 @@
-"""Makes the pictures of the documentation: ``python -m tests.support.pictures``. None of them is committed.
+"""Makes the pictures of the documentation: ``python -m tests.support.pictures``.
 
-The console is shown as Chromium shows it, with a listener whose messages fail; the demo is run with a crash.
+The console is shown as Chromium shows it, with a listener whose messages fail; the demo is run with a crash. Only the
+pictures of README are committed: smaller copies of two of them, in ``docs/figures/readme``.
 """
 
 import json
@@ -28,7 +29,7 @@ EVENTS = 5000  # of the demo
 
 
 class Shop:
-    """A shop that works, and that has no price for stones until it is mended."""
+    """A shop that works, but has no price for stones until it is repaired."""
 
     def __init__(self, url):
         self.name, self.waiting, self.mended = "orders", "orders.archive", False
