@@ -117,6 +117,26 @@ def _violations(sources):
         yield f"import cycle: {error.args[1]}"
 
 
+# Calls that Linux has and macOS lacks, and the files that have a fallback: the table of docs/contributing.md.
+_LINUX_ONLY = re.compile(
+    r"posix_fallocate|posix_fadvise|O_TMPFILE|O_DIRECT\b|O_PATH|/proc|memfd_create|eventfd|timerfd|pidfd|signalfd"
+    r"|SO_PEERCRED|sched_[gs]etaffinity|copy_file_range|fdatasync|epoll|inotify|prctl|accept4|SOCK_CLOEXEC"
+    r"|SOCK_NONBLOCK|MSG_NOSIGNAL|TCP_KEEPIDLE|TCP_USER_TIMEOUT|MADV_|sem_open|getrandom|os\.fork\("
+    r"""|bind\(f?b?["']\\0"""
+)
+_WITH_FALLBACK = dict.fromkeys(("posix_fallocate", "/proc"), "providers/embedded/store/shared_file.py")
+
+
+def test_calls_that_only_linux_has_are_few_and_have_a_fallback():
+    package = Path(jmsjca.__file__).parent
+    found = {
+        (call, path.relative_to(package).as_posix())
+        for path in package.rglob("*.py")
+        for call in _LINUX_ONLY.findall(path.read_text())
+    }
+    assert found == set(_WITH_FALLBACK.items())
+
+
 def test_the_architecture_page_has_each_layer_and_names_only_files_that_exist():
     package = Path(jmsjca.__file__).parent
     assert {name.split(".")[1] for name in _sources() if "." in name} == set(_LAYERS)

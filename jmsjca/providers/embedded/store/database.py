@@ -194,6 +194,7 @@ def _configure(db: sqlite3.Connection, path: Path | None) -> None:
         _require_pragma(cursor, "journal_mode", "wal", set_to="WAL")
         _require_pragma(cursor, "synchronous", 2, set_to="FULL")
         cursor.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
+        cursor.execute("PRAGMA fullfsync = ON")  # macOS: fsync leaves data in the cache of the drive
         cursor.execute("PRAGMA cell_size_check = ON")  # detects some damage before it spreads
     if version != VERSION:
         with _transaction(cursor, "IMMEDIATE"):

@@ -380,7 +380,7 @@ class HandOverRecord:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        os.posix_fallocate(fd, 0, _PAGE)  # a store to a page without disk space would kill this process
+        _extend(fd, 0, _PAGE)
         self._map = mmap.mmap(fd, _PAGE)
         self._map[: len(_HEADER)] = _HEADER
         self._map.flush()  # otherwise, after a power cut, it could be empty as if it were of an earlier release
@@ -422,12 +422,22 @@ class HandOverRecord:
             if not self._free:
                 try:
                     size = len(self._map)
-                    os.posix_fallocate(self._fd, size, size)
-                    self._map.resize(2 * size)
+                    _extend(self._fd, size, size)
+                    self._map = mmap.mmap(self._fd, 2 * size)  # macOS cannot resize a map
                 except (OSError, ValueError):  # the disk is full, or the store is closed
                     return UNRECORDED
                 self._free += _slots(size, 2 * size)
             return self._free.pop()
+
+
+def _extend(fd: int, begin: int, size: int) -> None:
+    """Extend a file by zeros that have disk space. A store to a mapped page without it would kill this process."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, begin, size)
+        return
+    while size:  # macOS
+        written = os.pwrite(fd, bytes(size), begin)
+        begin, size = begin + written, size - written
 
 
 def _slots(begin: int, end: int) -> list[int]:

@@ -108,6 +108,21 @@ def test_any_number_of_messages_is_recorded(connected_file, broker_file):
     assert [d.count for d in consumer.receive(2000, PATIENCE)] == [2] * 1500 + [1] * 500
 
 
+def test_any_number_of_messages_is_recorded_on_macos(connected_file, broker_file):
+    connection = connected_file()
+    put(connection, *map(str, range(2000)))
+    macos = """
+del os.posix_fallocate
+connection.close()
+connection = connect(ConnectionSettings(url))
+"""
+    with process(broker_file, macos + _MANY) as child:
+        assert heard(child) == "2000"
+        killed(child)
+    consumer = connection.consumer(QUEUE)
+    assert [d.count for d in consumer.receive(2000, PATIENCE)] == [2] * 1500 + [1] * 500
+
+
 def test_record_does_not_grow_with_what_is_settled(connected_file, broker_file):
     """Or released, or lost with a connection."""
     connection, consumer = connected_file(), connected_file().consumer(QUEUE)
