@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from weakref import WeakSet
 
 from jmsjca.arguments import TEXT_OR_NONE, TIMEOUT, Constraint, check
-from jmsjca.config.connection_url import ConnectionURL, CredentialSource, Login, is_url
+from jmsjca.config.connection_url import ConnectionURL, CredentialSource, Login, absolute_url, is_url
 from jmsjca.config.limits import FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import read_options
@@ -112,6 +112,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         check(_ARGUMENTS, executor=executor, limits=limits)
         HookChain(hooks)  # raises here what would be raised by the first listener
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
+        connection_url = absolute_url(connection_url) if connection_url is not None else None
         self.mbean_object_name, self.mbean_server_domain = mbean_object_name, mbean_server_domain
         _managed.add(self)
         self._connection_url, self._user_name, self._password = connection_url, user_name, password
@@ -128,7 +129,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
 
     @property
     def connection_url(self) -> str | None:
-        """The URL of the broker, as given; it may have a password."""
+        """The URL of the broker, as given, but with an absolute file; it may have a password."""
         return self._connection_url
 
     @property
@@ -252,7 +253,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         found = spec.model_copy(update={"connection_url": factory.login.url}) if factory else spec
         effective = resolve_spec(found, options, self._connection_url)
         check_executor(effective, executor)
-        url = effective.connection_url or self._require_url()
+        url = absolute_url(effective.connection_url or self._require_url())
         login = url, self._user_name, self._password
         defaults = ConnectionSettings(*login, limits=self._limits, source=self._credentials)
         kind = DistributedActivation if effective.distributed else Activation

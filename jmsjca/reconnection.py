@@ -11,6 +11,7 @@ from jmsjca.config.connection_url import (
     ConnectionURL,
     Credentials,
     CredentialSource,
+    absolute_url,
     check_text,
     decode_password,
     is_url,
@@ -78,6 +79,9 @@ class ConnectionSettings:
     clock: Clock = field(default=SYSTEM_CLOCK, repr=False)
     wait: Wait = field(default=threading.Event.wait, repr=False)
     source: CredentialSource | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", absolute_url(self.url))
 
     def credentials(self, url: ConnectionURL) -> Credentials | None:
         """Return the configured credentials, or else those of the URL; None for an anonymous connection.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Self, cast
-from urllib.parse import unquote, unquote_plus, urlencode
+from urllib.parse import quote, unquote, unquote_plus, urlencode
 
 from jmsjca.arguments import SECRET_OR_NONE, Constraint
 from jmsjca.config.options import jmsjca_options, provider_options
@@ -22,6 +22,7 @@ __all__ = [
     "CredentialSource",
     "Credentials",
     "Login",
+    "absolute_url",
     "add_options",
     "check_text",
     "check_unicode",
@@ -35,6 +36,8 @@ _PORT_DIGITS = 5
 _PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*\Z")
 _MEMBER = re.compile(r"[^\s:]\S*\Z")
 _SECOND_USER = re.compile(r"@[^@]*,")
+_RELATIVE = re.compile(r"(embedded):(?://)?(?=\.\.?/)")
+_FILE_NAME = re.compile(r".+\.(db3?|sqlite3?)\Z", re.IGNORECASE)
 
 
 _TEXT = Constraint[str](
@@ -94,11 +97,12 @@ class ConnectionURL:
 
         Raises:
             InvalidURLError: The value is no text; or the text has no ``://``, a list with an empty host, a second
-                user name or a second scheme, an invalid port, or an option without ``=``; or it is not valid Unicode.
+                user name or a second scheme, an invalid port, or an option without ``=``; or it is not valid Unicode;
+                or a broker in memory has the name of a file.
         """
         _TEXT("The connection URL", text)
         check_unicode(text, "The connection URL", InvalidURLError)
-        protocol, mark, rest = text.partition("://")
+        protocol, mark, rest = absolute_url(text).partition("://")
         if not mark or not _PROTOCOL.match(protocol):
             raise InvalidURLError(
                 f"{_redacted(text)} is no connection URL: it must begin with a scheme, as embedded:// does."
@@ -108,6 +112,8 @@ class ConnectionURL:
         path, _, query = rest[end:].partition("?")
         userinfo, _, hosts = rest[:end].rpartition("@")
         (host, port), *others = _parse_addresses(hosts, text, userinfo)
+        if protocol == "embedded" and not path.strip("/"):
+            _check_memory_name(host)
         user, colon, password = userinfo.partition(":")
         return cls(
             protocol,
@@ -171,6 +177,14 @@ class ConnectionURL:
         return authority and ("@" in self.path or any("@" in key for key in self.query))
 
 
+def _check_memory_name(name: str) -> None:
+    if _FILE_NAME.match(name):
+        raise InvalidURLError(
+            f"embedded://{name} is a broker in memory, and its name looks like a file "
+            f"(did you mean embedded:./{name} or embedded:///folder/{name}?)."
+        )
+
+
 def _check_one_scheme(protocol: str, rest: str, text: str) -> None:
     if f",{protocol}://" in rest:  # otherwise all but the first URL would be a value of its options, or a path
         raise InvalidURLError(
@@ -228,6 +242,18 @@ def _redacted(text: str) -> str:
         known = scheme + mark if mark else ""
         rest = f"{known}…" if "?" in front else f"{known}…@{rest}"
     return repr(rest.partition("?")[0][:200])
+
+
+def absolute_url(text: str) -> str:
+    """Return the URL of an embedded broker's file with an absolute path; any other URL unchanged.
+
+    A program may change its working directory before it connects: call this where the URL is given.
+
+    Args:
+        text: For instance ``embedded:./broker.db`` or ``embedded://../broker.db``.
+    """
+    found = _RELATIVE.match(text)
+    return f"{found[1]}://{quote(str(Path.cwd()))}/{text[found.end() :]}" if found else text
 
 
 def add_options(url: str, options: Mapping[str, str]) -> str:

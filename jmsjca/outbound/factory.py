@@ -18,7 +18,15 @@ from jmsjca.arguments import (
     check,
     plain_text,
 )
-from jmsjca.config.connection_url import CREDENTIALS, ConnectionURL, CredentialSource, Login, add_options, is_url
+from jmsjca.config.connection_url import (
+    CREDENTIALS,
+    ConnectionURL,
+    CredentialSource,
+    Login,
+    absolute_url,
+    add_options,
+    is_url,
+)
 from jmsjca.config.limits import AcknowledgeMode, FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import OutboundOptions, jmsjca_options, provider_options, read_options
@@ -187,7 +195,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._pool: ConnectionPool | None = None
         self._sender: Sender | None = None
         self._scope: SendScope | None = None
-        given = _Given(connection_url, user_name, password, credentials, read_options(options))
+        given = _Given(absolute_url(connection_url), user_name, password, credentials, read_options(options))
         self._login, self._own_options = given.resolve(naming)
         self._url = ConnectionURL.parse(self._login.url)
         self._limits = limits or Limits()

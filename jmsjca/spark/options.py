@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
-from jmsjca.config.connection_url import CREDENTIALS, CredentialSource
+from jmsjca.config.connection_url import CREDENTIALS, CredentialSource, absolute_url
 from jmsjca.destinations import Destination, Subscription, Topic, destination
 from jmsjca.errors import (
     ConfigurationError,
@@ -117,7 +117,7 @@ def _parse_url(text: str) -> str:
     url = ConnectionURL.parse(text) if text else None  # `_named` reports the empty one
     if url and url.protocol == "embedded" and not url.path.strip("/"):
         raise InvalidOptionError(f"{url} is memory of one process; Spark needs a file: embedded:///folder/file.db")
-    return text
+    return absolute_url(text)
 
 
 def _parse_key(text: str) -> str:

@@ -80,7 +80,10 @@ def location_of(url: ConnectionURL) -> Path | str:
     if not url.path.strip("/"):
         return url.host
     if url.host:
-        raise InvalidURLError(f"{url} has one slash too few: a file is embedded:///{url.host}{url.path}")
+        place = f"{url.host}{url.path}"
+        raise InvalidURLError(
+            f"{url} has one slash too few: a file is embedded:///{place}, or embedded:./{place} beside the program."
+        )
     try:
         return Path(unquote(url.path)).resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a NUL, a name that is too long, links that lead in a circle

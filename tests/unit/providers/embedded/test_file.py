@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jmsjca import Queue
+from jmsjca import ConnectionFactory, Queue, ResourceAdapter
 from jmsjca.errors import InvalidOptionError, InvalidURLError, ResourceAllocationError, StoreError
 from jmsjca.providers.embedded.store.database import open_database
 from jmsjca.providers.embedded.store.store import _open
@@ -120,12 +120,37 @@ def test_empty_file_becomes_a_broker(broker_file):
     [
         ("embedded://name?sync=off", InvalidOptionError, "sync"),
         ("embedded://name:5672", InvalidURLError, "port"),
-        ("embedded://folder/broker.db", InvalidURLError, "one slash too few"),
+        ("embedded://folder/broker.db", InvalidURLError, "one slash too few.*or embedded:./folder/broker.db"),
+        ("embedded://broker.db", InvalidURLError, "did you mean embedded:./broker.db"),
+        ("embedded://jobs.SQLite3/", InvalidURLError, "looks like a file"),
     ],
 )
 def test_url_that_makes_no_sense(url, kind, match):
     with pytest.raises(kind, match=match):
         connect(ConnectionSettings(url))
+
+
+def test_adapter_refuses_a_memory_broker_that_looks_like_a_file():
+    with pytest.raises(InvalidURLError, match=r"did you mean embedded:\./broker\.db or embedded:///folder/broker\.db"):
+        ResourceAdapter("embedded://broker.db")
+
+
+@pytest.mark.parametrize(
+    "url", ["embedded:./100% new.db", "embedded://./100%25 new.db", "embedded://../{}/100%25 new.db"]
+)
+def test_relative_file_is_that_of_the_working_directory_when_the_url_is_given(url, tmp_path, monkeypatch):
+    folder = tmp_path / "a?b%20"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    adapter = ResourceAdapter(url.format("a%3Fb%2520"))
+    factory = ConnectionFactory(url.format("a%3Fb%2520"))
+    monkeypatch.chdir(tmp_path)
+    with adapter:
+        adapter.send("orders", "one")
+    with factory.create_context() as context:
+        assert context.create_consumer(Queue("orders")).receive(timeout=5).body == "one"
+    assert (folder / "100% new.db").is_file()
+    assert [found.name for found in tmp_path.iterdir()] == ["a?b%20"]
 
 
 def test_signs_in_a_path_may_be_encoded(tmp_path):
