@@ -193,7 +193,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         unchanged: it can be called and tested as before.
 
         Args:
-            destination: The name of a queue, or a `Queue` or a `Topic`.
+            destination: A queue's name, ``queue:name`` or ``topic:name``, or a `Queue` or a `Topic`.
             executor: As in `activate`.
             inbox: As in `activate`.
             **spec: Further fields of `ActivationSpec`, which documents them; `ListenerFields` has their types.

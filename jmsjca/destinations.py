@@ -20,6 +20,7 @@ __all__ = [
     "Topic",
     "check_destination",
     "destination",
+    "named_destination",
 ]
 
 DestinationKind = Literal["queue", "topic"]
@@ -160,6 +161,20 @@ def destination(name: str, kind: str, *, temporary: bool = False) -> Destination
     blank = made.__new__(made)  # without the check of the name
     object.__setattr__(blank, "name", name)
     return blank
+
+
+def named_destination(text: str) -> Queue | Topic:
+    """Return the destination of ``name``, ``queue:name`` or ``topic:name``; without a prefix it is a queue.
+
+    One prefix is removed: ``queue:topic:news`` is the queue ``topic:news``.
+
+    Raises:
+        InvalidDestinationError: The name is empty or blank.
+    """
+    kind, colon, name = text.partition(":")
+    if colon and kind in {"queue", "topic"}:
+        return Topic(name) if kind == "topic" else Queue(name)
+    return Queue(text)
 
 
 _KINDS: dict[tuple[str, bool], type[Destination]] = {

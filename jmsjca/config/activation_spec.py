@@ -25,8 +25,8 @@ from jmsjca.config.deployment_descriptor import InvalidProperty, Properties
 from jmsjca.config.distributed_subscription import DistributedSubscription
 from jmsjca.config.limits import UNITS_PER_HANDLER, AcknowledgeMode
 from jmsjca.config.options import InboundOptions, jmsjca_options, parse_options, provider_options, read_options
-from jmsjca.destinations import BLANK_NAME, Destination, DestinationKind, Queue, Subscription, Topic
-from jmsjca.errors import InvalidActivationSpecError, InvalidOptionError, excerpt
+from jmsjca.destinations import BLANK_NAME, Destination, DestinationKind, Queue, Subscription, Topic, named_destination
+from jmsjca.errors import InvalidActivationSpecError, InvalidDestinationError, InvalidOptionError, excerpt
 from jmsjca.log_records import get_logger
 from jmsjca.redelivery import DEFAULT_REDELIVERY_HANDLING, RedeliveryPolicy
 from jmsjca.selectors import build_selector
@@ -220,6 +220,14 @@ _CONFLICTS = (
 )
 
 
+def _prefixed(text: str) -> object:
+    """Return the destination of ``queue:name`` or ``topic:name``; any other text unchanged."""
+    try:
+        return named_destination(text) if text.startswith(("queue:", "topic:")) else text
+    except InvalidDestinationError as error:
+        raise ValueError(str(error)) from error
+
+
 class ActivationSpec(BaseModel):
     """The configuration of a listener: its destination, and how its messages are delivered (JCA 1.6, section 13.4).
 
@@ -236,7 +244,8 @@ class ActivationSpec(BaseModel):
     destination: Annotated[NameText, Accepts("str | Destination")] = Field(
         min_length=1, serialization_alias="destination"
     )
-    """The name of the destination, or a `Queue` or a `Topic`. A member of an ``Enum`` of texts stands for its value."""
+    """The name of the destination, or a `Queue` or a `Topic`. A member of an ``Enum`` of texts stands for its value.
+    Without a ``destination_type``, ``topic:news`` names a topic, and ``queue:topic:news`` the queue ``topic:news``."""
 
     destination_type: DestinationKind = Field(default="queue", serialization_alias="destinationType")
     """The kind, "queue" or "topic"; a `Queue` or `Topic` as destination implies it."""
@@ -420,6 +429,8 @@ class ActivationSpec(BaseModel):
     def _split_destination(cls, fields: object) -> object:
         given = cast("dict[str, Any]", fields) if isinstance(fields, dict) else {}
         destination = given.get("destination")
+        if isinstance(destination, str) and given.keys().isdisjoint({"destination_type", "destinationType"}):
+            destination = _prefixed(destination)
         if not isinstance(destination, Destination):
             return fields  # pyright: ignore[reportUnknownVariableType]  # pydantic reports what is no mapping
         return {**given, "destination": destination.name, "destination_type": destination.kind}

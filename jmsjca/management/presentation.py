@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from jmsjca.config.connection_url import ConnectionURL
-from jmsjca.destinations import Destination, Queue, Topic
+from jmsjca.destinations import Destination, Queue, named_destination
 from jmsjca.errors import ConfigurationError, InvalidArgumentError, InvalidDestinationError, excerpt
 from jmsjca.management.views import visible
 from jmsjca.messages.json_text import with_finite_numbers
@@ -135,11 +135,9 @@ def parse_destination(text: str) -> Destination:
     Raises:
         InvalidArgumentError: No destination can have this name.
     """
-    kind, colon, name = text.partition(":")
-    named = bool(colon) and kind in {"queue", "topic"}
     decoded(text, "The destination")
     try:
-        return Topic(name) if named and kind == "topic" else Queue(name if named else text)
+        return named_destination(text)
     except InvalidDestinationError as error:  # an argument: the broker has refused nothing
         raise InvalidArgumentError(str(error)) from error
 

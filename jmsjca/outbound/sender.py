@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar, Unpack, cast
 
 from jmsjca.arguments import SECONDS, TEXT_OR_NONE, TIMEOUT
-from jmsjca.destinations import Destination, Queue, check_destination
+from jmsjca.destinations import Destination, check_destination, named_destination
 from jmsjca.errors import (
     ConnectionLostError,
     InvalidArgumentError,
@@ -152,7 +152,7 @@ class Sender:
         """Send a message, and wait until the broker has it; in a handler, add it to the unit of the delivery.
 
         Args:
-            destination: The name of a queue, or a `Queue` or a `Topic`.
+            destination: A queue's name, ``queue:name`` or ``topic:name``, or a `Queue` or a `Topic`.
             body: Text, bytes, or a value that is sent as JSON text: a mapping, a list, a scalar, a pydantic model, a
                 dataclass or a msgspec Struct; an object of a registered class (see `Converters`); or a message.
             duplicate_id: An id by which the broker recognises the message if it is sent again (capability
@@ -213,7 +213,7 @@ class Sender:
         duplicate_id: str | None,
         options: SendOptions,
     ) -> list[Message]:
-        to = _queue(destination) if isinstance(destination, str) else _destination(destination)
+        to = _named(destination) if isinstance(destination, str) else _destination(destination)
         messages = [self._converters.to_message(body) for body in bodies]
         given: dict[str, Any] = {}
         if options:
@@ -411,13 +411,13 @@ class _Sending(Use):
         return isinstance(error, ConnectionLostError)
 
 
-_queue = lru_cache(maxsize=256)(Queue)
-"""Returns the queue of a name. A producer knows the last queue again, and need not check and resolve it."""
+_named = lru_cache(maxsize=256)(named_destination)
+"""Returns the destination of a name. A producer knows the last one again, and need not check and resolve it."""
 
 
 def _destination(destination: str | Destination) -> Destination:
     if isinstance(destination, str):
-        return _queue(destination)
+        return _named(destination)
     check_destination(destination)
     return destination
 
@@ -509,7 +509,7 @@ class DeclaresPublishers(SendsMessages, ABC):
         The AsyncAPI document of the adapter has the destination and the schema of the bodies.
 
         Args:
-            destination: The name of a queue, or a `Queue` or a `Topic`.
+            destination: A queue's name, ``queue:name`` or ``topic:name``, or a `Queue` or a `Topic`.
             body_type: `str`, `bytes`, a dataclass, a pydantic model or another type that a sender accepts.
             description: The text in the AsyncAPI document; None for none.
 
@@ -519,7 +519,7 @@ class DeclaresPublishers(SendsMessages, ABC):
         """
         TEXT_OR_NONE("description", description)
         if isinstance(destination, str):
-            destination = Queue(destination)
+            destination = named_destination(destination)
         check_destination(destination)
         publisher = Publisher(self, destination, body_type, description)
         self._publishers().append(cast("Publisher[object]", publisher))

@@ -232,7 +232,8 @@ class JmsOptions:
     url: Annotated[str, AfterValidator(_parse_url)] = field(repr=False)  # may hold a password
     """The URL of the broker. An in-memory broker is refused, because Spark's workers are other processes."""
     destination: str = ""
-    """The name of the queue or topic; also the path of ``.load("orders")`` and ``.save("orders")``."""
+    """The name of the queue or topic; also the path of ``.load("orders")`` and ``.save("orders")``. Without a
+    ``destinationType``, ``topic:news`` names a topic, and ``queue:topic:news`` the queue ``topic:news``."""
     destinationType: Literal["queue", "topic"] = "queue"
     """``queue`` or ``topic``; a topic is read through a ``subscription``."""
     userName: str | None = None
@@ -492,6 +493,8 @@ def _named(given: Mapping[str, str]) -> dict[str, str]:
             "The option 'url' is missing: .option(\"url\", …); or, for a table of Spark's catalog, WITH (url = '…',"
             " …) in each statement, because Spark does not pass the OPTIONS of such a table."
         )
+    if "destinationType" not in texts and texts.get("destination", "").startswith(("queue:", "topic:")):
+        texts["destinationType"], _, texts["destination"] = texts["destination"].partition(":")
     if texts.get("selector"):
         variables = {name.removeprefix(_VARIABLE): v for name, v in given.items() if name.startswith(_VARIABLE)}
         texts["selector"] = _build_selector(texts["selector"], variables)

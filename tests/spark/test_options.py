@@ -25,6 +25,13 @@ def test_a_topic() -> None:
     assert SourceOptions.parse(GIVEN | {"destinationType": "topic"}).target == Topic("orders")
 
 
+@pytest.mark.parametrize(("text", "wanted"), [("topic:news", Topic("news")), ("queue:topic:news", Queue("topic:news"))])
+def test_the_prefix_of_a_name_is_its_type(text: str, wanted: Queue | Topic) -> None:
+    assert SourceOptions.parse(GIVEN | {"destination": text}).target == wanted
+    assert SinkOptions.parse({"url": GIVEN["url"], "path": text}).target == wanted
+    assert SourceOptions.parse(GIVEN | {"destination": text, "destinationType": "queue"}).target == Queue(text)
+
+
 def test_the_option_of_every_streaming_sink_is_none_of_ours() -> None:
     assert SourceOptions.parse(GIVEN | {"checkpointLocation": "/c"}) == SourceOptions.parse(GIVEN)
 

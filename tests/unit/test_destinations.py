@@ -3,8 +3,13 @@
 import copy
 from enum import Enum
 
-from jmsjca import ActivationSpec, ConnectionFactory, Queue, Topic
+import pytest
+
+from jmsjca import ActivationSpec, ConnectionFactory, Queue, ResourceAdapter, Topic
+from jmsjca.connector.queue_uris import destination_of
 from jmsjca.destinations import Subscription, TemporaryQueue, destination
+from jmsjca.errors import InvalidActivationSpecError
+from jmsjca.management.presentation import parse_destination
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext, received_destination
 from jmsjca.providers.common.codec import destination_from_json, destination_to_json
 
@@ -51,3 +56,34 @@ def test_a_peer_may_name_a_destination_that_is_blank():
             assert destination_from_json(destination_to_json(named)) == named
             assert copy.deepcopy(named) == named
     assert received_destination(" ", {}, "x-opt-jms-reply-to", ReceiveContext(Queue("q"))) == destination(" ", "queue")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("news", Queue("news")),
+        ("topic:news", Topic("news")),
+        ("queue:news", Queue("news")),
+        ("queue:topic:news", Queue("topic:news")),
+        ("topic:queue:news", Topic("queue:news")),
+        ("other:news", Queue("other:news")),
+    ],
+)
+def test_one_rule_for_prefixes_of_names(text, wanted):
+    adapter = ResourceAdapter("embedded://prefixes")
+    spec = ActivationSpec(destination=text)
+    assert (spec.destination, spec.destination_type) == (wanted.name, wanted.kind)
+    assert adapter.send(text, "x").destination == wanted
+    assert adapter.publisher(text, str).destination == wanted
+    assert parse_destination(text) == destination_of(text) == wanted
+    adapter.stop()
+
+
+def test_prefix_is_literal_in_an_object_and_beside_a_type():
+    spec = ActivationSpec(destination="topic:news", destination_type="queue")
+    assert spec.destination == ActivationSpec(destination=Queue("topic:news")).destination == "topic:news"
+
+
+def test_prefix_without_a_name_is_refused():
+    with pytest.raises(InvalidActivationSpecError, match="A Topic needs a name"):
+        ActivationSpec(destination="topic:")
