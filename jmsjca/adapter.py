@@ -14,7 +14,7 @@ from jmsjca.config.limits import FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import read_options
 from jmsjca.destinations import Destination
-from jmsjca.errors import InvalidActivationSpecError
+from jmsjca.errors import IllegalStateError, InvalidActivationSpecError
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks, declare_handler
 from jmsjca.inbound.activation import (
@@ -26,6 +26,7 @@ from jmsjca.inbound.activation import (
 )
 from jmsjca.inbound.activation_state import StatusMonitor, have_all_failed, raise_failures, wait_until_up
 from jmsjca.inbound.handler import HandlerLoop
+from jmsjca.inbound.handler_arguments import callable_name
 from jmsjca.inbound.health import INTERVAL, Health
 from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable
 from jmsjca.inbound.listener_unit import Inbox
@@ -34,7 +35,9 @@ from jmsjca.messages.converters import Converters
 from jmsjca.outbound.delivery_sends import SendScope, outside_delivery
 from jmsjca.outbound.factory import ARGUMENTS, FACTORIES, ConnectionFactory
 from jmsjca.outbound.sender import DeclaresPublishers, Sender
+from jmsjca.providers.registry import check_scheme
 from jmsjca.reconnection import ConnectionSettings
+from jmsjca.selectors.template import check_built_selector
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,6 +207,10 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         """
         from jmsjca.config.activation_spec import ActivationSpec  # loads pydantic
 
+        if callable(destination):
+            raise InvalidActivationSpecError(
+                f"The listener {callable_name(destination)} has no destination: write @adapter.listener('orders')."
+            )
         activation_spec = ActivationSpec(destination=destination, **spec)
 
         def declare(handler: H) -> H:
@@ -238,7 +245,8 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             InvalidActivationSpecError: Fields of the spec are invalid with the options; or neither the spec nor the
                 adapter has a connection URL.
             InvalidOptionError: An option is unknown, or its value is invalid.
-            InvalidSelectorError: A placeholder of the selector is not closed.
+            InvalidSelectorError: The selector does not parse, or a placeholder of it is not closed.
+            UnknownSchemeError: No provider has the scheme of the connection URL.
             ConfigurationError: The function has a parameter for which there is no argument; or the spec does not allow
                 the executor (another mode than "cc") or the inbox (a transaction that is not "required").
             ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
@@ -253,7 +261,10 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         found = spec.model_copy(update={"connection_url": factory.login.url}) if factory else spec
         effective = resolve_spec(found, options, self._connection_url)
         check_executor(effective, executor)
+        if effective.selector:
+            check_built_selector(effective.selector, spec.selector_variables)
         url = absolute_url(effective.connection_url or self._require_url())
+        check_scheme(ConnectionURL.parse(url).protocol)
         login = url, self._user_name, self._password
         defaults = ConnectionSettings(*login, limits=self._limits, source=self._credentials)
         kind = DistributedActivation if effective.distributed else Activation
@@ -459,12 +470,18 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             The result of `stop`.
 
         Raises:
-            IllegalStateError: Another thread than the main thread calls it: use `start` and `stop` there.
+            IllegalStateError: The adapter has no listeners; or another thread than the main thread calls it: use
+                `start` and `stop` there.
             InvalidArgumentError: The timeout is no number of seconds, or negative.
             ActivationFailedError: All activations have stopped permanently, so that nothing is served; the message has
                 the reason of each. A program that does not catch it ends with exit status 1.
         """
         with self._lifespan.around():
+            if not self._activations:
+                raise IllegalStateError(
+                    "The adapter has no listeners, so that run() would serve nothing: import the modules that declare "
+                    "them, with @adapter.listener('orders'), before run()."
+                )
             stopped = serve(self.start, self.stop, timeout, self._monitor, lambda: have_all_failed(self.activations))
         raise_failures(self.activations)
         return stopped

@@ -1,5 +1,6 @@
 """The arguments of a handler: from the message, by its signature, and from dependencies."""
 
+import difflib
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import (
@@ -10,6 +11,7 @@ from contextlib import (
     contextmanager,
 )
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import takewhile
 from operator import attrgetter
@@ -17,6 +19,7 @@ from threading import Lock
 from types import NoneType, SimpleNamespace, TracebackType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.errors import ConfigurationError, MessageFormatError
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.delivery import Settlement
@@ -52,6 +55,8 @@ _HEADERS = (
     "delivery_count",
     "properties",
 )
+_HEADER_TYPES = (str, int, float, bool, dict, datetime)
+_SIMILAR = 0.75  # below, "priority_level" would count as a misspelt "priority"
 _EMPTY = inspect.Parameter.empty
 _UNTYPED = (_EMPTY, object, Any)
 _UNIONS = (Union, UnionType)
@@ -218,19 +223,24 @@ def _sources_of(
 ) -> dict[str, _ArgumentSource]:
     hints, annotated = _resolve_type_hints(function), _resolve_type_hints(function, include_extras=True)
     sources = {name: _ArgumentSource(partial(_provided, name), "delivery") for name in dependencies}
-    first = True
+    first, bodies = True, list[str]()
     for parameter in (each for each in _bindable_parameters(function) if each.name not in dependencies):
         name, hint = parameter.name, hints.get(parameter.name, _EMPTY)
         source = _TRANSACTION if joined and _is_transaction(name, hint) else _named(name, hint)
         if source is None and parameter.default is _EMPTY:
             source = _content(name, hint, annotated.get(name), converters, first=first)
             first = False
+            bodies += [name] if all(it in _HEADER_TYPES for it in _alternatives(hint)) else []
         elif source is not None and source.part_of in ("message", "batch"):
             first = False
         if source is not None:
             sources[name] = source
         elif parameter.default is _EMPTY:
             raise _unknown_parameter(function, name)
+    takes_more = len([each for each in sources.values() if each.part_of in ("message", "content")]) > 1
+    for name in bodies if takes_more else ():
+        if difflib.get_close_matches(name, _HEADERS, 1, _SIMILAR):
+            raise _misspelt_header(function, name)
     return sources
 
 
@@ -369,6 +379,13 @@ def _unknown_parameter(function: Callable[..., object], name: str) -> Configurat
         "body (by the name 'body', or as the type that it is annotated with), all messages of a batch or their bodies "
         f"(as Sequence[Message] or another), the session, 'headers', or a header by its name ({', '.join(_HEADERS)}). "
         "It must not be annotated with a name that is not imported when the program runs."
+    )
+
+
+def _misspelt_header(function: Callable[..., object], name: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The handler {callable_name(function)} has {name!r} beside another parameter for the message, and "
+        f"no header has this name {did_you_mean(name, {each: each for each in _HEADERS})}. Rename the parameter."
     )
 
 

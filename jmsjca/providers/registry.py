@@ -12,7 +12,7 @@ from jmsjca.spi import Provider
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["find_provider", "known_schemes"]
+__all__ = ["check_scheme", "find_provider", "known_schemes"]
 
 _GROUP = "jmsjca.providers"
 
@@ -20,6 +20,17 @@ _GROUP = "jmsjca.providers"
 def known_schemes() -> list[str]:
     """Return the schemes that a connection URL may begin with, sorted."""
     return sorted(entry.name for entry in _entry_points())
+
+
+@cache
+def check_scheme(scheme: str) -> None:
+    """Check that there is a provider for a scheme, without importing it.
+
+    Raises:
+        UnknownSchemeError: As `find_provider`.
+    """
+    if scheme not in known_schemes():
+        raise UnknownSchemeError(_unknown_scheme_message(scheme))
 
 
 @cache

@@ -9,13 +9,16 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.errors import InvalidSelectorError
+from jmsjca.selectors.selector import Selector
 from jmsjca.selectors.syntax import Value, write_literal
 
 __all__ = [
     "INDEXED",
     "build_indexed_selector",
     "build_selector",
+    "check_built_selector",
     "check_variables",
     "item",
     "substitute",
@@ -158,6 +161,29 @@ def check_variables(variables: Mapping[str, Value]) -> None:
         if not name or "}" in name:
             raise InvalidSelectorError(f"{name!r:.100} cannot be the name of a variable: it must stand in ${{…}}.")
         write_literal(value)
+
+
+def check_built_selector(selector: str, variables: Mapping[str, Value]) -> None:
+    """Check that a selector parses after its placeholders are replaced.
+
+    Args:
+        selector: The result of `build_selector`.
+        variables: The values that it was given.
+
+    Raises:
+        InvalidSelectorError: It does not parse; the message names a placeholder that has no value, if any.
+    """
+    try:
+        Selector.parse(selector)
+    except InvalidSelectorError as error:
+        left = next((each for each in _NAMED.finditer(selector) if each["key"]), None)
+        if left is None:
+            raise
+        known = {name.lower(): f"${{{name}}}" for name in (*variables, *_PREDEFINED)}
+        raise InvalidSelectorError(
+            f"{left[0]:.100} has no value {did_you_mean(left['key'].lower(), known)}. selector_variables names "
+            f"values. {error}"
+        ) from error
 
 
 def build_indexed_selector(template: str, values: Sequence[Value], *, raw: bool = False) -> str:

@@ -42,6 +42,7 @@ def wait_until_idle(adapter: ResourceAdapter, timeout: float = _PATIENCE) -> Non
         NotSupportedError: The broker does not count the messages that consumers hold.
     """
     deadline, pause = time.monotonic() + timeout, Event()
+    _raise_failures(adapter.activations)  # before the look at a broker, which may be why they failed
     with ExitStack() as stack:
         places = [_Place(activation, stack) for activation in adapter.activations]
         while True:

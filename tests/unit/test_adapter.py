@@ -14,7 +14,15 @@ import pytest
 
 import jmsjca
 from jmsjca import Hooks, Message, Queue, ResourceAdapter, Topic
-from jmsjca.errors import ArgumentTypeError, InvalidActivationSpecError, InvalidURLError
+from jmsjca.errors import (
+    ArgumentTypeError,
+    ConfigurationError,
+    IllegalStateError,
+    InvalidActivationSpecError,
+    InvalidSelectorError,
+    InvalidURLError,
+    UnknownSchemeError,
+)
 from tests.support.interruptions import Interruption, TimeLimitError, each_moment
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send
 from tests.unit.providers.embedded.test_group_commit import in_background
@@ -159,7 +167,9 @@ def test_run_restores_the_signal_handlers(jms_broker_url):
             signal.raise_signal(signal.SIGTERM)
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    StopAtOnce(jms_broker_url).run()
+    adapter = StopAtOnce(jms_broker_url)
+    adapter.listener("q")(print)
+    adapter.run()
     assert {number: signal.getsignal(number) for number in before} == before
 
 
@@ -216,3 +226,43 @@ def test_interrupted_stop_can_be_repeated(jms_broker_url):
     package = Path(jmsjca.__file__).parent
     places = ["adapter.py", "inbound/shutdown.py", "inbound/activation.py", "inbound/lifecycle.py"]
     assert each_moment(play, TimeLimitError, *(str(package / place) for place in places)) > 20
+
+
+def test_misspelt_header_of_a_handler_is_refused_where_it_is_declared():
+    adapter = ResourceAdapter("embedded://declared")
+    for decorated in (lambda message, delivery_cout: ..., lambda order, delivery_cout: ...):
+        decorated.__annotations__ = {"order": dict, "delivery_cout": int}
+        with pytest.raises(ConfigurationError, match=r"'delivery_cout'.*did you mean delivery_count\?"):
+            adapter.listener("orders")(decorated)
+    assert not adapter.activations
+
+
+def test_selector_with_an_unknown_variable_names_those_that_there_are():
+    adapter = ResourceAdapter("embedded://declared")
+    with pytest.raises(InvalidSelectorError, match=r"\$\{regoin\} has no value \(did you mean \$\{region\}\?\)"):
+        adapter.listener("orders", selector="region=${regoin}", selector_variables={"region": "EU"})(print)
+    with pytest.raises(InvalidSelectorError, match=r"\$\{regoin\} has no value.*selector_variables"):
+        adapter.listener("orders", selector="region=${regoin}")(print)
+
+
+def test_listener_without_parentheses_is_refused():
+    def on_order(message: Message) -> None: ...
+
+    with pytest.raises(
+        InvalidActivationSpecError, match=r"on_order has no destination: write @adapter\.listener\('orders'\)"
+    ):
+        ResourceAdapter("embedded://declared").listener(on_order)
+
+
+def test_run_without_listeners_is_refused():
+    with pytest.raises(IllegalStateError, match=r"no listeners.*@adapter\.listener"):
+        ResourceAdapter("embedded://declared").run()
+
+
+def test_bad_selector_or_scheme_of_a_listener_is_refused_where_it_is_declared():
+    adapter = ResourceAdapter("embedded://declared")
+    with pytest.raises(InvalidSelectorError):
+        adapter.listener("orders", selector="total = = 1")(print)
+    with pytest.raises(UnknownSchemeError, match="amqp://"):
+        adapter.listener("orders", connection_url="amqpp://localhost")(print)
+    assert not adapter.activations

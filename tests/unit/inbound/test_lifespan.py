@@ -108,10 +108,10 @@ def test_listeners_do_not_start_when_it_fails(events):
 
 def test_run_is_surrounded(plain, events):
     adapter = ResourceAdapter(URL, lifespan=plain)
-    adapter.listener("orders", selector="region =", redelivery_handling="")(
+    adapter.listener("orders", connection_url="embedded:///absent/b.db?x=1", redelivery_handling="")(
         print
     )  # it stops permanently: so does `run`
-    with pytest.raises(ActivationFailedError, match="region"):
+    with pytest.raises(ActivationFailedError, match="options"):
         adapter.run()
     assert events == AROUND
 

@@ -186,14 +186,14 @@ def test_a_program_without_a_listener_that_can_run_ends_with_a_status():
     script = """
 import jmsjca, signal
 signal.alarm(60)
-adapter = jmsjca.ResourceAdapter("nowhere://host")
+adapter = jmsjca.ResourceAdapter("embedded://host:1")
 adapter.listener("orders")(print)
 adapter.run()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "ActivationFailedError: All listeners have stopped permanently" in done.stderr
-    assert "serial-QueueReceiver(orders) @ [nowhere://host] is Down: " in done.stderr
+    assert "serial-QueueReceiver(orders) @ [embedded://host:1] is Down: " in done.stderr
 
 
 class TestTheSystemRefusesThreads:
