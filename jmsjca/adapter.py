@@ -86,6 +86,8 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         map_messages: True to send replies and bodies that are mappings as map messages; else they are sent as JSON.
         lifespan: Called with the adapter; returns a context manager that surrounds its listeners in ``with``,
             ``async with`` and `run`. `start` and `stop` do not use it.
+        retry_timeout: Seconds for which `send` and its siblings are repeated while the broker cannot be reached; 0
+            never repeats them. The option ``JMSJCA.retrytimeout`` of the URL (milliseconds) overrides it.
 
     Raises:
         InvalidURLError: The URL is no text, or cannot be parsed.
@@ -109,10 +111,12 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         converters: Converters | None = None,
         map_messages: bool = False,
         lifespan: "LifespanFunction[ResourceAdapter] | None" = None,
+        retry_timeout: float = 30.0,
     ) -> None:
         check(_ARGUMENTS, mbean_object_name=mbean_object_name, mbean_server_domain=mbean_server_domain)
         check(_ARGUMENTS, user_name=user_name, password=password, credentials=credentials)
-        check(_ARGUMENTS, executor=executor, limits=limits)
+        check(_ARGUMENTS, executor=executor, limits=limits, retry_timeout=retry_timeout)
+        self._retry_timeout = retry_timeout
         HookChain(hooks)  # raises here what would be raised by the first listener
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
         connection_url = absolute_url(connection_url) if connection_url is not None else None
@@ -338,6 +342,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             naming=self._naming,
             converters=self._converters,
             transaction_locator=transaction_locator,
+            retry_timeout=self._retry_timeout,
         )
         if joins:
             factory.join_deliveries(self._scope(factory.login.url))

@@ -36,6 +36,7 @@ _NAMES = (
     "JMSJCA.Strict",
     "JMSJCA.concurrencymode",
     "JMSJCA.idletimeout",
+    "JMSJCA.retrytimeout",
     "JMSJCA.interceptorsvcname",
     "JMSJCA.messagewrapping",
     "JMSJCA.minimalreconnectlogging",
@@ -255,6 +256,8 @@ class OutboundOptions:
         pool_max_size: The maximum number of connections of a pool; None for the value of the pool.
         pool_timeout: Seconds to wait for a connection of an exhausted pool: below 0 fails at once, inf waits forever
             (0 in the option); None for the value of the pool.
+        retry_timeout: Seconds for which sends are repeated while the broker cannot be reached; None for the value of
+            the factory.
         managed: True if the sessions are under a transaction manager: the opposite of ``JMSJCA.ACC``. Without that
             option it is True exactly if the factory has a locator. ``JMSJCA.BypassRA`` makes it False.
         locator: The name of the locator of the transaction manager (``JMSJCA.LocatorClass``); None without one.
@@ -271,6 +274,7 @@ class OutboundOptions:
     pool_min_size: int | None = None
     pool_max_size: int | None = None
     pool_timeout: float | None = None
+    retry_timeout: float | None = None
     managed: bool = False
     locator: str | None = None
     no_xa: bool = True
@@ -293,6 +297,7 @@ class OutboundOptions:
         is_bypassed = _parse_boolean("JMSJCA.BypassRA", options)
         managed = not is_client and not is_bypassed
         pooling, idle = options.get("JMSJCA.producerpooling"), options.get("JMSJCA.idletimeout")
+        repeated = options.get("JMSJCA.retrytimeout")
         smallest, largest = options.get("JMSJCA.poolminsize"), options.get("JMSJCA.poolmaxsize")
         return cls(
             managed=managed,
@@ -303,6 +308,7 @@ class OutboundOptions:
             no_factory_cache=_parse_boolean("JMSJCA.nocfcache", options),
             producer_pooling=_parse_boolean("JMSJCA.producerpooling", options) if pooling else None,
             idle_timeout=_parse_milliseconds("JMSJCA.idletimeout", idle) if idle else None,
+            retry_timeout=_parse_milliseconds("JMSJCA.retrytimeout", repeated) if repeated else None,
             pool_min_size=_parse_size("JMSJCA.poolminsize", smallest, 0) if smallest else None,
             pool_max_size=_parse_size("JMSJCA.poolmaxsize", largest, 1) if largest else None,
             pool_timeout=_parse_pool_timeout(options.get("JMSJCA.pooltimeout")),

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from jmsjca.arguments import (
     CALLABLE,
     FLAG,
+    SECONDS,
     SECRET_OR_NONE,
     TEXT_OR_NONE,
     TIMEOUT,
@@ -67,6 +68,7 @@ ARGUMENTS: dict[str, Constraint[Any]] = {
     "limits": Constraint("a Limits(…) or None", (Limits, NoneType)),
     "producer_pooling": FLAG,
     "idle_timeout": TIMEOUT,
+    "retry_timeout": SECONDS,
     "credentials": CREDENTIALS,
     "converters": Constraint("a Converters() or None", (Converters, NoneType)),
 }
@@ -153,6 +155,8 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             ``JMSJCA.producerpooling`` overrides it.
         idle_timeout: Seconds without a successful use after which a pooled connection is checked; the option
             ``JMSJCA.idletimeout`` overrides it.
+        retry_timeout: Seconds for which `send` and its siblings are repeated while the broker cannot be reached; 0
+            never repeats them; the option ``JMSJCA.retrytimeout`` (milliseconds) overrides it.
         naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`. It is not pickled.
         converters: Converts the bodies that `send` and its siblings take; None for `Converters.default`.
         transaction_locator: Returns the transaction manager of the caller, such as ``lambda: transaction.manager``, or
@@ -186,10 +190,11 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         naming: NamingContext | None = None,
         converters: Converters | None = None,
         transaction_locator: Callable[[], Any] | None = None,
+        retry_timeout: float = 30.0,
     ) -> None:
         check(ARGUMENTS, connection_url=connection_url, user_name=user_name, password=password, client_id=client_id)
         check(ARGUMENTS, limits=limits, producer_pooling=producer_pooling, idle_timeout=idle_timeout)
-        check(ARGUMENTS, credentials=credentials, converters=converters)
+        check(ARGUMENTS, credentials=credentials, converters=converters, retry_timeout=retry_timeout)
         self._naming = naming
         self._converters = converters
         self._pool: ConnectionPool | None = None
@@ -210,6 +215,8 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._lookup = given if looks_up else None
         idle = self.options.idle_timeout
         self._idle_timeout = idle_timeout if idle is None else idle
+        repeated = self.options.retry_timeout
+        self._retry_timeout = retry_timeout if repeated is None else repeated
 
     @property
     def login(self) -> Login:
@@ -271,7 +278,9 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         with _creating:
             if self._sender is None:
                 self._pool = ConnectionPool(_WithoutTransactions(self), max_size=_SENDERS, timeout=_PATIENCE)
-                self._sender = Sender(self._pool, converters=self._converters, scope=self._scope)
+                self._sender = Sender(
+                    self._pool, retry_timeout=self._retry_timeout, converters=self._converters, scope=self._scope
+                )
             return self._sender
 
     def join_deliveries(self, scope: SendScope) -> None:

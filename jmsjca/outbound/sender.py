@@ -16,6 +16,7 @@ from jmsjca.errors import (
     ReplyTimeoutError,
     TransactionInDoubtError,
 )
+from jmsjca.log_records import get_logger
 from jmsjca.messages.converters import Converters
 from jmsjca.messages.message import HEADERS, Message
 from jmsjca.outbound.delivery_sends import DeliverySends, SendScope, current_delivery
@@ -234,6 +235,7 @@ class Sender:
         except JMSError as error:
             if not (self._retry_timeout and sending.is_repeatable(error)):
                 raise
+            logger.warning("A send to %s failed; it is repeated for at most %g s: %s", to, self._retry_timeout, error)
             self._repeat(sending)
         return messages
 
@@ -410,6 +412,8 @@ class _Sending(Use):
             return self._has_ids and self._removes_duplicates
         return isinstance(error, ConnectionLostError)
 
+
+logger = get_logger("jmsjca.outbound")
 
 _named = lru_cache(maxsize=256)(named_destination)
 """Returns the destination of a name. A producer knows the last one again, and need not check and resolve it."""

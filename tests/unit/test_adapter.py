@@ -21,6 +21,7 @@ from jmsjca.errors import (
     InvalidActivationSpecError,
     InvalidSelectorError,
     InvalidURLError,
+    JMSError,
     UnknownSchemeError,
 )
 from tests.support.interruptions import Interruption, TimeLimitError, each_moment
@@ -266,3 +267,18 @@ def test_bad_selector_or_scheme_of_a_listener_is_refused_where_it_is_declared():
     with pytest.raises(UnknownSchemeError, match="amqp://"):
         adapter.listener("orders", connection_url="amqpp://localhost")(print)
     assert not adapter.activations
+
+
+@pytest.mark.parametrize(
+    ("url", "arguments"),
+    [
+        ("amqp://127.0.0.1:1", {"retry_timeout": 0.2}),
+        ("amqp://127.0.0.1:1?JMSJCA.retrytimeout=200", {}),
+    ],
+)
+def test_send_without_a_broker_is_recorded_once_and_ends_with_the_retry_timeout(url, arguments, caplog):
+    with ResourceAdapter(url, **arguments) as adapter, pytest.raises(JMSError):
+        adapter.send("orders", "x")
+    (record,) = [each for each in caplog.records if "is repeated" in each.getMessage()]
+    assert record.levelname == "WARNING"
+    assert "A send to queue:orders failed; it is repeated for at most 0.2 s" in record.getMessage()
