@@ -155,7 +155,13 @@ ListenerAcknowledgeMode = Annotated[
 ]
 """The acknowledge mode of a listener: AUTO or DUPS_OK."""
 
-RedeliveryHandlingText = Annotated[str, _accepted_by(RedeliveryPolicy.parse)]
+RedeliveryHandlingText = Annotated[
+    str,
+    _accepted_by(RedeliveryPolicy.parse),
+    BeforeValidator(
+        _refusing(lambda value: isinstance(value, RedeliveryPolicy), "it must be the text of a policy: str(policy)")
+    ),
+]
 """A redelivery handling that parses."""
 
 SelectorVariables = Annotated[

@@ -28,6 +28,7 @@ __all__ = [
     "check_unicode",
     "decode_password",
     "is_url",
+    "percent_remedy",
     "resolve_source",
     "successor",
 ]
@@ -102,6 +103,11 @@ class ConnectionURL:
         """
         _TEXT("The connection URL", text)
         check_unicode(text, "The connection URL", InvalidURLError)
+        if text.startswith("failover:"):
+            raise InvalidURLError(
+                f"{_redacted(text)} is a fail-over list of ActiveMQ: write amqp://one:5672,two:5672 or"
+                " stomp://one:61613,two:61613."
+            )
         protocol, mark, rest = absolute_url(text).partition("://")
         if not mark or not _PROTOCOL.match(protocol):
             raise InvalidURLError(
@@ -211,7 +217,9 @@ def _parse_address(address: str, text: str) -> Address:
         raise InvalidURLError(f"The host of {_redacted(text)} has no closing bracket.")
     name, _, port = rest.partition(":")
     if (bracket and name) or not _is_port(port):
-        raise InvalidURLError(f"The port of {_redacted(text)} must be a number below 65536, behind a colon.")
+        raise InvalidURLError(
+            f"The port of {_redacted(text)} must be a number below 65536, behind a colon{percent_remedy(text)}."
+        )
     return Address(host + bracket + name, int(port) if port else None)
 
 
@@ -254,6 +262,12 @@ def absolute_url(text: str) -> str:
     """
     found = _RELATIVE.match(text)
     return f"{found[1]}://{quote(str(Path.cwd()))}/{text[found.end() :]}" if found else text
+
+
+def percent_remedy(text: str) -> str:
+    """Return the remedy for a URL with a part that may belong to a password; empty if it has no ``@``."""
+    remedy = "; percent-encode / ? @ and : in a user name or a password, for example %2F for /"
+    return remedy if "@" in text else ""
 
 
 def add_options(url: str, options: Mapping[str, str]) -> str:
@@ -313,6 +327,13 @@ _STCMS = (
     "SeeBeyond's and Sun's message server has no successor; move to a broker with AMQP 1.0 or STOMP: amqp://host:5672"
 )
 _WEBLOGIC = "WebLogic JMS has neither AMQP 1.0 nor STOMP; bridge it to a broker that has: amqp://host:5672"
+_OPEN_WIRE = (
+    "ActiveMQ and Artemis are reached over AMQP 1.0, amqp://host:5672, or STOMP, stomp://host:61613; the scheme of"
+    " OpenWire and JMS Grid is not spoken here"
+)
+_HTTP = (
+    "a web address is not a broker; brokers are reached over AMQP 1.0, amqp://host:5672, or STOMP, stomp://host:61613"
+)
 _WAVE = "JMS Grid (SpiritWave) has no successor; move to a broker with AMQP 1.0 or STOMP: amqp://host:5672"
 _JNDI = "there is no JNDI provider: bind factories in the naming context, and write lookup://name"
 
@@ -322,7 +343,9 @@ FAMILIES: Mapping[str, str] = {
     **dict.fromkeys(("wmq", "wmqs", "wmq5", "wmqs5", "wmq5s"), _WEBSPHERE),
     **dict.fromkeys(("t3", "t3s"), _WEBLOGIC),
     "jboss": _JBOSS,
-    **dict.fromkeys(("stream", "tcp", "ssl", "http"), _WAVE),
+    **dict.fromkeys(("tcp", "ssl"), _OPEN_WIRE),
+    "http": _HTTP,
+    "stream": _WAVE,
     "jndi": _JNDI,
 }
 """For each scheme of JMSJCA's adapters, the protocol and URL by which its broker or the successor is reached today."""

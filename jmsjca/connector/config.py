@@ -20,6 +20,7 @@ from pydantic import (
     field_validator,
 )
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.config.activation_spec import Accepts, Number
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import LOOKUP
@@ -497,8 +498,8 @@ def _problems(error: ValidationError) -> Iterator[str]:
         if problem["type"] in _REPORTED_ELSEWHERE:
             continue
         if problem["type"] == "extra_forbidden":
-            known = ", ".join(sorted(ConnectorConfig.model_fields))
-            yield f"{excerpt(field)} is unknown; there are {known}, and {', '.join(DOCUMENTED_NAMES)}"
+            known = {name.lower(): name for name in (*sorted(ConnectorConfig.model_fields), *DOCUMENTED_NAMES)}
+            yield f"{excerpt(field)} is unknown {did_you_mean(field.lower(), known)}"
         elif problem["type"] == "missing":
             yield f"{field} is missing"
         else:

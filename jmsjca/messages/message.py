@@ -201,7 +201,8 @@ class Message(DeliveryMixin):
         def __getattr__(self, name: str) -> Any:
             """Decode the headers on demand. Called only for slots that are not set; sets only the requested one."""
             if name not in _HEADERS:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+                hint = _HINTS.get(name.lower(), "")
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
             headers = self._undecoded()
             if headers is not self._undecoded:  # it returns itself if it decodes each header separately
                 self._undecoded = partial(_identity, headers)
@@ -455,6 +456,16 @@ HEADERS: Mapping[str, Constraint[object]] = {
 def _described(body: object) -> str:
     return "empty" if body is None else f"{builtins.type(body).__name__}"
 
+
+_BODY = ": the content is message.body"
+_ACKNOWLEDGE = ": a message is acknowledged by message.acknowledge()"
+_HINTS = {
+    **dict.fromkeys(("text", "gettext", "settext", "data", "content", "payload", "getobject"), _BODY),
+    **dict.fromkeys(("ack", "accept", "settle"), _ACKNOWLEDGE),
+    **dict.fromkeys(("nack", "reject", "requeue"), ": a handler raises jmsjca.Reject(…) or jmsjca.Retry(…)"),
+    **dict.fromkeys(("getstringproperty", "getintproperty", "getobjectproperty"), ": use message.properties[name]"),
+}
+"""Remedies for the names that messages of other clients have, in lower case."""
 
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
 _ATTRIBUTES = ("properties", *_HEADERS)

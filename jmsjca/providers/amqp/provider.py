@@ -10,6 +10,7 @@ from typing import Any, get_args
 from proton import Connection, Transport, symbol
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
+from jmsjca.config.connection_url import percent_remedy
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import (
     ConnectionLostError,
@@ -265,7 +266,9 @@ class AMQPProvider:
             ConfigurationError: The URL is invalid.
         """
         if url.path.strip("/"):
-            raise InvalidURLError(f"{url} has a path; the URL of a broker over AMQP has none.")
+            raise InvalidURLError(
+                f"{url} has a path; the URL of a broker over AMQP has none{percent_remedy(url.path)}."
+            )
         return AMQPOptions.parse(url)
 
     def connect(

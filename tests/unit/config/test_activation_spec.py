@@ -8,7 +8,7 @@ from jmsjca import AcknowledgeMode, ActivationSpec, Queue, Topic
 from jmsjca.config import DistributedSubscription
 from jmsjca.destinations import Subscription
 from jmsjca.errors import InvalidActivationSpecError
-from jmsjca.redelivery import Deliver, Move
+from jmsjca.redelivery import Deliver, Move, RedeliveryPolicy
 
 HIDDEN = "s3cr3t"
 DURABLE = {"destination": Topic("news"), "subscription_durability": "Durable"}
@@ -290,3 +290,8 @@ def test_url_as_user_name_is_refused_without_being_shown():
     ) as told:
         ActivationSpec(destination="q", user_name="amqp://host?username=u&password=geheim")
     assert "geheim" not in str(told.value)
+
+
+def test_policy_in_place_of_its_text_is_refused_with_the_remedy():
+    with pytest.raises(InvalidActivationSpecError, match=r"redelivery_handling: it must be the text.*str\(policy\)"):
+        ActivationSpec(destination="q", redelivery_handling=RedeliveryPolicy.parse("3:25"))

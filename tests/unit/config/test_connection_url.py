@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsjca.config import Address, ConnectionURL, add_options
-from jmsjca.errors import InvalidOptionError, InvalidURLError
+from jmsjca.errors import InvalidOptionError, InvalidURLError, UnknownSchemeError
+from jmsjca.providers import find_provider
+from jmsjca.reconnection import ConnectionSettings, connect
 
 HIDDEN = "s3cr3t"
 
@@ -192,3 +194,22 @@ def test_unknown_own_option_does_not_get_to_a_provider():
 )
 def test_options_are_added_where_they_are_missing(url, options, expected):
     assert add_options(url, options) == expected
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ssl", "http"])
+def test_schemes_of_other_clients_name_the_urls_of_their_brokers(scheme):
+    with pytest.raises(UnknownSchemeError, match=r"amqp://host:5672.*stomp://host:61613") as caught:
+        find_provider(scheme)
+    assert "no successor" not in str(caught.value)
+
+
+def test_failover_of_activemq_names_the_lists_of_hosts():
+    with pytest.raises(InvalidURLError, match=r"amqp://one:5672,two:5672 or stomp://one:61613,two:61613"):
+        ConnectionURL.parse(f"failover:(tcp://ann:{HIDDEN}@a,tcp://b)")
+
+
+@pytest.mark.parametrize("url", ["amqp://u:p@ss/w@h", "amqp://u:pass/w@h"])
+def test_password_that_is_not_encoded_is_told_to_be(url):
+    with pytest.raises(InvalidURLError, match="percent-encode") as caught:
+        connect(ConnectionSettings(url))
+    assert "pass" not in str(caught.value).replace("password", "")

@@ -313,3 +313,8 @@ def test_a_collaboration_that_has_another_purpose_is_refused(collaboration):
     managed = config(**MANAGED, archive_destination="a")
     with pytest.raises(ConfigurationError, match=f"queue:{collaboration}, which is .* as well"):
         Connector(managed, Queue(collaboration))
+
+
+def test_misspelt_field_has_a_suggestion():
+    with pytest.raises(ConfigurationError, match=r"input_destinaton is unknown \(did you mean input_destination\?\)"):
+        ConnectorConfig(connection_url="embedded://", input_destinaton="orders")

@@ -270,3 +270,13 @@ def test_text_form_of_mappings_is_bounded():
     many = Message(properties={f"{'n' * 1000}{number}": HIDDEN for number in range(1000)}).properties
     odd = MapMessage({"\U000e0001" * 1000 + str(number): HIDDEN for number in range(1000)}).body
     assert all(len(repr(mapping)) <= LIMIT and HIDDEN not in repr(mapping) for mapping in (many, odd))
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("text", r"message\.body"), ("getText", r"message\.body"), ("ack", r"acknowledge\(\)"), ("nack", "Reject")],
+)
+def test_names_of_other_clients_have_a_hint(name, remedy):
+    with pytest.raises(AttributeError, match=remedy):
+        getattr(TextMessage("x"), name)
+    assert not hasattr(TextMessage("x"), name)
