@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 from jmsjca import outbound
 from jmsjca.aio.base import AsyncCloseable, AwaitableContextManager, SingleThreadExecutor, run_in_thread
@@ -12,7 +12,9 @@ from jmsjca.aio.producer import Producer
 from jmsjca.arguments import CALLABLE, Constraint
 from jmsjca.destinations import Destination, Topic
 from jmsjca.errors import IllegalStateError
+from jmsjca.messages.converters import Body
 from jmsjca.messages.message import Message
+from jmsjca.outbound.producer import SendOptions
 from jmsjca.outbound.session import MessageFactory
 
 __all__ = ["Session"]
@@ -56,6 +58,18 @@ class Session(MessageFactory, AsyncCloseable):
             )
 
         return AwaitableContextManager(opened, "create_producer(…)")
+
+    async def send(
+        self, destination: str | Destination, body: Message | Body, **options: Unpack[SendOptions]
+    ) -> Message:
+        """Send a message, or a body as a message, as `jmsjca.Session.send` does.
+
+        If the await is cancelled, the message may or may not be sent. It must not be used again; the session can.
+
+        Raises:
+            JMSError: As `jmsjca.Session.send`.
+        """
+        return await self._executor.run(partial(self._wrapped.send, destination, body, **options))
 
     def create_consumer(
         self, source: Destination, selector: str | None = None, *, no_local: bool = False

@@ -1,6 +1,7 @@
 """Message producers of the classic and the simplified API, their options, and the pool of closed producers."""
 
 import itertools
+import math
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -8,7 +9,7 @@ from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
 
-from jmsjca.arguments import FLAG, Constraint, GuardedAttributes, check, did_you_mean
+from jmsjca.arguments import FLAG, TIMEOUT, Constraint, GuardedAttributes, check, did_you_mean
 from jmsjca.config.naming import is_reference
 from jmsjca.destinations import Destination, check_destination
 from jmsjca.errors import (
@@ -44,13 +45,17 @@ __all__ = [
     "ProducerOptions",
     "ProducerPool",
     "SendOption",
+    "SendOptions",
     "check_options",
+    "delivery_fields",
     "properties_of",
+    "set_headers",
 ]
 
 T = TypeVar("T")
 Given = TypeVar("Given")
 
+_ACKNOWLEDGEMENT_TIMEOUT = "JBXAcknowledgmentTimeout"
 _MOST_IDLE = 100
 
 
@@ -95,6 +100,19 @@ class HeaderFields(DeliveryFields, total=False):
     correlation_id: str | None
     reply_to: Destination | None
     type: str | None
+
+
+class SendOptions(HeaderFields, total=False):
+    """The options of a send through an adapter, a sender or a session. None counts as not given.
+
+    Attributes:
+        properties: Properties of the message.
+        acknowledgement_timeout: Seconds after which a listener with held acknowledgement rolls the message back: the
+            integer property ``JBXAcknowledgmentTimeout``, rounded up, at least 1.
+    """
+
+    properties: Mapping[str, bool | int | float | str | None]
+    acknowledgement_timeout: float | None
 
 
 class ProducerOptions(HeaderFields, total=False):
@@ -142,6 +160,28 @@ def check_options(owner: str, options: Mapping[str, object], fields: type) -> No
     for name in sorted(options.keys() - known.keys()):
         remark = did_you_mean(name.lower(), {each: each for each in known})
         raise ArgumentTypeError(f"{owner} has no option {name!r:.100} {remark}.")
+
+
+def set_headers(message: Message, options: SendOptions) -> None:
+    """Set the properties and headers of a message that the options of a send name."""
+    for name, value in (options.get("properties") or {}).items():
+        message.set_object_property(name, value)
+    for name in HEADERS:
+        if (header := options.get(name)) is not None:
+            setattr(message, name, header)
+    if (seconds := options.get("acknowledgement_timeout")) is not None:
+        message.set_int_property(_ACKNOWLEDGEMENT_TIMEOUT, _whole_seconds(seconds))
+
+
+def _whole_seconds(timeout: float) -> int:
+    TIMEOUT("acknowledgement_timeout", timeout)
+    return max(1, math.ceil(timeout))
+
+
+def delivery_fields(options: SendOptions) -> dict[str, Any]:
+    """Return the options of a send that are for the producer."""
+    delivery = DeliveryFields.__annotations__
+    return {name: value for name, value in options.items() if name in delivery and value is not None}
 
 
 class SendOption(Generic[T, Given]):

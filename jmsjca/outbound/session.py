@@ -5,7 +5,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import NoneType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from jmsjca import spi
 from jmsjca.arguments import FLAG, Constraint, GuardedAttributes, check, enum_member, wrong_argument
@@ -19,6 +19,7 @@ from jmsjca.destinations import (
     TemporaryTopic,
     Topic,
     check_destination,
+    named_destination,
 )
 from jmsjca.errors import (
     ConnectionLostError,
@@ -30,6 +31,7 @@ from jmsjca.errors import (
     NotSupportedError,
 )
 from jmsjca.messages.bytes_and_stream import BytesMessage, StreamMessage
+from jmsjca.messages.converters import Body, message_from_body
 from jmsjca.messages.map_message import MapMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.messages.object_message import ObjectMessage
@@ -42,7 +44,14 @@ from jmsjca.outbound.consumer import (
     PrefetchingReceiver,
     QueueBrowser,
 )
-from jmsjca.outbound.producer import MessageProducer, ProducerPool
+from jmsjca.outbound.producer import (
+    MessageProducer,
+    ProducerPool,
+    SendOptions,
+    check_options,
+    delivery_fields,
+    set_headers,
+)
 from jmsjca.outbound.session_mode import (
     ListenerTransaction,
     ManagedMode,
@@ -583,6 +592,8 @@ class Session(BaseSession):
     of its own.
     """
 
+    _sends: MessageProducer | None = None  # the producer of `send`
+
     @aborts_if_interrupted
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """Create a producer. Without a destination each send names one.
@@ -594,6 +605,31 @@ class Session(BaseSession):
         """
         with self._lock:
             return self._producer_for(destination)
+
+    def send(self, destination: str | Destination, body: Message | Body, **options: Unpack[SendOptions]) -> Message:
+        """Send a message, or a body as a message, in the unit of the session, without a producer to create.
+
+        Example: ``session.send("invoices", "an invoice", priority=7)``.
+
+        Args:
+            destination: A queue's name, ``queue:name`` or ``topic:name``, or a `Queue` or a `Topic`.
+            body: The message, or a body, as for `MessageProducer.send`.
+            **options: See `jmsjca.outbound.sender.SendOptions`.
+
+        Returns:
+            The message, with its headers set.
+
+        Raises:
+            JMSError: As `MessageProducer.send`.
+        """
+        check_options("A send", options, SendOptions)
+        to = named_destination(destination) if isinstance(destination, str) else destination
+        message = body if isinstance(body, Message) else message_from_body(body)
+        set_headers(message, options)
+        with self._lock:
+            self._sends = self._sends or self._producer_for(None)
+        self._sends.send(message, to, **delivery_fields(options))
+        return message
 
 
 def session_for_delivery(context: ConnectionContext, unit: UnitOfWork, *, atomic: bool = True) -> Session:

@@ -24,6 +24,12 @@ async def test_what_is_sent_is_received(jms_connection_factory):
             assert await consumer.receive(0) is None
 
 
+async def test_session_sends_to_a_name(jms_connection_factory, connection):
+    async with aio.connect(jms_connection_factory) as c, c.create_session() as session:
+        assert (await session.send(QUEUE.name, "a", priority=7)).message_id
+    assert waiting(connection) == ["a"]
+
+
 async def test_asynchronous_sends_are_awaited_together(jms_connection_factory, connection):
     async with aio.connect(jms_connection_factory) as c, c.create_session() as session:
         producer, message = await session.create_producer(QUEUE), TextMessage("a")

@@ -18,6 +18,7 @@ from jmsjca import (
     Topic,
 )
 from jmsjca.errors import (
+    ArgumentTypeError,
     IllegalStateError,
     InvalidClientIDError,
     InvalidDestinationError,
@@ -425,3 +426,26 @@ def test_closing_the_connection_ends_a_waiting_receive(jms_connection_factory):
     waiter.join(PATIENCE)
     assert results in ([None], [])
     assert not waiter.is_alive()
+
+
+def test_session_sends_to_a_name(connection, session_with_receiver):
+    sent = session_with_receiver.send(QUEUE.name, "a", priority=7, properties={"n": 1}, correlation_id="c")
+    session_with_receiver.send(QUEUE, TextMessage("b"))
+    consumer = session_with_receiver.create_consumer(QUEUE)
+    first, second = consumer.receive(0), consumer.receive(0)
+    assert (first.body, first.priority, first.properties["n"], first.correlation_id) == ("a", 7, 1, "c")
+    assert (first.message_id, second.body) == (sent.message_id, "b")
+
+
+def test_send_of_a_transacted_session_is_part_of_its_transaction(connection):
+    with connection.create_session(transacted=True) as session:
+        session.send("queue:orders", "a")
+        session.rollback()
+        session.send("orders", {"n": 1})
+        session.commit()
+        assert session.create_consumer(Queue("orders")).receive(0).body == {"n": 1}
+
+
+def test_send_of_a_session_refuses_a_misspelt_option(session_with_receiver):
+    with pytest.raises(ArgumentTypeError, match=r"no option 'priorty' \(did you mean priority\?\)"):
+        session_with_receiver.send(QUEUE, "a", priorty=7)
