@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import NoneType
 from typing import Any, TypeVar
@@ -198,6 +198,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._naming = naming
         self._converters = converters
         self._pool: ConnectionPool | None = None
+        self._receiving: ConnectionPool | None = None
         self._sender: Sender | None = None
         self._scope: SendScope | None = None
         given = _Given(absolute_url(connection_url), user_name, password, credentials, read_options(options))
@@ -278,8 +279,16 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         with _creating:
             if self._sender is None:
                 self._pool = ConnectionPool(_WithoutTransactions(self), max_size=_SENDERS, timeout=_PATIENCE)
+                if self._client_id is None:  # otherwise the broker takes one connection
+                    one_by_one = replace(self._limits, prefetch_messages=0)
+                    receiving = _WithoutTransactions(self, one_by_one)
+                    self._receiving = ConnectionPool(receiving, max_size=_SENDERS, timeout=_PATIENCE)
                 self._sender = Sender(
-                    self._pool, retry_timeout=self._retry_timeout, converters=self._converters, scope=self._scope
+                    self._pool,
+                    retry_timeout=self._retry_timeout,
+                    converters=self._converters,
+                    scope=self._scope,
+                    receiving=self._receiving,
                 )
             return self._sender
 
@@ -288,17 +297,18 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._scope = scope
 
     def close(self) -> None:
-        """Close the pool of `sender`. The factory can be used again afterwards."""
-        pool: ConnectionPool | None = None
+        """Close the pools of `sender`. The factory can be used again afterwards."""
+        pools: list[ConnectionPool | None] = []
         closed = False
         try:
             with _creating:
-                pool, self._pool, self._sender = self._pool, None, None
-            if pool is not None:
+                pools = [self._pool, self._receiving]
+                self._pool = self._receiving = self._sender = None
+            for pool in filter(None, pools):
                 pool.close()
             closed = True
         finally:
-            if not closed and pool is not None:  # the factory may not have the pool any more
+            for pool in () if closed else filter(None, pools):  # the factory may not have the pools any more
                 pool.close(0.0)
 
     def create_context(
@@ -405,7 +415,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         return {} if pool is None else pool.get_stats()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_naming": None, "_lookup": None, "_pool": None, "_sender": None}
+        return {**self.__dict__, "_naming": None, "_lookup": None, "_pool": None, "_receiving": None, "_sender": None}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._url}>"
@@ -436,10 +446,12 @@ class _WithoutTransactions:
 
     Args:
         factory: The factory.
+        limits: The bounds of each connection; None for those of the factory.
     """
 
-    def __init__(self, factory: ConnectionFactory) -> None:
+    def __init__(self, factory: ConnectionFactory, limits: Limits | None = None) -> None:
         self._factory = factory
+        self._limits = limits
         self.client_id = factory.client_id
         self.options = factory.options
         self.idle_timeout = factory.idle_timeout
@@ -447,6 +459,7 @@ class _WithoutTransactions:
     def create_connection(self, user_name: str | None = None, password: str | None = None, /) -> Connection:
         """Open a connection that is not under a transaction manager."""
         settings = self._factory._settings_for(user_name, password)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        settings = settings if self._limits is None else replace(settings, limits=self._limits)
         conduct = self._factory._conduct_for(user_name)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return self._factory._open(Connection, settings, conduct)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 

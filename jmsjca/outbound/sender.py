@@ -1,13 +1,14 @@
 """Senders and publishers: they send messages from any thread, over pooled connections."""
 
-import math
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar, Unpack, cast
 
-from jmsjca.arguments import SECONDS, TEXT_OR_NONE, TIMEOUT
+from jmsjca.arguments import MAX_INT, SECONDS, TEXT_OR_NONE, Constraint
+from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Destination, check_destination, named_destination
 from jmsjca.errors import (
     ConnectionLostError,
@@ -18,12 +19,14 @@ from jmsjca.errors import (
 )
 from jmsjca.log_records import get_logger
 from jmsjca.messages.converters import Converters
-from jmsjca.messages.message import HEADERS, Message
+from jmsjca.messages.message import Message
+from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch
 from jmsjca.outbound.delivery_sends import DeliverySends, SendScope, current_delivery
 from jmsjca.outbound.pool import ConnectionPool, SharedConnections, Use
 from jmsjca.outbound.pooled_connection import PooledConnection
-from jmsjca.outbound.producer import DeliveryFields, HeaderFields, check_options
+from jmsjca.outbound.producer import SendOptions, check_options, delivery_fields, set_headers
 from jmsjca.outbound.requestor import Requestor
+from jmsjca.outbound.session import Session
 
 __all__ = [
     "DeclaresPublishers",
@@ -36,21 +39,9 @@ __all__ = [
 T = TypeVar("T")
 
 _DUPLICATE_ID = "_AMQ_DUPL_ID"
-_ACKNOWLEDGEMENT_TIMEOUT = "JBXAcknowledgmentTimeout"
 _LONGEST_PAUSE = 5.0  # seconds
-
-
-class SendOptions(HeaderFields, total=False):
-    """The options of a send through an adapter or a sender. None counts as not given.
-
-    Attributes:
-        properties: Properties of the message.
-        acknowledgement_timeout: Seconds after which a listener with held acknowledgement rolls the message back: the
-            integer property ``JBXAcknowledgmentTimeout``, rounded up, at least 1.
-    """
-
-    properties: Mapping[str, bool | int | float | str | None]
-    acknowledgement_timeout: float | None
+_NEXT_MESSAGE = 0.1  # seconds
+_LIMIT = Constraint[int](f"a number of messages from 1 to {MAX_INT}", int, within=(1, MAX_INT))
 
 
 class SendsMessages(ABC):
@@ -108,6 +99,31 @@ class SendsMessages(ABC):
         """Send a request at once, also in a handler, and return the reply to it: see `Sender.request`."""
         return self.sender.request(destination, body, timeout=timeout, **options)
 
+    def receive(
+        self, destination: str | Destination, timeout: float | None = 5.0, *, selector: str | None = None
+    ) -> Message | None:
+        """Receive a message, which is settled on return; None if there is none in time: see `Sender.receive`."""
+        return self.sender.receive(destination, timeout, selector=selector)
+
+    async def receive_async(
+        self,
+        destination: str | Destination,
+        timeout: float | None = 5.0,  # noqa: ASYNC109  # as the blocking method
+        *,
+        selector: str | None = None,
+    ) -> Message | None:
+        """Receive a message from a coroutine: see `Sender.receive_async`."""
+        return await self.sender.receive_async(destination, timeout, selector=selector)
+
+    def receive_many(
+        self, destination: str | Destination, limit: int, timeout: float | None = 5.0, *, selector: str | None = None
+    ) -> AbstractContextManager[list[Message]]:
+        """Receive messages for a block, whose end settles them: see `Sender.receive_many`.
+
+        Example: ``with adapter.receive_many("orders", 100, timeout=5) as messages: save(messages)``.
+        """
+        return self.sender.receive_many(destination, limit, timeout, selector=selector)
+
 
 class Sender:
     """Sends messages over a pool of connections. Thread-safe; `send_async` is for coroutines.
@@ -122,6 +138,7 @@ class Sender:
         retry_timeout: Seconds after which a send is not repeated any more; 30 by default, 0 never repeats.
         converters: Converts bodies to messages; None for `Converters.default`.
         scope: The handlers whose units the messages join; None to send at once in any handler.
+        receiving: The pool of connections that receive, best without prefetching; None for ``pool``.
 
     Raises:
         InvalidArgumentError: The retry timeout is no number of seconds from 0 on.
@@ -134,9 +151,11 @@ class Sender:
         retry_timeout: float = 30.0,
         converters: Converters | None = None,
         scope: SendScope | None = None,
+        receiving: ConnectionPool | None = None,
     ) -> None:
         SECONDS("retry_timeout", retry_timeout)
         self._pool = pool
+        self._receiving = receiving or pool
         self._shared = SharedConnections(pool)
         self._retry_timeout = retry_timeout
         self._converters = converters or Converters.default()
@@ -219,9 +238,9 @@ class Sender:
         given: dict[str, Any] = {}
         if options:
             check_options("A send", options, SendOptions)
-            given = _producer_options(options)
+            given = delivery_fields(options)
             for message in messages:
-                _set_headers(message, options)
+                set_headers(message, options)
         if len(messages) > 1 and len({id(message) for message in messages}) < len(messages):
             raise InvalidArgumentError("A message stands twice in bodies: send copies, each of which gets its own id.")
         if duplicate_id is not None:
@@ -290,8 +309,8 @@ class Sender:
         """
         check_options("A send", options, SendOptions)
         to, message = _destination(destination), self._converters.to_message(body)
-        _set_headers(message, options)
-        given = _producer_options(options)
+        set_headers(message, options)
+        given = delivery_fields(options)
 
         def exchange() -> Message | None:
             """Exchange one request over a borrowed connection."""
@@ -304,6 +323,100 @@ class Sender:
         if reply is None:
             raise ReplyTimeoutError(f"No reply to the request to {to} arrived within {timeout} s.")
         return reply
+
+    def receive(
+        self, destination: str | Destination, timeout: float | None = 5.0, *, selector: str | None = None
+    ) -> Message | None:
+        """Receive a message, which is acknowledged when this returns. It never joins the unit of a delivery.
+
+        A consumer is opened for each call, so a topic gives only messages that are sent during the call. For a steady
+        flow of messages use a listener.
+
+        Args:
+            destination: As for `send`.
+            timeout: Seconds to wait for a message; None waits forever, 0 does not wait.
+            selector: Only a matching message is received.
+
+        Returns:
+            The message; None if there is none in time.
+
+        Raises:
+            MessageFormatError: The message cannot be decoded. It stays in its queue.
+            InvalidArgumentError: The timeout is no number of seconds, or negative.
+            JMSError: No message is received. If the connection is lost, it may be acknowledged, or is redelivered.
+        """
+        with self._receiver(destination, selector, AcknowledgeMode.AUTO) as (_, consumer):
+            limit_prefetch(consumer, 1)
+            return consumer.receive(timeout)
+
+    async def receive_async(
+        self,
+        destination: str | Destination,
+        timeout: float | None = 5.0,  # noqa: ASYNC109  # as the blocking method
+        *,
+        selector: str | None = None,
+    ) -> Message | None:
+        """Receive a message as `receive` does, on another thread.
+
+        If the await is cancelled, the call goes on until its timeout, and a message that it receives is lost.
+
+        Raises:
+            JMSError: As `receive`.
+        """
+        import asyncio  # programs without coroutines need not load it
+
+        return await asyncio.to_thread(self.receive, destination, timeout, selector=selector)
+
+    @contextmanager
+    def receive_many(
+        self, destination: str | Destination, limit: int, timeout: float | None = 5.0, *, selector: str | None = None
+    ) -> Generator[list[Message]]:
+        """Receive messages for a block. Its end acknowledges them; an exception returns them to the queue.
+
+        Args:
+            destination: As for `receive`.
+            limit: The maximum number of messages.
+            timeout: Seconds to wait for the first message; None waits forever, 0 does not wait. Each further one is
+                waited for at most 0.1 seconds.
+            selector: Only matching messages are received.
+
+        Yields:
+            The messages; none if there are none in time.
+
+        Raises:
+            InvalidArgumentError: The limit or the timeout is not a number, or is out of range.
+            TransactionInDoubtError: The messages may or may not be acknowledged.
+            JMSError: No message is acknowledged: those that were received are redelivered.
+        """
+        _LIMIT("limit", limit)
+        with self._receiver(destination, selector, AcknowledgeMode.CLIENT) as (session, consumer):
+            messages = list[Message]()
+            while len(messages) < limit:
+                limit_prefetch(consumer, limit - len(messages))
+                message = consumer.receive(min(timeout or 0, _NEXT_MESSAGE) if messages else timeout)
+                if message is None:
+                    break
+                messages.append(message)
+            yield messages
+            if session.transacted:
+                session.commit()
+            else:
+                session.acknowledge()
+
+    @contextmanager
+    def _receiver(
+        self, destination: str | Destination, selector: str | None, mode: AcknowledgeMode
+    ) -> Generator[tuple[Session, MessageConsumer]]:
+        """Borrow a consumer for the block. Its session is transacted where CLIENT is asked for and the broker can."""
+        source = _destination(destination)
+        with self._receiving.connection() as connection:
+            transacted = mode is AcknowledgeMode.CLIENT and connection.capabilities.atomic
+            try:
+                with connection.create_session(transacted, mode) as session:
+                    yield session, session.create_consumer(source, selector)
+            except ConnectionLostError:
+                connection.mark_failed()
+                raise
 
     def _repeat(self, sending: "_Sending") -> None:
         """Repeat a send after an error, as long as that is safe."""
@@ -424,26 +537,6 @@ def _destination(destination: str | Destination) -> Destination:
         return _named(destination)
     check_destination(destination)
     return destination
-
-
-def _set_headers(message: Message, options: SendOptions) -> None:
-    for name, value in (options.get("properties") or {}).items():
-        message.set_object_property(name, value)
-    for name in HEADERS:
-        if (header := options.get(name)) is not None:
-            setattr(message, name, header)
-    if (seconds := options.get("acknowledgement_timeout")) is not None:
-        message.set_int_property(_ACKNOWLEDGEMENT_TIMEOUT, _whole_seconds(seconds))
-
-
-def _whole_seconds(timeout: float) -> int:
-    TIMEOUT("acknowledgement_timeout", timeout)
-    return max(1, math.ceil(timeout))
-
-
-def _producer_options(options: SendOptions) -> dict[str, Any]:
-    delivery = DeliveryFields.__annotations__
-    return {name: value for name, value in options.items() if name in delivery and value is not None}
 
 
 def _set_duplicate_ids(messages: Sequence[Message], duplicate_id: str) -> None:

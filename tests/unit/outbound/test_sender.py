@@ -18,6 +18,7 @@ from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.pool import ConnectionPool
 from jmsjca.outbound.sender import Sender, SendOptions
 from jmsjca.outbound.session import Session
+from jmsjca.testing.idle import wait_until_idle
 from tests.unit.outbound.pooling import LOST, ScriptedFactory
 
 
@@ -192,3 +193,58 @@ def test_none_leaves_a_header_of_the_message(adapter, url, name):
     adapter.send("orders", message, **{name: None})
     (sent,) = received(url)
     assert (sent.correlation_id, sent.reply_to, sent.type) == ("c", Queue("answers"), "t")
+
+
+def test_received_message_is_settled_and_others_stay(adapter, url):
+    adapter.send_many("orders", ["a", "b", "c"])
+    assert adapter.receive("orders", timeout=5).body == "a"
+    assert adapter.receive("queue:orders", selector="JMSPriority = 9", timeout=0) is None
+    assert [(message.body, message.delivery_count) for message in received(url)] == [("b", 1), ("c", 1)]
+    assert adapter.receive("orders", timeout=0) is None
+
+
+def test_message_is_received_from_a_coroutine(adapter):
+    adapter.send("orders", "a")
+    assert asyncio.run(adapter.receive_async("orders", timeout=5)).body == "a"
+
+
+def test_many_received_messages_are_settled_at_the_end_of_the_block(adapter, url):
+    adapter.send_many("orders", ["a", "b", "c"])
+    with pytest.raises(KeyError), adapter.receive_many("orders", 2, timeout=5) as messages:
+        raise KeyError
+    assert [message.body for message in messages] == ["a", "b"]
+    with adapter.receive_many("orders", 2, timeout=5) as messages:
+        assert [(message.body, message.redelivered) for message in messages] == [("a", True), ("b", True)]
+    with adapter.receive_many("orders", 100, timeout=0) as messages:
+        assert [message.body for message in messages] == ["c"]
+    with adapter.receive_many("orders", 100, timeout=0) as messages:
+        assert messages == []
+
+
+def test_many_are_received_where_the_broker_has_no_transactions(adapter, url, lacking):
+    lacking("atomic")
+    adapter.send("orders", "a")
+    with pytest.raises(KeyError), adapter.receive_many("orders", 2, timeout=5):
+        raise KeyError
+    with adapter.receive_many("orders", 2, timeout=5) as messages:
+        assert [message.body for message in messages] == ["a"]
+    assert received(url) == []
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, None, True])
+def test_limit_of_received_messages_is_a_number(adapter, limit):
+    with pytest.raises(InvalidArgumentError, match="limit must be"), adapter.receive_many("orders", limit):
+        pass
+
+
+def test_receive_in_a_handler_does_not_join_its_unit(adapter, url):
+    adapter.send("more", "b")
+
+    @adapter.listener("orders", redelivery_handling="1:delete")
+    def handle(message):
+        adapter.receive("more", timeout=5)
+        raise KeyError
+
+    adapter.send("orders", "a")
+    wait_until_idle(adapter)
+    assert received(url, "more") == []
