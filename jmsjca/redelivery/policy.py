@@ -77,7 +77,7 @@ _MAX_LENGTH = 10_000
 _BLANKS = " \t\n\r\f\v"
 _LOOKUP = "lookup://"
 _ENTRY = re.compile(
-    r"(?P<index>\d+):\s?(?:(?P<delay>\d+)|(?P<delete>delete)"
+    r"(?P<index>\d+):\s?(?:(?P<delay>\d+)(?P<seconds>s)?|(?P<delete>delete)"
     r"|move\((?P<kind>queue|topic|same)\s?:\s?(?P<name>[^\n\r\x85\u2028\u2029]+)\))",
     re.ASCII,
 )
@@ -142,7 +142,7 @@ def _parse_rule(element: str, source: Source, before: _Rule) -> _Rule:
     match = _ENTRY.fullmatch(element)
     if match is None:
         raise InvalidRedeliveryHandlingError(
-            "it must be <index>:<delay in ms>, <index>:delete or <index>:move(queue|topic|same:<name>), in lower case,"
+            "it must be <index>:<delay in ms>, <index>:<delay>s, <index>:delete or <index>:move(queue|topic|same:<name>), in lower case,"
             " with a single blank at most after a colon, and none before the first and behind the last element."
         )
     index = _parse_number(match["index"], 1, _MAX_INDEX, "index")
@@ -155,7 +155,8 @@ def _parse_rule(element: str, source: Source, before: _Rule) -> _Rule:
 
 def _action(match: re.Match[str], source: Source) -> Action:
     if match["delay"]:
-        return Delay(_parse_number(match["delay"], 0, _MAX_DELAY, "delay"))
+        unit = 1000 if match["seconds"] else 1
+        return Delay(_parse_number(match["delay"], 0, _MAX_DELAY // unit, "delay") * unit)
     if match["delete"]:
         return Delete()
     if source.kind not in ("queue", "topic"):
@@ -217,8 +218,8 @@ class RedeliveryPolicy:
 
         Args:
             text: Entries ``<index>:<action>`` with increasing indexes up to 50,000,000, separated by semicolons. An
-                action is a delay in milliseconds (up to 2,147,483,647), ``delete``, or
-                ``move(queue|topic|same:<name>)``; the latter two must be last. An empty text has no actions.
+                action is a delay in milliseconds (up to 2,147,483,647) or in seconds, as ``2s``; ``delete``; or
+                ``move(queue|topic|same:<name>)``. The latter two must be last. An empty text has no actions.
             destination: The name of the source destination, which replaces each ``$`` in the name of a move's target.
                 For ``lookup://path/name`` that is the last part, and the target gets the path as prefix.
             destination_type: "queue" or "topic", which replaces ``same``.
