@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import jmsjca
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
 HEAVY = ("spark", "demo", "all")  # hundreds of megabytes
@@ -130,6 +132,12 @@ def test_the_sdist_has_no_artifacts_of_builds_or_tests(built):
     found = [name for name in names if Path(name).suffix in made]
     assert [name for name in found if "/docs/figures/readme/" not in name] == []
     assert {Path(name).name for name in found} == {"console.png", "delays.png"}  # those that README shows
+
+
+def test_the_changelog_begins_with_this_version_and_has_an_entry_a_line():
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert next(line for line in lines if line.startswith("## ")).startswith(f"## [{jmsjca.__version__}] - 20")
+    assert [line for line in lines if line.startswith(" ") or len(line) > 150] == []
 
 
 def test_the_documentation_installs_only_extras_that_exist(metadata):
