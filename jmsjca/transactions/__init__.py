@@ -1,6 +1,6 @@
 """Messages and database work that commit together: joined transactions, the inbox, the outbox and its relay.
 
-The names are loaded when they are used: ``jmsjca.transactions.stored_message`` needs none of the packages of the extra.
+Names are imported on first use: ``jmsjca.transactions.stored_message`` works without the packages of the extra.
 """
 
 from importlib import import_module

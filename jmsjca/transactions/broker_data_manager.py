@@ -1,4 +1,4 @@
-"""The data manager of a unit of work: its receipts and sends commit last when a transaction commits."""
+"""The data manager of a unit of work: commits its receipts and sends last when a transaction commits."""
 
 from typing import Any, Protocol
 
@@ -50,7 +50,7 @@ def join_unit(unit: EndableUnit, connection: Connection, transaction: Transactio
 
 
 def join_data_manager(manager: "BrokerDataManager", connection: Connection, transaction: TransactionSource) -> None:
-    """Join the data manager of a unit to a transaction, as `join_unit` does with one of its own.
+    """Join an existing data manager of a unit to a transaction. `join_unit` creates the data manager itself.
 
     Args:
         manager: The data manager.
@@ -63,14 +63,14 @@ def join_data_manager(manager: "BrokerDataManager", connection: Connection, tran
     """
     if not connection.capabilities.atomic:
         raise NotSupportedError(
-            "This broker does not commit units atomically (capability 'atomic'), so that its units "
+            "This broker does not commit units atomically (capability 'atomic'), so its units "
             "cannot join a transaction. Use local units."
         )
     joined = transaction_of(transaction)
     if joined_data_manager(joined) is not None:
         raise IllegalStateError(
-            "A unit of a broker has joined the transaction already. A transaction takes one broker connection: use one "
-            "broker unit for each transaction. In a listener, send with the session of the handler."
+            "Another unit of a broker has already joined the transaction. A transaction takes one broker connection: "
+            "use one broker unit for each transaction. In a listener, send with the session of the handler."
         )
     joined.join(manager)
     joined.set_data(_KEY, manager)
@@ -88,8 +88,8 @@ def joined_data_manager(transaction: JoinedTransaction) -> "BrokerDataManager | 
 class BrokerDataManager:
     """Commits a unit as its vote, after the votes of all databases.
 
-    It has no method ``savepoint``, as a unit cannot be rolled back in part: the transaction then makes an optimistic
-    savepoint, and refuses any other one.
+    It has no method ``savepoint``, because a unit cannot be rolled back in part. The transaction then makes an
+    optimistic savepoint, and refuses all others.
 
     Args:
         unit: The unit of work.
@@ -112,11 +112,11 @@ class BrokerDataManager:
         """Prepare to commit: nothing reaches the broker before the vote."""
 
     def tpc_vote(self, _transaction: JoinedTransaction) -> None:
-        """Commit the unit.
+        """Commit the unit. All databases have committed before, because this data manager is sorted last.
 
         Raises:
             TransactionRolledBackError: The broker rolled back; the databases have committed.
-            TransactionInDoubtError: The broker may or may not have committed; the databases have.
+            TransactionInDoubtError: The broker may or may not have committed; the databases have committed.
         """
         self._is_ended = True  # a failed commit has released the deliveries already
         try:
@@ -128,7 +128,7 @@ class BrokerDataManager:
             if not isinstance(error, TransactionRolledBackError | ConnectionLostError):
                 mark_in_doubt(_transaction)
             raise
-        mark_in_doubt(_transaction)  # if a later step fails, what is prepared must not be rolled back
+        mark_in_doubt(_transaction)  # if a later step fails, prepared database work must not be rolled back
 
     def tpc_finish(self, _transaction: JoinedTransaction) -> None:
         """Finish: the vote has committed."""

@@ -1,4 +1,4 @@
-"""A container-managed transaction: the transaction of one unit of a listener, with a manager of its own."""
+"""A container-managed transaction: one unit of a listener, with its own transaction manager."""
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -34,15 +34,15 @@ class ListenerUnit(EndableUnit, Protocol):
 
 
 class ContainerTransaction:
-    """The transaction of one unit. The listener alone ends it, on any thread.
+    """The transaction of one unit. Only the listener ends it, on any thread.
 
-    Each unit has a manager of its own. With one manager for each thread, two asynchronous handlers on one loop would
-    commit each other's work.
+    Each unit has its own manager. With one manager per thread, two asynchronous handlers on one event loop would commit
+    each other's work.
 
     Args:
         unit: The unit of work.
         connection: The unit's connection.
-        locator: The name of the locator of the thread's manager; None for ``transaction.manager``.
+        locator: The name of the locator that finds the thread's manager; None for ``transaction.manager``.
 
     Attributes:
         manager: The transaction manager of the unit.
@@ -62,12 +62,12 @@ class ContainerTransaction:
         """True if the handler has called ``doom()``, which marks the transaction for rollback."""
         try:
             return bool(self.manager.isDoomed())
-        except NoTransaction:  # the handler has aborted it, which marks the unit
+        except NoTransaction:  # the handler has aborted the transaction, which marked the unit for rollback
             return False
 
     @contextmanager
     def current(self) -> Generator[None]:
-        """Make the manager that of the current thread during the block, for ``transaction.get()``."""
+        """Make ``transaction.get()`` return this transaction on the current thread during the block."""
         thread_local = self._thread_local
         before, thread_local.manager = thread_local.manager, self.manager
         try:
@@ -76,14 +76,14 @@ class ContainerTransaction:
             thread_local.manager = before
 
     def commit(self) -> None:
-        """Commit the databases, then the unit. A data manager that fails after the broker has committed is logged.
+        """Commit the databases, then the unit. An error of a data manager after the broker's commit is only logged.
 
         Raises:
-            TransactionRolledBackError: A database or the broker has not committed. The received messages are
-                redelivered. If it was the broker, or another data manager after the database, the database's work is
-                committed nevertheless.
-            TransactionInDoubtError: The broker may or may not have committed; the databases have.
-            ConnectionLostError: The connection was lost before; the broker has not committed.
+            TransactionRolledBackError: A database or the broker did not commit. The received messages are redelivered.
+                If the broker did not commit, or another data manager failed after the database, the work of the
+                database is committed nevertheless.
+            TransactionInDoubtError: The broker may or may not have committed; the databases have committed.
+            ConnectionLostError: The connection was lost before the commit; the broker has not committed.
         """
         self._data_manager.is_ending = True
         try:
@@ -134,7 +134,7 @@ class ContainerTransaction:
 
 
 class _ListenerDataManager(BrokerDataManager):
-    """Refuses to commit, and only marks the unit for rollback, before the listener ends the transaction.
+    """Refuses a commit, and only marks the unit for rollback on abort, until the listener ends the transaction.
 
     Attributes:
         is_ending: True once the listener ends the transaction.
@@ -153,7 +153,7 @@ class _ListenerDataManager(BrokerDataManager):
         """Begin to commit.
 
         Raises:
-            IllegalStateError: The handler commits by itself.
+            IllegalStateError: The handler called ``commit`` itself.
         """
         if not self.is_ending:
             raise IllegalStateError(
@@ -168,14 +168,14 @@ class _ListenerDataManager(BrokerDataManager):
         self.has_committed = True
 
     def abort(self, _transaction: JoinedTransaction) -> None:
-        """Roll back, or mark the unit for rollback if the handler aborts."""
+        """Roll back, or mark the unit for rollback if the handler called ``abort``."""
         if self.is_ending:
             self.end()
         elif not self._is_ended:
             self._listener_unit.set_rollback_only()
 
     def end(self) -> None:
-        """Roll the unit back, unless it has ended."""
+        """Roll back the unit, unless it has ended."""
         if not self._is_ended:
             self._is_ended = True
             self._unit.rollback(delay=self.delay)

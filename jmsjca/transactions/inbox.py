@@ -1,4 +1,4 @@
-"""The inbox: remembers the messages with committed database work, so that a redelivered one has no second effect.
+"""The inbox: records processed messages with their database work, so that a redelivered message has no second effect.
 
 ::
 
@@ -80,25 +80,25 @@ _WEEK = 7 * 86_400.0
 
 
 class SqlInbox:
-    """A table of messages with committed effects. Each row is inserted in the handler's own database transaction.
+    """A table of messages with committed effects. The inbox inserts each row in the handler's own database transaction.
 
     Args:
-        source: The engine of the application's database, or a factory of its sessions. An `AsyncEngine` or an
-            `async_sessionmaker` is for asynchronous handlers. The URL of an embedded broker,
-            ``embedded:///folder/file.db``, has the table in the broker's file.
-        metadata: The application's metadata, which the table is added to, so that the application creates it; None for
-            a table that the inbox creates.
+        source: The engine of the application's database, or a factory of its sessions. Use an `AsyncEngine` or an
+            `async_sessionmaker` for asynchronous handlers. With the URL of an embedded broker,
+            ``embedded:///folder/file.db``, the table is in the broker's file.
+        metadata: The application's metadata. The table is added to it, and the application creates the table. None:
+            the inbox creates the table.
         name: Name of the table.
-        schema: Schema of the table; None for that of the metadata.
+        schema: Schema of the table; None for the schema of the metadata.
         endpoint: The name of the listener in the table; None for its destination or durable subscription. Listeners
             with different names do not see each other's rows.
-        insert: "before" inserts the row before the handler is called: another transaction with the same message waits
-            for this one. "after" inserts it when the handler has returned: of two such transactions the second one is
-            rolled back. None means "before"; in the file of an embedded broker, where a row that is not committed
-            stops the broker, it means "after", and "before" is refused.
-        two_phase: True to commit in two phases, which needs an engine of PostgreSQL: see `two_phase_session`.
+        insert: When the row is inserted. "before": before the handler is called; another transaction with the same
+            message waits. "after": when the handler has returned; if two transactions process the same message, the
+            second is rolled back. None means "before", except in the file of an embedded broker, where it means "after"
+            and "before" is refused, because an uncommitted row would block the broker.
+        two_phase: True to commit in two phases; needs an engine of PostgreSQL, see `two_phase_session`.
         keep: Seconds for which a row is kept. Expired rows are deleted from time to time.
-        resolver: Decides about messages that are in doubt; None delivers them, with a warning.
+        resolver: Decides about messages that are in doubt; None delivers them and logs a warning.
         clock: Returns the seconds since the epoch.
 
     Attributes:
@@ -107,7 +107,7 @@ class SqlInbox:
         endpoint: As given.
 
     Raises:
-        ArgumentTypeError: The source is another object; or, with ``two_phase``, another one than an engine.
+        ArgumentTypeError: The source has another type; or ``two_phase`` is True and the source is not an engine.
         InvalidArgumentError: ``keep`` is not above 0, ``insert`` is unknown, or the broker has no file.
     """
 
@@ -142,7 +142,7 @@ class SqlInbox:
         return not isinstance(self.source, sa.Engine | sessionmaker)
 
     def session(self, transaction: TransactionSource) -> Session:
-        """Return the session of a unit's transaction: the one in which the inbox inserts its row.
+        """Return the session of a unit's transaction, in which the inbox also inserts its row.
 
         Args:
             transaction: The parameter ``transaction`` of the handler.
@@ -156,7 +156,7 @@ class SqlInbox:
             found = two_phase_session(self.source, transaction)
         else:
             found = joined_session(self.source, transaction)
-        vote_last(found, transaction)  # the row says that the work of the other databases is done, too
+        vote_last(found, transaction)  # the row states that the work of the other databases is also committed
         return found
 
     def async_session(self, transaction: TransactionSource) -> AsyncSession:
@@ -178,9 +178,9 @@ class SqlInbox:
         return found
 
     def prepare(self) -> None:
-        """Create the table, if the inbox was given no metadata and the table does not exist.
+        """Create the table, unless it exists or the application's metadata contains it.
 
-        With an asynchronous source the first message does it, as there may be no event loop earlier.
+        With an asynchronous source the first message creates it, because there may be no event loop before.
 
         Raises:
             sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
@@ -201,7 +201,7 @@ class SqlInbox:
         """Delete the expired rows of all listeners, and return their number.
 
         Raises:
-            IllegalStateError: The source is asynchronous: its listeners alone delete expired rows.
+            IllegalStateError: The source is asynchronous: only its listeners delete expired rows.
             sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
         """
         return self._thread_runner().run(self._rules.prune)
@@ -261,7 +261,7 @@ class ThreadRunner:
         self._joined = joined
 
     def run(self, work: Callable[[Session], T]) -> T:
-        """Run work in a session of its own, which the work commits."""
+        """Run work in a new session. The work commits it."""
         with self._new_session() as session:
             return work(session)
 
@@ -277,7 +277,7 @@ class LoopRunner:
         loop: Returns the loop.
         new_session: Returns a new session.
         joined: Returns the session that has joined a transaction; called on the loop.
-        prepare: Runs before the first work, as there may be no loop earlier; None for nothing.
+        prepare: Runs before the first work, because there may be no loop earlier; None for nothing.
     """
 
     def __init__(
@@ -294,7 +294,7 @@ class LoopRunner:
         self._lock = Lock()
 
     def run(self, work: Callable[[Session], T]) -> T:
-        """Run work in a session of its own, which the work commits."""
+        """Run work in a new session. The work commits it."""
         self._run_prepare()
         return run_on_loop(self._loop(), self._apart(work))
 
@@ -320,16 +320,16 @@ class LoopRunner:
 
 
 def engine_of_file(url: str) -> sa.Engine:
-    """Return an engine for the file of an embedded broker, which is created if it does not exist.
+    """Return an engine for the file of an embedded broker. Creates the file if it does not exist.
 
-    A connection of the engine is open for one session only, so that a fork copies none.
+    The engine keeps no connection open between sessions, so a fork cannot copy one.
 
     Args:
         url: ``embedded:///folder/file.db``.
 
     Raises:
         InvalidURLError: The URL names no file.
-        InvalidArgumentError: The URL is one of another provider, or of a broker in memory.
+        InvalidArgumentError: The URL is of another provider, or of a broker in memory.
     """
     parsed = ConnectionURL.parse(url)
     place = location_of(parsed) if parsed.protocol == "embedded" else None
@@ -343,7 +343,7 @@ def engine_of_file(url: str) -> sa.Engine:
     def connect() -> sqlite3.Connection:
         """Open the file as the broker does."""
         connection = open_database(path, Limits().lock_timeout)
-        connection.isolation_level = "DEFERRED"  # sqlite3 begins transactions: the broker's own statements do for it
+        connection.isolation_level = "DEFERRED"  # sqlite3 begins transactions; elsewhere the broker executes BEGIN
         return connection
 
     return sa.create_engine(f"sqlite:///{path}", creator=connect, poolclass=sa.NullPool)
@@ -358,9 +358,9 @@ class InboxRow(NamedTuple):
 
     Attributes:
         endpoint: The name of the listener.
-        message_key: Identifies the message: its duplicate id, or its message id.
+        message_key: The duplicate id of the message, or its message id.
         message_id: Its message id.
-        outgoing: The messages that its handler has sent; None for none.
+        outgoing: The messages that its handler has sent; None if it sent nothing.
     """
 
     endpoint: str
@@ -370,12 +370,12 @@ class InboxRow(NamedTuple):
 
 
 class InboxTable:
-    """The table. Its statements are executed in the session that is given, which the caller commits.
+    """The table. Its statements run in the session of the caller, who commits it.
 
     Args:
         name: Name of the table.
         metadata: The metadata that it is added to.
-        schema: Its schema; None for that of the metadata.
+        schema: Its schema; None for the schema of the metadata.
 
     Attributes:
         table: The table.
@@ -401,10 +401,10 @@ class InboxTable:
         except SQLAlchemyError:
             session.rollback()
             if not sa.inspect(session.connection()).has_table(self.table.name, self.table.schema):
-                raise  # another process has not been faster
+                raise  # the table is still missing: the error is not that another process created it first
 
     def insert(self, session: Session, row: InboxRow, now: float) -> bool:
-        """Insert a row; False if it is there already. Waits for a transaction that is inserting it."""
+        """Insert a row; return False if it exists. Waits for another transaction that is inserting the same row."""
         values = {**row._asdict(), "processed": now}
         insert: Any = _INSERT.get(session.get_bind().dialect.name)
         if insert is not None:
@@ -420,7 +420,7 @@ class InboxTable:
         return True
 
     def find(self, session: Session, endpoint: str, key: str) -> InboxRow | None:
-        """Return the row of a message; None if it has none."""
+        """Return the row of a message, or None."""
         columns = self.table.c
         found = session.execute(
             sa.select(columns.message_id, columns.outgoing).where(
@@ -445,7 +445,7 @@ class InboxTable:
         return int(deleted.rowcount)
 
 
-_PRUNES = 20  # how often expired rows are deleted during the time that a row is kept
+_PRUNES = 20  # how many times rows are pruned within the time that a row is kept
 
 Insertion: TypeAlias = Literal["before", "after"]
 """When the row of a message is inserted: before the handler is called, or after it has returned."""
@@ -456,18 +456,18 @@ class InboxOutcome(Enum):
 
     NEW = "new"  #: its effects are not committed: the handler is called
     DUPLICATE = "duplicate"  #: its effects are committed: the handler is not called
-    IN_DOUBT = "in doubt"  #: it is redelivered, and older than the history or without an id: the resolver decides
+    IN_DOUBT = "in doubt"  #: redelivered, and either older than the history or without an id: the resolver decides
 
 
 Resolver: TypeAlias = Callable[[Message], InboxOutcome]
-"""Decides about a message that is in doubt: returns `InboxOutcome.NEW` or ``DUPLICATE``."""
+"""Decides about a message in doubt: returns `InboxOutcome.NEW` or ``DUPLICATE``."""
 
 
 class SessionRunner(Protocol):
-    """Runs work in sessions of the database, on the thread or on the event loop where they belong."""
+    """Runs work in sessions of the database, on the thread or the event loop that the sessions belong to."""
 
     def run(self, work: Callable[[Session], T]) -> T:
-        """Run work in a session of its own, which the work commits."""
+        """Run work in a new session. The work commits it."""
         ...
 
     def run_joined(self, work: Callable[[Session], T], manager: JoinedTransactionManager) -> T:
@@ -482,7 +482,7 @@ class InboxRules:
         table: The table.
         insertion: When a row is inserted.
         keep: Seconds for which a row is kept.
-        resolver: Decides about messages that are in doubt; None delivers them, with a warning.
+        resolver: Decides about messages in doubt; None delivers them and logs a warning.
         clock: Returns the seconds since the epoch.
 
     Attributes:
@@ -512,7 +512,7 @@ class InboxRules:
         return self.table.prune(session, self.clock() - self._keep)
 
     def is_prune_due(self) -> bool:
-        """Return True from time to time."""
+        """Return True 20 times within the time that a row is kept."""
         now = self.clock()
         with self._lock:
             is_due = now >= self._next_prune
@@ -581,12 +581,12 @@ class ListenerInbox:
         return self._runner.run(lambda session: self._rules.table.find(session, self._endpoint, key)) is not None
 
     def prune_if_due(self) -> None:
-        """Delete expired rows from time to time. Errors are logged: the next time will do."""
+        """Delete expired rows, if that is due. Errors are logged, because the next attempt can delete the same rows."""
         if not self._rules.is_prune_due():
             return
         try:
             self._runner.run(self._rules.prune)
-        except Exception as error:  # noqa: BLE001  # a driver may raise an error that is none of SQLAlchemy
+        except Exception as error:  # noqa: BLE001  # a driver may raise an error that SQLAlchemy does not wrap
             logger.info("Expired rows of %s are deleted later: %s", self._rules.table.table, error)
 
 
@@ -610,12 +610,12 @@ class UnitInbox:
         self._manager = manager
         self._inserts_before = rules.insertion == "before"
         self._is_joined = False
-        self._rows: dict[str, tuple[InboxRow, list[StoredSend]]] = {}  # with what was sent while it was handled
-        self._shared: list[StoredSend] = []  # what calls for several messages have sent, such as for a whole batch
+        self._rows: dict[str, tuple[InboxRow, list[StoredSend]]] = {}  # with the messages that its handler sent
+        self._shared: list[StoredSend] = []  # messages that the handler sent for several messages, e.g. for a batch
         self._current = self._shared
 
     def admit(self, message: Message, message_id: str | None, *, redelivered: bool) -> list[StoredSend] | None:
-        """Recognise a message before the handler sees it, and insert its row, or have it inserted after the handler.
+        """Decide whether the handler is called for a message. Insert its row now, or after the handler.
 
         Args:
             message: The message.
@@ -626,21 +626,21 @@ class UnitInbox:
             None if the handler has to be called; for a duplicate, the messages to send again.
 
         Raises:
-            TransactionRolledBackError: The inbox cannot be read, such as while the database is away, or its row was
-                deleted meanwhile.
+            TransactionRolledBackError: The inbox cannot be read, for example because the database is unreachable; or
+                another process deleted the row at the same time.
         """
         self._join()
         self._current = self._shared
         key = message_key(message, message_id)
         if key is None:
             is_new = self._rules.resolve(message, message_id, redelivered=redelivered) is InboxOutcome.NEW
-            self._current = []  # not stored: its handler is called again
+            self._current = []  # not stored, because without a key the handler is called for each delivery
             return None if is_new else []
         if key in self._rows:
             return []  # the same message in one batch
         row = InboxRow(self._endpoint, key, _bounded(message_id or key))
         found = self._find(row)
-        if found is not None:  # another message of the same key settles by itself
+        if found is not None:  # a duplicate; only the same message, not another one with its key, repeats its sends
             return decode_sends(found.outgoing) if found.outgoing and found.message_id == row.message_id else []
         sends: list[StoredSend] = []
         self._rows[key] = row, sends
@@ -650,11 +650,11 @@ class UnitInbox:
         return None
 
     def begin_shared_call(self) -> None:
-        """Begin a call of the handler for several messages: what it sends is stored with one that is new."""
+        """Begin a call of the handler for several messages: its sends are stored in the row of one new message."""
         self._current = self._shared
 
     def record(self, message: Message, to: Destination, send: Callable[[Message, Destination], None]) -> None:
-        """Store a message of the handler, and send it as it is stored.
+        """Store a message that the handler sends, and send it in the stored form.
 
         Args:
             message: The message.
@@ -676,15 +676,15 @@ class UnitInbox:
     def _find(self, row: InboxRow) -> InboxRow | None:
         try:
             return self._run(lambda session: self._recognise(session, row))
-        except Exception as error:  # drivers have errors of their own
+        except Exception as error:  # drivers also raise errors that SQLAlchemy does not wrap
             raise TransactionRolledBackError(f"{type(error).__name__}: {error}") from error
 
     def _recognise(self, session: Session, row: InboxRow) -> InboxRow | None:
-        """Return the row of an earlier delivery; None for a new message, after inserting its row if it is time."""
+        """Return the row of an earlier delivery. For a new message insert its row if due, and return None."""
         is_inserted = self._inserts_before and self._table.insert(session, row, self._rules.clock())
         found = None if is_inserted else self._table.find(session, self._endpoint, row.message_key)
         if found is None and self._inserts_before and not is_inserted:
-            raise TransactionRolledBackError(f"The row of the message {row.message_id} was deleted meanwhile.")
+            raise TransactionRolledBackError(f"The row of the message {row.message_id} was deleted at the same time.")
         return found
 
     def _store(self) -> None:
@@ -703,7 +703,8 @@ class UnitInbox:
                 self._table.set_outgoing(session, row)
             elif not self._table.insert(session, row, self._rules.clock()):
                 raise TransactionRolledBackError(
-                    f"The message {row.message_id} was handled by another consumer of {self._endpoint} meanwhile."
+                    f"The message {row.message_id} was handled by another consumer of {self._endpoint} at the same "
+                    "time."
                 )
 
     def _run(self, work: Callable[[Session], T]) -> T:
@@ -711,13 +712,13 @@ class UnitInbox:
 
 
 def message_key(message: Message, message_id: str | None) -> str | None:
-    """Return what identifies a message: its duplicate id, else its id; None if it has neither."""
+    """Return the key of a message: its duplicate id, else its message id; None if it has neither."""
     duplicate_id = message.properties.get(DUPLICATE_ID)
     return _bounded(f"duplicate id:{duplicate_id}") if duplicate_id else message_id and _bounded(message_id)
 
 
 def _bounded(text: str) -> str:
-    """Return a text that fits into its column: a digest of one that is too long, or has NUL, which some refuse."""
+    """Return a text that fits its column. A text that is too long, or has NUL (not storable everywhere), is hashed."""
     if len(text) <= LONGEST and "\0" not in text:
         return text
     return f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"

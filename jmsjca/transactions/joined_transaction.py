@@ -53,12 +53,12 @@ def transaction_of(source: TransactionSource) -> JoinedTransaction:
 
 
 def mark_in_doubt(transaction: JoinedTransaction) -> None:
-    """Record that the broker has committed, or may have."""
+    """Record that the broker has committed or may have committed."""
     transaction.set_data(_IN_DOUBT, True)
 
 
 def is_in_doubt(transaction: JoinedTransaction) -> bool:
-    """Return True if the broker has committed, or may have."""
+    """Return True if the broker has committed or may have committed."""
     try:
         return bool(transaction.data(_IN_DOUBT))
     except KeyError:

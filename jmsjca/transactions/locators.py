@@ -1,4 +1,4 @@
-"""Locators: where the transaction manager of a program is found, by the name of an entry point."""
+"""Locators: functions that find the transaction manager of a program, named by entry points."""
 
 from collections.abc import Callable
 from functools import cache
@@ -30,7 +30,7 @@ TransactionLocator: TypeAlias = Callable[[], TransactionSource | None]
 
 
 def thread_manager() -> Any:
-    """Return ``transaction.manager``, which has a manager for each thread: the locator of the name "thread"."""
+    """Return ``transaction.manager``, which has a manager for each thread. This is the locator "thread"."""
     return package.manager
 
 
@@ -60,9 +60,9 @@ def find_locator(name: str) -> TransactionLocator:
 
 
 def current_transaction(locator: TransactionLocator) -> JoinedTransaction | None:
-    """Return the transaction in which the caller is; None outside of one.
+    """Return the caller's transaction; None outside of a transaction.
 
-    A manager in explicit mode has none before ``begin()``. One in implicit mode always has one.
+    A manager in explicit mode has no transaction before ``begin()``. A manager in implicit mode always has one.
 
     Args:
         locator: The locator.
@@ -75,19 +75,19 @@ def current_transaction(locator: TransactionLocator) -> JoinedTransaction | None
 
 
 def threads_manager(name: str | None) -> Any:
-    """Return the object whose ``manager`` is that of the current thread, for listeners.
+    """Return the thread-local object for listeners; its ``manager`` is the transaction manager of the current thread.
 
     Args:
         name: The name of a locator; None for "thread".
 
     Raises:
-        InvalidOptionError: The locator finds no manager of threads.
+        InvalidOptionError: The locator does not find a thread-local manager.
     """
     found = thread_manager() if name is None else find_locator(name)()
     if not isinstance(found, package.ThreadTransactionManager):
         raise InvalidOptionError(
             f"JMSJCA.LocatorClass={name} finds {type(found).__name__}: a listener needs a "
-            "transaction.ThreadTransactionManager, whose manager is that of the unit while the handler runs."
+            "transaction.ThreadTransactionManager, which returns the listener's transaction while the handler runs."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""The transactional outbox: messages that commit with the application's database transaction, and are sent after it.
+"""The transactional outbox: stores messages in the application's database transaction, to be sent after its commit.
 
 ::
 
@@ -69,12 +69,12 @@ class OutboxStatistics:
 
     Attributes:
         depth: The number of messages that are not sent yet.
-        oldest: Seconds since the oldest of them was added; None if the table is empty.
+        oldest: Seconds since the oldest waiting message was added; None if the table is empty.
         failing: The number of messages that the broker has refused at least once.
-        lag: Seconds from the addition of the message that the relay sent last until the broker had it; None before the
-            first one, and if no relay was asked.
-        held: The number of due messages that the last `Relay.drain` left, because other relays have leased their parts
-            of the table; None before the first one, and if no relay was asked.
+        lag: Seconds from the addition of the last sent message until the broker confirmed it; None before the first
+            send, and in statistics of an `Outbox` instead of a `Relay`.
+        held: The number of due messages that the last `Relay.drain` could not send because other relays have leased
+            their parts of the table; None before the first drain, and in statistics of an `Outbox`.
     """
 
     depth: int
@@ -85,19 +85,19 @@ class OutboxStatistics:
 
 
 class Outbox:
-    """A table of messages that are to be sent. Add a message in any transaction; a `Relay` sends it after the commit.
+    """A table of messages to send. Add a message in any transaction; a `Relay` sends it after the commit.
 
-    The tables are created by the application, with its own: ``metadata.create_all(engine)`` or a migration.
+    The application creates the tables with its own tables: by ``metadata.create_all(engine)`` or a migration.
 
     Args:
         metadata: The application's metadata. The tables ``jmsjca_outbox`` and ``jmsjca_outbox_lease`` are added to it.
-        name: Name of the table, and prefix of that of the leases.
-        schema: Schema of the tables; None for that of the metadata.
-        engine: The engine of the relay, if it is not given one; None for the engine that creates the table, or that of
-            the first session to which a message is added.
+        name: Name of the table, and prefix of the name of the lease table.
+        schema: Schema of the tables; None for the schema of the metadata.
+        engine: Default engine of the relay; None for the engine that creates the table, or the engine of the first
+            session in which a message is added.
 
     Attributes:
-        engine: The engine of the relay; None while it is not known.
+        engine: The engine of the relay; None while it is unknown.
         table: The table of the messages.
         leases: The table of the relays' leases.
 
@@ -118,7 +118,7 @@ class Outbox:
         self.table = sa.Table(
             name,
             metadata,
-            # SQLite counts up only a column of the type INTEGER.
+            # SQLite auto-increments only a column of the type INTEGER.
             sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
             sa.Column("duplicate_id", sa.String(_LONGEST_KEY), nullable=False, unique=True),
             sa.Column("part", sa.SmallInteger, nullable=False),
@@ -192,10 +192,10 @@ class Outbox:
         """Add a message to the transaction of a session: it is sent if, and only if, the transaction commits.
 
         Args:
-            session: A `Session` or `Connection` of SQLAlchemy, or their asynchronous kinds: then the call is awaited.
+            session: A `Session` or `Connection` of SQLAlchemy, or an asynchronous one; then await the call.
             destination: The name of a queue, or a `Queue` or a `Topic`.
-            message: A message, or a body as for ``adapter.send``. Its content is copied, so it may be
-                added again, unless it has a duplicate id of its own, which is unique in the table.
+            message: A message, or a body as for ``adapter.send``. Its content is copied, so the same message may be
+                added several times, unless it has its own duplicate id, which must be unique in the table.
             key: Messages with the same key are sent in the order in which they were added; None for no order.
             delivery_mode: Whether the message survives a restart of the broker, a `DeliveryMode` or its name.
             priority: 0 to 9; 4 is normal.
@@ -206,9 +206,9 @@ class Outbox:
             The duplicate id: the message's own property ``_AMQ_DUPL_ID``, or a new one.
 
         Raises:
-            InvalidDestinationError: The destination is invalid, or temporary.
-            InvalidArgumentError: The key is no text of 1 to 255 characters; the duplicate id, or the name of the
-                destination, is too long; one of them has NUL; or an option has a value that no broker takes.
+            InvalidDestinationError: The destination is invalid or temporary.
+            InvalidArgumentError: The key is not a text of 1 to 255 characters; the duplicate id or the name of the
+                destination is too long; one of them contains NUL; or no broker accepts the value of an option.
             MessageFormatError: The message cannot be stored.
         """
         options = _options_of(
@@ -239,7 +239,7 @@ class Outbox:
 
         Args:
             connection: A connection or session of SQLAlchemy.
-            now: Seconds since the epoch; None for the present.
+            now: Seconds since the epoch; None for the current time.
         """
         columns = self.table.c
         depth, oldest, failing = connection.execute(
@@ -252,7 +252,7 @@ class Outbox:
         self._learn_engine(connection)
 
     def _learn_engine(self, bind: "sa.Engine | sa.Connection") -> None:
-        """Remember the engine of the application; a relay has no use for an asynchronous one."""
+        """Remember the engine of the application. A relay cannot use an asynchronous engine."""
         if self.engine is None and not bind.dialect.is_async:
             self.engine = bind.engine
 
@@ -262,7 +262,7 @@ class Outbox:
         to = Queue(destination) if isinstance(destination, str) else destination
         check_destination(to)
         if to.temporary:
-            raise InvalidArgumentError(f"{to} is temporary: it is gone when the relay sends the message.")
+            raise InvalidArgumentError(f"{to} is temporary and can be deleted before the relay sends: name a queue.")
         _check_key(key)
         content = Converters.default().to_message(message)
         headers, body = encode_message(content)
@@ -284,7 +284,7 @@ class Outbox:
 
 
 def _is_asynchronous(session: object) -> "TypeGuard[AsyncSession | AsyncConnection]":
-    """Return True for the asynchronous kinds, without importing them: that needs greenlet."""
+    """Return True for an asynchronous session or connection, without importing their module: it needs greenlet."""
     module = sys.modules.get("sqlalchemy.ext.asyncio")
     return module is not None and isinstance(session, (module.AsyncSession, module.AsyncConnection))
 
@@ -314,10 +314,10 @@ def _check_key(key: object) -> None:
 
 
 def _check_fits(name: str, text: str, longest: int) -> None:
-    """Raise an error for a text that the table cannot hold, in any database.
+    """Raise an error for a text that some database cannot store.
 
     Raises:
-        InvalidArgumentError: It is too long, or has NUL, which PostgreSQL does not store.
+        InvalidArgumentError: The text is too long, or contains NUL, which PostgreSQL does not store.
     """
     if len(text) > longest:
         raise InvalidArgumentError(f"{name} has {len(text)} characters; at most {longest} fit.")
@@ -326,10 +326,10 @@ def _check_fits(name: str, text: str, longest: int) -> None:
 
 
 def _options_of(options: dict[str, object]) -> dict[str, Any]:
-    """Return the options of a send as a relay reads them.
+    """Return the options of a send in the form that a relay reads.
 
     Raises:
-        InvalidArgumentError: One has a value that the relay could not send.
+        InvalidArgumentError: An option has a value that the relay could not send.
     """
     try:
         return {name: _OPTIONS[name](name, value) for name, value in options.items()}
@@ -350,8 +350,8 @@ def engine_of(outbox: Outbox, engine: sa.Engine | None) -> sa.Engine:
     found = engine or outbox.engine
     if found is None:
         raise ConfigurationError(
-            "The relay needs an engine: Relay(outbox, factory, engine). It takes the one that has created the outbox's "
-            "table, or of a session that has added a message in this process; there is none yet."
+            "The relay needs an engine: Relay(outbox, factory, engine). The default is the engine that created the "
+            "outbox's table, or that added a message in this process; there is none yet."
         )
     return found
 
@@ -361,7 +361,7 @@ _STOP_INTERVAL = 0.5  # seconds between checks whether the relay is stopped
 
 
 def notifying(statement: sa.Insert, dialect: sa.Dialect) -> sa.Executable:
-    """Return a statement that notifies the relays when its transaction commits, on PostgreSQL; elsewhere as given."""
+    """Return a statement that, on PostgreSQL, notifies the relays when its transaction commits; else the statement."""
     if dialect.name != "postgresql":
         return statement
     return statement.returning(sa.func.pg_notify(_CHANNEL, ""))
@@ -370,8 +370,8 @@ def notifying(statement: sa.Insert, dialect: sa.Dialect) -> sa.Executable:
 class StopRequest:
     """A request to stop that a signal handler may make at any moment.
 
-    A handler that sets an `Event` may wait forever: for the lock that the interrupted thread holds while it begins or
-    ends a wait. `SimpleQueue.put` needs none.
+    Do not use an `Event` for this: a signal handler that sets it can deadlock on the lock that the interrupted thread
+    holds while it begins or ends a wait. `SimpleQueue.put` needs no lock.
     """
 
     def __init__(self) -> None:
@@ -392,7 +392,7 @@ class StopRequest:
                 self._requests.get_nowait()
 
     def wait(self, timeout: float) -> None:
-        """Wait for a request, which stays; for one thread.
+        """Wait for a request, and keep it. For one thread only.
 
         Args:
             timeout: Seconds to wait at most.
@@ -403,7 +403,7 @@ class StopRequest:
 
 
 class NotificationListener:
-    """Waits for notifications on a connection of its own; without them it only waits. Needs the driver psycopg.
+    """Waits for notifications on its own connection. Without the driver psycopg it only waits.
 
     Args:
         engine: The engine of the outbox.
@@ -415,7 +415,7 @@ class NotificationListener:
         self._connection: Any = None
 
     def listen(self) -> None:
-        """Begin to listen, if that is possible and not begun: call it before each look at the table."""
+        """Begin to listen, if possible. No effect once listening. Call it before each look at the table."""
         if self._connection is not None or not self._can_listen:
             return
         try:

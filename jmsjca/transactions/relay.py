@@ -1,4 +1,4 @@
-"""The relay of an outbox: sends the committed messages in order, each part under a lease."""
+"""The relay of an outbox: sends the committed messages in order, and leases the parts of the table that it reads."""
 
 import json
 import secrets
@@ -42,7 +42,7 @@ _LARGEST_BATCH = 1000  # databases limit the number of parameters of a statement
 
 
 class RelayFactory(Protocol):
-    """Opens the connections of a relay: a `jmsjca.ConnectionFactory` does."""
+    """Opens the connections of a relay. `jmsjca.ConnectionFactory` implements it."""
 
     def create_connection(self) -> Any:
         """Return a new connection."""
@@ -50,11 +50,11 @@ class RelayFactory(Protocol):
 
 
 class _Outage:
-    """Failures of a relay in a row: how long it waits after each, and which of them are logged.
+    """Consecutive failures of a relay: computes the wait after each, and decides which of them are logged.
 
     Args:
         table: The outbox's table.
-        poll_interval: Seconds to wait after the first failure; the wait is doubled each time.
+        poll_interval: Seconds to wait after the first failure; the wait doubles with each failure.
     """
 
     def __init__(self, table: sa.Table, poll_interval: float) -> None:
@@ -75,7 +75,7 @@ class _Outage:
             self._suppressed, self._silent = 0, 0.0
         else:
             self._suppressed += 1
-        return wait * secrets.SystemRandom().uniform(0.8, 1.2)  # so that not all relays come at once
+        return wait * secrets.SystemRandom().uniform(0.8, 1.2)  # so that not all relays retry at once
 
     def ended(self) -> None:
         """Log that the relay works again, if it had failed."""
@@ -86,26 +86,26 @@ class _Outage:
 
 
 class Relay:
-    """Sends the messages of an outbox. Use one thread for each relay, and as many relays as you like.
+    """Sends the messages of an outbox. Run each relay on its own thread; any number of relays may share an outbox.
 
-    A message is deleted from the table after the broker has confirmed it. A relay that dies in between leaves the
-    message to the next one, which sends it again with the same duplicate id: a broker that detects duplicates
-    (capability ``duplicate_detection``) drops it, elsewhere it arrives twice, and the receiver has to recognise it by
-    the property ``_AMQ_DUPL_ID``.
+    The relay deletes a message from the table after the broker has confirmed it. If a relay dies in between, the next
+    one sends the message again with the same duplicate id. A broker that detects duplicates (capability
+    ``duplicate_detection``) drops the second copy. With other brokers the message arrives twice, and the receiver must
+    recognise it by the property ``_AMQ_DUPL_ID``.
 
-    Messages with one key are sent in the order of the table. If the broker refuses one, the later ones with its key
-    wait; it is sent again after 1, 2, 4 … seconds, at most five minutes, and its row has the error. So it is with a row
-    that holds no message that can be sent.
+    Messages with one key are sent in the order of the table. If the broker refuses a message, later messages with its
+    key wait. The relay retries it after 1, 2, 4 … seconds, at most five minutes, and stores the error in its row. Rows
+    that cannot be decoded to a message are treated in the same way.
 
     Args:
         outbox: The outbox.
         factory: The connection factory of the broker.
         engine: The engine of the database; None for the outbox's.
-        batch_size: Messages that are sent as one unit at most, up to 1,000.
+        batch_size: The maximum number of messages that are sent as one unit, up to 1,000.
         poll_interval: Seconds between two looks at an empty table. On PostgreSQL with psycopg a commit that adds a
             message ends the wait.
-        lease: Seconds for which the relay reserves its parts of the table; the messages of a relay that died wait for
-            so long. The relay renews the lease while it sends, and begins no send in its last third.
+        lease: Seconds for which the relay reserves its parts of the table. If a relay dies, its messages wait for as
+            long. The relay renews the lease while it sends, and begins no send in the last third of the lease.
         clock: Returns seconds since the epoch.
 
     Raises:
@@ -151,8 +151,8 @@ class Relay:
     def run(self) -> None:
         """Send messages until `stop` is called, from another thread or a signal handler.
 
-        Errors of the broker and of the database are logged, and the relay tries again after ``poll_interval``, then
-        after twice as long each time, up to 10 seconds. From there on one record a minute is logged.
+        Errors of the broker and of the database are logged. The relay retries after ``poll_interval``, and doubles the
+        wait each time, up to 10 seconds. From then on it logs one record a minute.
         """
         outage = _Outage(self._table, self._poll_interval)
         try:
@@ -167,19 +167,19 @@ class Relay:
                 if not busy:
                     self._notifications.wait(self._poll_interval, self._stopping)
         finally:
-            self._stopping.clear()  # not at the start: that would lose a stop from before the thread came here
+            self._stopping.clear()  # not at the start: that would lose a stop that was requested before `run` began
             self._notifications.close()
             self.close()
 
     def stop(self) -> None:
-        """End `run` after the batch that it is sending; a `run` that has not begun yet ends at once."""
+        """End `run` after its current batch. A `run` that has not begun yet ends at once."""
         self._stopping.set()
 
     def run_once(self) -> int:
         """Send one batch of waiting messages.
 
         Returns:
-            The number of messages that were sent; 0 if none is due, or other relays have all parts of the table.
+            The number of messages that were sent; 0 if none is due, or other relays have leased all parts of the table.
 
         Raises:
             JMSError: The broker cannot be reached, or the outcome is in doubt: the messages stay in the table.
@@ -188,11 +188,12 @@ class Relay:
         return len(self._run_batch().sent)
 
     def drain(self) -> int:
-        """Send all waiting messages that are due, batch by batch, also those behind refused ones.
+        """Send all waiting messages that are due, batch by batch, including messages that wait for refused ones.
 
         Returns:
-            The number of messages that were sent. Refused ones, and those of their keys, stay in the table; so do those
-            in parts that other relays have leased, even if such a relay is dead: ``get_stats().held`` is their number.
+            The number of messages that were sent. Refused messages, and later ones with their keys, stay in the table.
+            So do messages in parts that other relays have leased, even if such a relay is dead:
+            ``get_stats().held`` is their number.
 
         Raises:
             JMSError: As `run_once`.
@@ -210,11 +211,11 @@ class Relay:
             return connection.scalar(sa.select(sa.func.max(self._table.c.id))) or 0
 
     def _count_held(self, last: "_Sending", newest: int) -> int:
-        """Return the number of messages that are due, and that a drain could not send.
+        """Return the number of messages that are due, but that a drain could not send.
 
         Args:
-            last: The last batch, which sent nothing: its messages, if any, are those of leases that ended meanwhile.
-            newest: The id of the last message that was there when the drain began: later ones are not its task.
+            last: The last batch, which sent nothing. If it has messages, their leases ended during the batch.
+            newest: The id of the newest message at the start of the drain. Later messages are not counted.
         """
         columns = self._table.c
         others = columns.part.not_in(self._tokens) | columns.id.in_([row.id for row in last.rows])
@@ -223,12 +224,12 @@ class Relay:
             return connection.scalar(due.where(*self._is_due(), others, columns.id <= newest)) or 0
 
     def _run_batch(self) -> "_Sending":
-        """Send one batch, and return what became of it."""
+        """Send one batch, and return its state."""
         self._renewed = self._clock()
         with self._engine.begin() as connection:
             tokens = self._leases.renew(connection, self._renewed)
         if tokens.items() - self._tokens.items():
-            self._one_by_one = True  # the last relay of these parts may have sent some of the messages
+            self._one_by_one = True  # the previous relay of these parts may have sent some of the messages
         self._tokens = tokens
         with self._engine.connect() as connection:
             sending = _Sending(connection.execute(self._due()).all())
@@ -241,7 +242,7 @@ class Relay:
         return sending
 
     def get_stats(self) -> OutboxStatistics:
-        """Return the number of waiting messages, the age of the oldest one, and what the relay itself has measured."""
+        """Return the number of waiting messages, the age of the oldest one, and the relay's own measurements."""
         with self._engine.connect() as connection:
             found = self._outbox.get_stats(connection, self._clock())
         return replace(found, lag=self._lag, held=self._held)
@@ -254,15 +255,15 @@ class Relay:
         self._tokens = {}
 
     def _due(self) -> sa.Select[Any]:
-        """Select the first messages of the relay's parts that are due."""
+        """Select the first messages that are due in the relay's parts."""
         table = self._table
         due = sa.select(table).where(table.c.part.in_(self._tokens), *self._is_due())
         return due.order_by(table.c.id).limit(self._batch_size)
 
     def _is_due(self) -> tuple[sa.ColumnElement[bool], ...]:
-        """Return the conditions of a message that may be sent: it is not behind a refused one of the same key.
+        """Return the conditions for sending a message: it does not wait for a retry, its own or of an earlier message.
 
-        A time that is further away than any pause is that of a clock that was set back: the message does not wait.
+        A retry time beyond the longest pause was written before a clock was set back, and is ignored.
         """
         table, other, now = self._table, self._table.alias(), self._clock()
         latest = now + 2 * _LONGEST_PAUSE
@@ -281,7 +282,7 @@ class Relay:
             self._one_by_one = True
             raise
         finally:
-            if not done:  # lost, or aborted by an interruption
+            if not done:  # the connection is lost, or was aborted by an interruption
                 self._drop_connection()
 
     def _connected(self) -> Any:
@@ -297,13 +298,13 @@ class Relay:
         return self._connection
 
     def _send_as_unit(self, sending: "_Sending") -> bool:
-        """Send all messages in one transaction; False if the broker refused it, so that one of them is at fault."""
+        """Send all messages in one transaction. Return False if the broker refused it because of one of them."""
         with self._connection.create_session(transacted=True) as session:
             try:
                 for row in sending.rows:
                     _send_row(session, row)
                 if not all(self._may_send(sending, row) for row in sending.rows):
-                    return True  # unsent: closing the session rolls it back
+                    return True  # nothing is sent: closing the session rolls it back
                 session.commit()
             except (ConnectionLostError, TransactionInDoubtError, SQLAlchemyError):
                 raise
@@ -314,7 +315,7 @@ class Relay:
         return True
 
     def _send_one_by_one(self, sending: "_Sending") -> None:
-        """Send each message, confirmed, so that the broker drops each duplicate by itself."""
+        """Send each message separately and confirmed, so that the broker can drop each duplicate."""
         with self._connection.create_session() as session:
             for row in sending.rows:
                 if row.ordering_key in sending.blocked or not self._may_send(sending, row):
@@ -329,7 +330,7 @@ class Relay:
                         *(row.id, self._table, row.kind, row.destination, error),
                     )
                     sending.refuse(row, text_of(error) or type(error).__name__)
-                except Exception as error:  # noqa: BLE001  # otherwise all messages would wait for this one
+                except Exception as error:  # noqa: BLE001  # otherwise this row would block all others
                     logger.warning(
                         "The row %s of %s, to %s:%s, is no message that can be sent: %r",
                         *(row.id, self._table, row.kind, row.destination, error),
@@ -339,10 +340,10 @@ class Relay:
                     sending.sent.append(row.id)
 
     def _may_send(self, sending: "_Sending", row: sa.Row[Any]) -> bool:
-        """Return True if the relay has sent the message before any other relay can begin to.
+        """Return True if the send will end before the lease does, so that no other relay can send the message.
 
-        A broker that detects duplicates may miss one that arrives at the same moment: Artemis looks the id up, and
-        stores it later. So a send, and the commit of a unit, begin only while a third of the lease is left.
+        A broker that detects duplicates may miss one that arrives at the same moment: Artemis looks up the id, and
+        stores it later. Therefore a send, and the commit of a unit, begin only while a third of the lease is left.
         """
         now = self._clock()
         if now - self._renewed >= self._lease / 3:
@@ -350,12 +351,12 @@ class Relay:
                 mine = self._leases.still_mine(connection, self._tokens, now)
             self._tokens = {part: token for part, token in self._tokens.items() if part in mine}
             self._renewed = now
-        # Once too late, the batch ends: a later message of the same key must not be sent first.
+        # Once it is too late, the batch ends: a later message of the same key must not be sent first.
         sending.late = sending.late or self._clock() - self._renewed > self._lease * 2 / 3
         return row.part in self._tokens and not sending.late
 
     def _record(self, sending: "_Sending") -> None:
-        """Delete what was sent, and record what was refused, in the parts that the relay still has."""
+        """Delete the sent messages, and record the refused ones, in the parts that the relay still leases."""
         columns, now = self._table.c, self._clock()
         if sending.sent:
             self._lag = max(now - next(row.added for row in sending.rows if row.id == sending.sent[-1]), 0.0)
@@ -378,7 +379,7 @@ class Relay:
 
 
 class _Sending:
-    """A batch on its way.
+    """A batch that is being sent.
 
     Args:
         rows: The rows of the messages.
@@ -392,7 +393,7 @@ class _Sending:
         self.late = False
 
     def refuse(self, row: sa.Row[Any], error: str) -> None:
-        """Record that a message cannot be sent, and that the later ones of its key wait for it."""
+        """Record that a message cannot be sent, and that later messages with its key wait for it."""
         self.refused[row.id] = encodable(error)[:_LONGEST_ERROR]  # not every database stores NUL
         self.blocked |= {row.ordering_key} - {None}
 
@@ -408,18 +409,18 @@ def _send_row(session: Any, row: sa.Row[Any]) -> None:
 
 
 _RELAY = "relay:"
-# A lease that ends later than so many leases from now is that of a clock that was ahead, and was set back since, or is
-# wrong. With fewer, a relay would take the parts of those that were given longer leases.
+# A lease that ends more than this number of leases from now was written by a clock that is or was ahead. With a smaller
+# number, a relay would take over the parts of relays that are configured with longer leases.
 _LONGEST = 10
 
 
 class Leases:
-    """The leases of one relay. Each change of the owner raises the token of the lease, which fences the last owner.
+    """The leases of one relay. Each change of the owner increments the lease's token, which fences the previous owner.
 
-    A new relay registers itself; the others then keep no more than their share of the parts, so that it gets its own.
-    Clocks of different machines should agree within a fraction of the lease's duration. If they do not, two relays may
-    send the same messages, which the broker recognises by their duplicate ids. A lease that ends later than ten leases
-    from now counts as expired: it is that of a clock that was ahead.
+    A new relay registers itself. The others then keep no more than their share of the parts, so that the new relay
+    gets its own share. The clocks of the machines should agree within a fraction of the lease's duration. If they do
+    not, two relays may send the same messages, and the broker recognises these by their duplicate ids. A lease that
+    ends later than ten leases from now counts as expired: it was written by a clock that was ahead.
 
     Args:
         table: The table of the leases.
@@ -443,7 +444,7 @@ class Leases:
             now: Seconds since the epoch.
 
         Returns:
-            The token of each part that the relay has.
+            The token of each part that the relay has leased.
         """
         columns, until = self._table.c, now + self._seconds
         latest = self._latest(now)
@@ -468,12 +469,12 @@ class Leases:
         return {int(name): token for name, token in tokens.items()}
 
     def still_mine(self, connection: sa.Connection, tokens: dict[int, int], now: float | None = None) -> set[int]:
-        """Return the parts that the relay still has, and keep others from taking them until the transaction ends.
+        """Return the parts that the relay still leases, and lock them against other relays until the transaction ends.
 
         Args:
             connection: A connection in a transaction.
             tokens: The tokens that the relay had.
-            now: Seconds since the epoch, to renew their leases; None leaves the leases as they are.
+            now: Seconds since the epoch; renews the leases. None does not change them.
         """
         columns = self._table.c
         expires = columns.expires if now is None else now + self._seconds
@@ -494,11 +495,11 @@ class Leases:
         connection.execute(sa.delete(self._table).where(columns.name == _RELAY + self._owner))
 
     def _register(self, connection: sa.Connection, until: float) -> None:
-        """Write first: a transaction of SQLite that begins with a read may fail when it writes later."""
+        """Register the relay. Writes first, because a SQLite transaction that begins with a read may fail to write."""
         columns, name = self._table.c, _RELAY + self._owner
         if not connection.execute(sa.update(self._table).where(columns.name == name).values(expires=until)).rowcount:
             connection.execute(sa.insert(self._table).values(name=name, owner=self._owner, token=0, expires=until))
-            # Registrations of relays that died.
+            # Delete the registrations of relays that died.
             long_ago = until - 100 * self._seconds
             connection.execute(
                 sa.delete(self._table).where(columns.name.startswith(_RELAY), columns.expires < long_ago)
@@ -529,7 +530,7 @@ class Leases:
         return bool(changed.rowcount)
 
     def _warn_of_clocks(self, rows: Sequence[sa.Row[tuple[str, str, int, float]]], now: float) -> None:
-        """Log that there are such leases, once as long as there are some at each renewal."""
+        """Log leases that end too late. One record while the condition lasts."""
         warned, self._has_warned = self._has_warned, bool(rows)
         if rows and not warned:
             logger.warning(

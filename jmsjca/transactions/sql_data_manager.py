@@ -1,4 +1,4 @@
-"""The data manager of a SQLAlchemy session: its database work commits when a transaction commits."""
+"""The data manager of a SQLAlchemy session: commits its database work when a transaction commits."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _POLL_INTERVAL = 0.5  # seconds between checks of a waiting thread that the loop
 T = TypeVar("T")
 
 SessionSource: TypeAlias = Engine | sessionmaker[Session]
-"""Where a session comes from: an engine, or a factory of sessions."""
+"""The source of a session: an engine, or a factory of sessions."""
 
 
 def join(session: Session | AsyncSession, transaction: TransactionSource) -> None:
     """Join a session to a transaction. Joining it again has no effect.
 
-    The session stays open after the transaction, and the caller closes it then. A transaction that an `AsyncSession`
-    joined may be ended on another thread than that of its event loop, as a listener does, or by
+    The session stays open after the transaction; the caller closes it. If an `AsyncSession` has joined, end the
+    transaction on a thread other than the thread of the event loop, as a listener does, or by
     ``await session.run_sync(lambda _: transaction.commit())`` (or ``abort``).
 
     Args:
@@ -51,7 +51,7 @@ def join(session: Session | AsyncSession, transaction: TransactionSource) -> Non
         transaction: A transaction of the `transaction` package, or its manager.
 
     Raises:
-        NotSupportedError: The session commits in two phases.
+        NotSupportedError: The session is set to commit in two phases.
     """
     _join(session, transaction, is_closed_at_end=False)
 
@@ -71,15 +71,15 @@ def joined_session(  # noqa: D418
 def joined_session(
     source: SessionSource | AsyncEngine | async_sessionmaker[AsyncSession], transaction: TransactionSource
 ) -> Session | AsyncSession:
-    """Return a session that has joined a transaction, and is closed with it.
+    """Return a session that has joined a transaction and is closed when the transaction ends.
 
     Args:
-        source: An engine, or a factory of sessions. The same source has the same session as long as the transaction
-            is open.
+        source: An engine, or a factory of sessions. While the transaction is open, the same source returns the same
+            session.
         transaction: A transaction of the `transaction` package, or its manager.
 
     Raises:
-        NotSupportedError: The session commits in two phases.
+        NotSupportedError: The session is set to commit in two phases.
     """
     joined = transaction_of(transaction)
     try:
@@ -110,10 +110,10 @@ def new_session(source: SessionSource | AsyncEngine | async_sessionmaker[AsyncSe
 
 
 def vote_last(session: Session | AsyncSession, transaction: TransactionSource) -> None:
-    """Have a joined session vote after those of all other databases: what it commits says that they have voted.
+    """Make a joined session commit after all other databases: its rows state that the others have committed.
 
     Args:
-        session: A session that has joined the transaction by a function of this package.
+        session: A session that joined the transaction by a function of this package.
         transaction: The transaction, or its manager.
     """
     transaction_of(transaction).data(_synchronous(session)).votes_last = True
@@ -123,7 +123,7 @@ def _join(session: Session | AsyncSession, transaction: TransactionSource, *, is
     joined, key = transaction_of(transaction), _synchronous(session)
     if key.twophase:
         raise NotSupportedError(
-            "A session with twophase=True cannot join a transaction. Make it without twophase, or on PostgreSQL use "
+            "A session with twophase=True cannot join a transaction. Create it without twophase, or on PostgreSQL use "
             "two_phase_session(…)."
         )
     try:
@@ -139,9 +139,9 @@ def _synchronous(session: Session | AsyncSession) -> Session:
 
 
 class SqlDataManager:
-    """Commits a session in one phase, as its vote: before the broker, whose data manager votes last.
+    """Commits a session in one phase, in its vote. The data manager of the broker votes after all sessions.
 
-    It has no method ``savepoint``, as `BrokerDataManager`: the session has its own savepoints.
+    It has no method ``savepoint``, like `BrokerDataManager`: use the session's own savepoints.
 
     Args:
         session: The session. Its own `commit` is refused until the transaction ends.
@@ -153,7 +153,7 @@ class SqlDataManager:
 
     transaction_manager: Any = None
     votes_last = False
-    _place = 1  # among the sessions: those that can still roll back after their vote have a smaller one
+    _place = 1  # order among sessions: a session that can still roll back after its vote has a smaller number
 
     def __init__(self, session: Session | AsyncSession, *, is_closed_at_end: bool = False) -> None:
         self._given = session
@@ -165,17 +165,17 @@ class SqlDataManager:
         event.listen(self._session, "after_transaction_end", self._record_end)
 
     def sortKey(self) -> str:  # noqa: N802  # the name in the transaction package
-        """Return the position among the data managers: late, as a commit in one phase cannot be undone."""
+        """Return the position among the data managers: late, because a commit in one phase cannot be undone."""
         return f"{'~~inbox' if self.votes_last else f'~jmsjca-sql:{self._place}'}:{id(self._session)}"
 
     def tpc_begin(self, _transaction: JoinedTransaction) -> None:
         """Begin to commit: nothing to do."""
 
     def commit(self, _transaction: JoinedTransaction) -> None:
-        """Flush the session: most violated constraints show here, before any data manager votes.
+        """Flush the session: this detects most violated constraints before any data manager votes.
 
         Raises:
-            TransactionRolledBackError: The application has rolled back or closed the session, so that its work is gone.
+            TransactionRolledBackError: The application has rolled back or closed the session, so its work is lost.
         """
         if self._is_rolled_back:
             raise TransactionRolledBackError(
@@ -212,7 +212,7 @@ class SqlDataManager:
             self._run(self._session.close)
 
     def _run(self, act: Callable[[], None]) -> None:
-        """Call a method of the session; of an `AsyncSession` as a coroutine on its loop."""
+        """Call a method of the session. The method of an `AsyncSession` runs as a coroutine on its loop."""
         loop = self._loop
         if loop is None or loop is running_loop() or not _is_asynchronous(self._given):
             act()
@@ -220,7 +220,7 @@ class SqlDataManager:
         run_on_loop(loop, self._given.run_sync(lambda _: act()))
 
     def _refuse_commit(self, session: Session) -> None:
-        if not session.in_nested_transaction():  # the release of a savepoint commits nothing
+        if not session.in_nested_transaction():  # releasing a savepoint does not commit
             raise IllegalStateError("The session has joined a transaction. Commit the transaction instead.")
 
     def _record_end(self, _session: Session, transaction: SessionTransaction) -> None:
@@ -245,18 +245,18 @@ def is_asynchronous_engine(source: object) -> TypeIs[AsyncEngine]:
 
 
 def asynchronous_sources() -> tuple[type, ...]:
-    """Return the asynchronous kind of an engine, and that of a factory of sessions; none if none can exist."""
+    """Return the types `AsyncEngine` and `async_sessionmaker`; an empty tuple if the program has not imported them."""
     module = _asynchronous_module()
     return () if module is None else (module.AsyncEngine, module.async_sessionmaker)
 
 
 def _asynchronous_module() -> Any:
-    """Return the module of asynchronous sessions; None if the program has not loaded it, and so has none of them."""
+    """Return the module of asynchronous sessions; None while it is not imported: no such session exists then."""
     return sys.modules.get("sqlalchemy.ext.asyncio")
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop that runs on the current thread; None if none does."""
+    """Return the event loop that runs on the current thread, or None."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -264,19 +264,19 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def run_on_loop(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the loop of another thread, wait for it, and return its result.
+    """Run a coroutine on an event loop of another thread, wait for it, and return its result.
 
     Args:
         loop: The loop.
         coroutine: The coroutine.
 
     Raises:
-        IllegalStateError: The loop does not run any more.
+        IllegalStateError: The loop does not run anymore.
         BaseException: The error of the coroutine.
     """
     try:
         running = asyncio.run_coroutine_threadsafe(coroutine, loop)
-    except RuntimeError as error:  # it is closed
+    except RuntimeError as error:  # the loop is closed
         coroutine.close()
         raise _not_running() from error
     while not running.done():

@@ -1,4 +1,4 @@
-"""Messages as text and bytes, for tables of databases: readable by every later release, and never a pickle of ours."""
+"""Messages as text and bytes for database tables: readable by every later release. Never pickles a message itself."""
 
 import json
 from base64 import b64decode, b64encode
@@ -26,8 +26,8 @@ def encode_message(message: Message) -> tuple[str, bytes | None]:
     """Return the headers and properties of a message as JSON text, and its body as bytes.
 
     Args:
-        message: A message before its send. Of the headers, those that the application sets are kept: correlation id,
-            reply-to and type.
+        message: A message before its send. The headers that the application sets are kept: correlation id, reply-to
+            and type.
 
     Raises:
         MessageFormatError: Text in the message is not Unicode.
@@ -50,7 +50,7 @@ def encode_message(message: Message) -> tuple[str, bytes | None]:
 
 
 def decode_message(headers: str, body: bytes | None) -> Message:
-    """Return the message that `encode_message` has stored, ready to be sent.
+    """Return the message that `encode_message` stored, ready to be sent.
 
     Args:
         headers: The stored text.
@@ -60,12 +60,12 @@ def decode_message(headers: str, body: bytes | None) -> Message:
         MessageFormatError: The row does not hold a message.
     """
     message = _decode_content(headers, body)
-    message.properties = Properties(message.properties)  # writeable, without those that the provider sets
+    message.properties = Properties(message.properties)  # writeable, without properties that the provider sets
     return message
 
 
 def _decode_content(headers: str, body: bytes | None) -> Message:
-    """Return a message with read-only properties, with every name that a received message may have."""
+    """Return a message with read-only properties. They may have any name that a received message may have."""
     try:
         fields = json.loads(headers)
         message_type, decoder = BODY_DECODERS[fields["kind"]]
@@ -83,7 +83,7 @@ def _decode_content(headers: str, body: bytes | None) -> Message:
 
 
 class StoredSend(NamedTuple):
-    """A message that a handler has sent, with its ids and times, so that it can be sent again as the same message."""
+    """A message that a handler has sent, with its id and times, so that it can be sent again as the same message."""
 
     headers: str
     body: bytes | None
@@ -96,7 +96,7 @@ class StoredSend(NamedTuple):
         Args:
             message: The message.
             to: The destination.
-            duplicate_id: The duplicate id for a message that has none of its own.
+            duplicate_id: The duplicate id to use if the message has none.
 
         Raises:
             MessageFormatError: The message cannot be stored.
@@ -118,7 +118,7 @@ class StoredSend(NamedTuple):
 
     @property
     def message(self) -> Message:
-        """The message, to be sent."""
+        """The message, ready to be sent."""
         message, sent = _decode_content(self.headers, self.body), json.loads(self.headers)["sent"]
         message.message_id, message.destination = sent["id"], self.to
         message.delivery_mode, message.priority = DeliveryMode(sent["mode"]), sent["priority"]
@@ -137,7 +137,7 @@ def encode_sends(sends: Sequence[StoredSend]) -> str:
 
 
 def decode_sends(text: str) -> list[StoredSend]:
-    """Return the messages that `encode_sends` has stored.
+    """Return the messages that `encode_sends` stored.
 
     Raises:
         MessageFormatError: The text does not hold messages.
@@ -152,7 +152,7 @@ def decode_sends(text: str) -> list[StoredSend]:
 
 
 def _to_json(value: EntryValue) -> Any:
-    """Return a value, or a pair of its type and the value where JSON does not imply the type."""
+    """Return a value, or a pair of type and value if JSON does not imply the type."""
     name = type_tag(value)
     if name is None:
         return value

@@ -1,4 +1,4 @@
-"""Sessions of PostgreSQL that commit in two phases: prepared before the broker commits, and committed after it."""
+"""PostgreSQL sessions that commit in two phases: they prepare before the broker commits, and commit after it."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def two_phase_session(engine: AsyncEngine, transaction: TransactionSource) -> As
 
 
 def two_phase_session(engine: sa.Engine | AsyncEngine, transaction: TransactionSource) -> Session | AsyncSession:
-    """Return a session that has joined a transaction, commits in two phases, and is closed with it.
+    """Return a session that has joined a transaction, commits in two phases, and is closed when the transaction ends.
 
-    The database prepares in its vote, the broker commits after that, and then the database commits. If the broker rolls
-    back, so does the database. After the death of a process use `recover_prepared`.
+    The database prepares in its vote, then the broker commits, then the database commits. If the broker rolls back, so
+    does the database. After a process has died, call `recover_prepared`.
 
     Args:
-        engine: An engine of PostgreSQL with ``max_prepared_transactions`` above 0. An `AsyncEngine` has an
-            `AsyncSession`, as with `joined_session`.
-        transaction: A transaction of the `transaction` package, or its manager. The same engine has the same session as
-            long as the transaction is open.
+        engine: An engine of PostgreSQL with ``max_prepared_transactions`` above 0. With an `AsyncEngine` the session is
+            an `AsyncSession`, as with `joined_session`.
+        transaction: A transaction of the `transaction` package, or its manager. While the transaction is open, the same
+            engine returns the same session.
 
     Raises:
-        NotSupportedError: The database is another one.
+        NotSupportedError: The database is not PostgreSQL.
     """
     joined = transaction_of(transaction)
     try:
@@ -68,28 +68,29 @@ def two_phase_session(engine: sa.Engine | AsyncEngine, transaction: TransactionS
 
 @overload
 def recover_prepared(engine: sa.Engine, *, older_than: float = 60.0) -> int:  # noqa: D418
-    """Commit them, and return their number."""
+    """Commit the prepared transactions, and return their number."""
 
 
 @overload
 def recover_prepared(engine: AsyncEngine, *, older_than: float = 60.0) -> Awaitable[int]:  # noqa: D418
-    """Commit them when awaited, and return their number."""
+    """Commit the prepared transactions when awaited, and return their number."""
 
 
 def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float = 60.0) -> int | Awaitable[int]:
     """Commit the transactions that processes prepared before they died.
 
     It is unknown whether the broker had committed. If it had not, it redelivers the messages, and an inbox recognises
-    them, as its rows are committed here.
+    them, because this call commits the inbox rows.
 
     Args:
         engine: The engine of the database. With an `AsyncEngine` the call is awaited.
-        older_than: Seconds since the preparation, which is longer than any commit of the broker takes. Younger ones may
-            belong to a process that is alive. 0 takes all.
+        older_than: Minimum age in seconds, counted from the preparation. Choose more than any commit of the broker
+            takes, because younger transactions may belong to a live process. 0 commits all.
 
     Returns:
-        The number of transactions, without those that another process has committed or is committing, and without those
-        of other roles, which only these or a superuser may commit: the log has a warning for each.
+        The number of committed transactions. Not counted are transactions that another process has committed or is
+        committing, and transactions of other roles: only these roles or a superuser may commit them, and a warning is
+        logged for each.
 
     Raises:
         sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
@@ -101,13 +102,13 @@ def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float = 60.
 
 
 class TwoPhaseDataManager(SqlDataManager):
-    """Prepares in its vote, and commits when all have voted.
+    """Prepares in its vote, and commits after all data managers have voted.
 
     Args:
         session: A session of this module, which is closed at the end.
 
     Attributes:
-        session: The session; of an `AsyncSession` the synchronous one behind it.
+        session: The session; the synchronous session of an `AsyncSession`.
     """
 
     session: _TwoPhaseSession
@@ -126,7 +127,7 @@ class TwoPhaseDataManager(SqlDataManager):
         self._is_prepared = True
 
     def tpc_finish(self, _transaction: JoinedTransaction) -> None:
-        """Commit: the broker has committed. An error is logged, as nothing can be rolled back any more."""
+        """Commit: the broker has committed. An error is only logged, because nothing can be rolled back anymore."""
         self._is_ended = True
         try:
             self._run(self.session.commit_phase)
@@ -139,7 +140,7 @@ class TwoPhaseDataManager(SqlDataManager):
         self._close()
 
     def tpc_abort(self, _transaction: JoinedTransaction) -> None:
-        """Roll back; or commit, if the broker may have committed."""
+        """Roll back. Commits instead if the session is prepared and the broker may have committed."""
         if self._is_prepared and not self._is_ended and is_in_doubt(_transaction):
             self.tpc_finish(_transaction)
         else:
@@ -155,11 +156,11 @@ class TwoPhaseDataManager(SqlDataManager):
 
 
 class _TwoPhaseSession(Session):
-    """A session whose connection is opened, and whose transaction begins, at its first statement.
+    """A session that opens its connection, and begins its transaction, at its first statement.
 
     Args:
         bind: The engine.
-        **options: Those of `Session`.
+        **options: Options of `Session`.
 
     Attributes:
         xid: The name of the prepared transaction.
@@ -173,24 +174,24 @@ class _TwoPhaseSession(Session):
         self._phases: Any = None
 
     def get_bind(self, *_args: object, **_options: object) -> sa.Connection:
-        """Return the connection, in its transaction of two phases."""
+        """Return the connection, with an open two-phase transaction."""
         if self._connection is None:
             self._connection = self._engine.connect()
             self._phases = self._connection.begin_twophase(self.xid)
         return self._connection
 
     def prepare_phase(self) -> None:
-        """Prepare, if there was a statement."""
+        """Prepare, if a statement was executed."""
         if self._phases is not None:
             self._phases.prepare()
 
     def commit_phase(self) -> None:
-        """Commit what is prepared."""
+        """Commit the prepared transaction."""
         if self._phases is not None:
             self._phases.commit()
 
     def roll_back(self) -> None:
-        """Roll back, also what is prepared."""
+        """Roll back the transaction, prepared or not."""
         if self._phases is not None:
             self._phases.rollback()
 
@@ -233,7 +234,7 @@ def _recover(connection: sa.Connection, older_than: float) -> int:
 
 
 def _commit_prepared(connection: sa.Connection, gid: str, owner: str) -> bool:
-    """Commit a prepared transaction; False if another process commits it, or only its owner may."""
+    """Commit a prepared transaction; return False if another process commits it, or only its owner may."""
     try:
         connection.exec_driver_sql(f"COMMIT PREPARED '{gid}'")
     except DBAPIError as error:
@@ -255,5 +256,5 @@ def _commit_prepared(connection: sa.Connection, gid: str, owner: str) -> bool:
 
 
 def _code_of(error: DBAPIError) -> str | None:
-    """Return the SQLSTATE of an error; psycopg2 has another name for it."""
+    """Return the SQLSTATE of an error, which psycopg2 names differently."""
     return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
