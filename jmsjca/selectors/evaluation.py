@@ -1,12 +1,12 @@
-"""Selectors evaluated in Python: a syntax tree is compiled once to functions that are called for each message.
+"""Evaluation of selectors in Python: compiles a syntax tree once to functions that are called for each message.
 
-A condition is true, false or unknown (None): JMS 3.1, section 3.8.1.2. A comparison with a property that is not set,
-None or NaN is unknown; a comparison of different types is false. IN and LIKE are unknown for a value that is no string,
-so that neither they nor NOT IN and NOT LIKE select it.
+A condition is true, false or unknown (None): JMS 3.1, section 3.8.1.2. A comparison with a missing property, or with
+None or NaN, is unknown; a comparison of different types is false. IN and LIKE are unknown for a value that is not a
+string, so neither they nor NOT IN and NOT LIKE select it.
 
-Numbers without a fraction are Java's long, others its double; mixed arithmetic uses doubles. Where Java's long would
-wrap around, the result is a double. Division by zero is unknown, and so is arithmetic with values that are not numbers.
-SQLite calculates in the same way, so that selectors have the same result in SQL.
+Numbers without a fraction correspond to Java's long, others to its double; mixed arithmetic uses doubles. Where Java's
+long would wrap around, the result is a double. Division by zero is unknown, and so is arithmetic with values that are
+not numbers. SQLite calculates in the same way, so selectors have the same result in SQL.
 """
 
 import operator
@@ -124,7 +124,7 @@ def _operand(node: Expression) -> _Operand:
 def _field(name: str) -> _Operand:
     def _read(fields: Fields) -> object:
         value = fields.get(name)
-        return value if value == value else None  # noqa: PLR0124  # NaN is the one that is not
+        return value if value == value else None  # noqa: PLR0124  # only NaN differs from itself
 
     return _read
 
@@ -146,7 +146,7 @@ def _negation(condition: Predicate) -> Predicate:
 
 
 def _conjunction_or_disjunction(operands: tuple[Expression, ...], *, decisive: bool) -> Predicate:
-    """Return AND or OR: one operand with the decisive value decides."""
+    """Return AND or OR: one operand with the decisive value determines the result."""
     conditions = [compile_condition(operand) for operand in operands]
 
     def _evaluate(fields: Fields) -> bool | None:
@@ -215,7 +215,7 @@ def _bounded(operation: _Operation) -> Callable[[Number, Number], Number | None]
                 result = operation(float(left), float(right))
         except OverflowError:  # an int beyond the range of a double, which JMS does not have
             return None
-        return result if result == result else None  # noqa: PLR0124  # NaN is the one that is not
+        return result if result == result else None  # noqa: PLR0124  # only NaN differs from itself
 
     return _calculate
 
@@ -239,4 +239,4 @@ ARITHMETIC: dict[str, Callable[[Number, Number], Number | None]] = {
     "*": _bounded(operator.mul),
     "/": _divide,
 }
-"""The functions of the arithmetic operators; a result of None is unknown."""
+"""The functions of the arithmetic operators. They return None for unknown."""

@@ -1,4 +1,4 @@
-"""LIKE (JMS 3.1, section 3.8.1.1), matched in time proportional to the length of the text for every pattern."""
+"""LIKE (JMS 3.1, section 3.8.1.1). The time to match any pattern is proportional to the length of the text."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def split_pattern(pattern: str, escape: str | None) -> list[Characters]:
 
     Args:
         pattern: The pattern after LIKE.
-        escape: The escape character, which makes the next character literal; None without one.
+        escape: The escape character, which makes the next character literal; None for no escape character.
 
     Returns:
         The pieces, which must occur in this order with any text between them.
@@ -29,7 +29,7 @@ def split_pattern(pattern: str, escape: str | None) -> list[Characters]:
     if escape is not None and len(escape) != 1:
         raise ValueError(f"ESCAPE takes one character, not {escape[:20]!r}")
     if len(pattern) > MAX_PATTERN_LENGTH:
-        raise ValueError(f"a pattern of {len(pattern)} characters is too long; at most {MAX_PATTERN_LENGTH} are taken")
+        raise ValueError(f"a pattern of {len(pattern)} characters is too long; the maximum is {MAX_PATTERN_LENGTH}")
     pieces: list[list[str | None]] = [[]]
     characters = iter(pattern)
     for character in characters:
@@ -45,7 +45,7 @@ def split_pattern(pattern: str, escape: str | None) -> list[Characters]:
 def _escaped(characters: Iterator[str]) -> str:
     for character in characters:
         return character
-    raise ValueError("the pattern ends with its escape character, which escapes nothing there")
+    raise ValueError("the pattern ends with its escape character; write a character after it")
 
 
 class Pattern:
@@ -53,7 +53,7 @@ class Pattern:
 
     Args:
         pattern: The pattern after LIKE.
-        escape: The escape character; None without one.
+        escape: The escape character; None for no escape character.
 
     Raises:
         ValueError: As for `split_pattern`.
@@ -107,7 +107,7 @@ class _LiteralPiece:
         return text.startswith(self._text, start)
 
     def find(self, text: str, start: int) -> int:
-        """Return the first position of a match at or after `start`; -1 without one."""
+        """Return the first position of a match at or after `start`, or -1."""
         return text.find(self._text, start)
 
 
@@ -134,7 +134,7 @@ class _WildcardPiece:
         return all(mine is ANY or mine == its for mine, its in zip(self._characters, there, strict=True))
 
     def find(self, text: str, start: int) -> int:
-        """Return the first position of the piece at or after `start`; -1 if it does not occur."""
+        """Return the first position of the piece at or after `start`, or -1."""
         begun = 0
         for place in range(start, len(text)):
             begun = (begun << 1 | 1) & self._masks.get(text[place], self._wild)

@@ -1,6 +1,6 @@
 """The selector parser: from text to syntax tree by ``grammar.lark``, with limits, checks and error messages.
 
-An identifier may have any type, which is known only for a message.
+An identifier may have any type: its type is only known when a message is evaluated.
 """
 
 from collections.abc import Callable, Iterator
@@ -76,7 +76,7 @@ def _check_text(text: object) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise _syntax_error(error.start, "it holds half of a surrogate pair, which is no Unicode text") from None
+        raise _syntax_error(error.start, "it has half of a surrogate pair, which is not valid Unicode text") from None
 
 
 def _check_tree(expression: Expression) -> None:
@@ -96,7 +96,7 @@ _Joint = TypeVar("_Joint", And, Or)
 class _AstBuilder(Transformer[Token, Expression]):
     """Builds the syntax tree: one method per rule of the grammar, called with the children of the rule.
 
-    Each method may raise `InvalidSelectorError`: a literal has no value, or an operand has a wrong type.
+    Each method may raise `InvalidSelectorError`: a literal is invalid, or an operand has a wrong type.
     """
 
     def disjunction(self, *parts: _Part) -> Expression:
@@ -158,7 +158,7 @@ class _AstBuilder(Transformer[Token, Expression]):
         return _fold(parts)
 
     def signed(self, sign: Token, operand: Expression) -> Expression:
-        """``-a`` is ``0 - a``; a literal absorbs the sign, otherwise the lowest long could not be written."""
+        """``-a`` is ``0 - a``. A literal absorbs the sign, because otherwise the lowest long could not be written."""
         match _require_number(operand, sign):
             case Literal(int() | float() as value) if value >= 0:
                 return Literal(-value if sign == "-" else value)
@@ -191,7 +191,7 @@ class _AstBuilder(Transformer[Token, Expression]):
 
 
 def _join(joint: type[_Joint], parts: tuple[_Part, ...]) -> _Joint:
-    """Join conditions; nested conditions with the same operator are merged, so that the tree stays flat."""
+    """Join conditions. Nested conditions with the same operator are merged, to keep the tree flat."""
     values, words = _split_operands(parts)
     operands: list[Expression] = []
     for value, word in zip(values, words[:1] + words, strict=True):
@@ -272,7 +272,7 @@ def _require_condition(node: Expression, beside: Token | None = None) -> Express
 
     Args:
         node: The node.
-        beside: The AND, OR or NOT that it is an operand of; None if it is the whole selector.
+        beside: The AND, OR or NOT of which it is an operand; None if it is the whole selector.
 
     Raises:
         InvalidSelectorError: The node is a number or a string.
@@ -368,7 +368,7 @@ _REMEDIES = {
     ".": "Names with dots cannot be selected.",
     "!": "Unequal is written <>.",
     "=": "Equal is written =, unequal <>.",
-    "NULL": "Whether a property is set is asked with IS NULL or IS NOT NULL.",
+    "NULL": "Use IS NULL or IS NOT NULL to test whether a property is set.",
     "IN": "IN takes strings in parentheses, as in region IN ('EU', 'US').",
 }
 _TERMINALS = {"STRING": "a string", "RPAR": "a closing parenthesis", "$END": "the end"}
@@ -417,7 +417,7 @@ HEADERS = ("JMSCorrelationID", "JMSDeliveryMode", "JMSMessageID", "JMSPriority",
 def _invalid_name_reason(name: str) -> str:
     """Return the reason why a name cannot be used in a selector; empty if it can."""
     if not is_identifier(name):
-        return f"{name[:100]!r} is no identifier as in Java"
+        return f"{name[:100]!r} is not an identifier as in Java"
     if name.startswith("JMS") and name not in HEADERS and not name.startswith(("JMSX", "JMS_")):
         return f"{name[:100]} is not for selectors; of the headers these are: {', '.join(HEADERS)}"
     return ""

@@ -1,17 +1,17 @@
-"""Selectors rewritten for the engine of Artemis and ActiveMQ Classic, so that it selects what JMS says.
+"""Rewrites selectors for the engine of Artemis and ActiveMQ Classic, so that it selects as JMS specifies.
 
 Both brokers have the same engine (``artemis-selector``, ``org.apache.activemq.filter``). It differs from JMS 3.1,
 section 3.8.1:
 
 - NOT binds closer than a comparison.
 - With a missing property ``=`` is false and ``<>`` is true, and two missing properties are equal.
-- Values of different types are unequal, and strings have an order. NOT LIKE is true for what is no string.
+- Values of different types are unequal, and strings have an order. NOT LIKE is true for values that are not strings.
 - A byte or short at the right of a wider number is unequal to it; ActiveMQ throws for a float at the right of a double.
 - Ints overflow at 32 bits, ``/`` keeps the fraction and divides by zero, and arithmetic with a string throws.
 - ``2f``, ``2d`` and ``0L`` are syntax errors, as are names beyond ASCII.
 
-A condition is rewritten to one that is true exactly when it is true, or, below NOT, exactly when it is false. NOT
-thereby moves down to the tests, and the engine's treatment of unknown values no longer matters.
+Each condition is rewritten to a condition that is true exactly when the original is true, or, below NOT, exactly when
+it is false. NOT thereby moves down to the tests, and the engine's treatment of unknown values no longer matters.
 """
 
 import re
@@ -44,21 +44,21 @@ from jmsjca.selectors.syntax import (
 __all__ = ["EngineValues", "rewrite"]
 
 _OWN_KEYWORDS = {"XPATH", "XQUERY"}
-_LONG_ZERO = "0 * 4294967296"  # the engine makes an int of a literal that fits one, whatever its suffix
+_LONG_ZERO = "0 * 4294967296"  # for a literal that fits an int the engine creates an int, whatever its suffix
 _INFINITY = "1e999"
 _ESCAPE = "!"
 
 
 @dataclass(frozen=True, slots=True)
 class EngineValues:
-    """How the engine shows the values of a header that it does not show as JMS does.
+    """How the engine represents a header if it does not represent its values as JMS does.
 
     Args:
         literal: Returns the engine's text for a value of JMS, or raises `NotSupportedError`.
         known: All values of JMS, if the header has only a few.
-        start: The beginning of all values of JMS.
-        differing: For LIKE, the values that the engine shows as other texts, and these texts: the beginning of each
-            kind, and the characters that may follow it; None for any.
+        start: The common prefix of all values of JMS.
+        differing: For LIKE: the values that the engine represents by other texts, and these texts. Each entry has the
+            prefix of a kind, and the characters that may follow it; None for any.
     """
 
     literal: Callable[[str], str]
@@ -75,20 +75,20 @@ def rewrite(
 ) -> str:
     """Rewrite a selector for the engine of Artemis and ActiveMQ.
 
-    A selector that the engine decides as JMS says is returned as it is, apart from the names of headers: a durable
-    subscription keeps its messages only as long as the text of its selector is the same.
+    A selector that the engine already decides as JMS specifies keeps its text, apart from the names of headers: a
+    durable subscription keeps its messages only while the text of its selector is the same.
 
     Args:
         text: The selector.
         headers: The engine's names of headers that it does not know by the names of JMS.
-        values: The headers whose values the engine does not show as JMS does.
+        values: The headers with values that the engine does not represent as JMS does.
 
     Returns:
-        The rewritten selector; the empty text for a blank one, which selects everything.
+        The rewritten selector; empty for a blank selector, which selects everything.
 
     Raises:
         InvalidSelectorError: The text is not a selector.
-        NotSupportedError: The engine cannot decide the selector as JMS says; the message has the remedy.
+        NotSupportedError: The engine cannot decide the selector as JMS specifies; the message says what to do.
     """
     selector = Selector.parse(text)
     if selector.expression is None:
@@ -192,8 +192,8 @@ class _Rewriting:
                 return self._is_string(node.name) if truth else _FALSE  # each value matches
             if any(_may_match((head, *others), start, following) for start, following in shown.differing):
                 raise NotSupportedError(
-                    f"This broker shows some values of {node.name} as other texts, and cannot say which of them match"
-                    f" {node.pattern!r:.100}. Begin the pattern with more of the values, or use = or IN."
+                    f"This broker represents some values of {node.name} by other texts, and cannot decide which of them"
+                    f" match {node.pattern!r:.100}. Begin the pattern with more of the values, or use = or IN."
                 )
         no = "" if truth else "NOT "
         matched = _Condition(f"{self._name(node.name)} {no}LIKE {_pattern(node.pattern, node.escape)}")
@@ -201,7 +201,7 @@ class _Rewriting:
 
     def _comparison(self, symbol: str, left: Expression | None, right: Expression | None, *, truth: bool) -> _Condition:
         if left is None or right is None:
-            return _FALSE  # an operand is unknown, whatever the message is
+            return _FALSE  # an operand is unknown for every message
         if isinstance(left, Literal):
             if isinstance(right, Literal):
                 return _TRUE if comparer(symbol)(left.value, right.value) is truth else _FALSE
@@ -231,7 +231,7 @@ class _Rewriting:
         if isinstance(value, bool):
             return _Condition(f"{mine} = {write_literal(value is (symbol == '='))}")
         number = write_literal(value)
-        if symbol == "<>":  # a value of another type is not unequal
+        if symbol == "<>":  # a value of another type does not count as unequal
             return _any(_Condition(f"{mine} < {number}"), _Condition(f"{mine} > {number}"))
         return _Condition(f"{mine} {symbol} {number}")
 
@@ -240,7 +240,7 @@ class _Rewriting:
         return _all(*numbers, _Condition(f"{self._operand(left)} {symbol} {self._operand(right)}"))
 
     def _compared_others(self, symbol: str, one: str, other: str) -> Iterator[_Condition]:
-        """Yield the comparisons of two properties that are strings, or booleans."""
+        """Yield the comparisons of two properties, for strings and for booleans."""
         for name in {one, other} & self._values.keys():
             raise NotSupportedError(f"This broker cannot compare {name} with a property; use a literal.")
         mine, its = self._name(one), self._name(other)
@@ -258,7 +258,7 @@ class _Rewriting:
         return self._guards(node)
 
     def _guards(self, node: Expression) -> list[_Condition]:
-        """Return the conditions that make arithmetic known: it calculates with numbers, and does not divide by zero."""
+        """Return the conditions that make arithmetic known: its operands are numbers, and no divisor is zero."""
         if not isinstance(node, Arithmetic):
             return []
         nodes: list[Expression] = [node]
@@ -273,11 +273,11 @@ class _Rewriting:
         return _any(_Condition(f"{number} < 0"), _Condition(f"{number} > 0"))
 
     def _operand(self, node: Expression) -> str:
-        """Return the value of a number for a comparison, with 0.0 for -0.0, which the engine takes for less."""
+        """Return a number for a comparison, with 0.0 for -0.0, because the engine sorts -0.0 before 0.0."""
         return f"({self._number(node)} + 0)" if isinstance(node, Arithmetic) else self._number(node)
 
     def _number(self, node: Expression) -> str:
-        """Return the value of a number, exact numbers as longs and others as doubles, so that all can be compared."""
+        """Return a number in a comparable form: exact numbers as longs, others as doubles."""
         match node:
             case Literal(int() | float() as value):
                 return write_literal(value)
@@ -285,8 +285,8 @@ class _Rewriting:
                 return f"({self._name(name)} + {_LONG_ZERO})"
             case Arithmetic("/", left, right) if not (_is_double(left) or _is_double(right)):
                 raise NotSupportedError(
-                    "This broker keeps the fraction where JMS drops it, in a division of exact numbers. Write the"
-                    " divisor with a point, as in size / 2.0, if the fraction is wanted; else compare without a"
+                    "This broker keeps the fraction of a division of exact numbers, and JMS drops it. Write the"
+                    " divisor with a point, as in size / 2.0, if you want the fraction; else compare without a"
                     " division."
                 )
             case Arithmetic(symbol, left, right):
@@ -298,33 +298,33 @@ class _Rewriting:
         return write_literal(self._values[name].literal(value) if name in self._values else value)
 
     def _is_string(self, name: str) -> _Condition:
-        """Return the condition that a value is a string, which a header with values of its own always is in JMS."""
+        """Return the condition that a value is a string. In JMS, headers in ``values`` always have strings."""
         test = "IS NOT NULL" if name in self._values else "LIKE '%'"
         return _Condition(f"{self._name(name)} {test}")
 
     def _name(self, name: str) -> str:
         if not name.isascii() or name.upper() in _OWN_KEYWORDS:
             raise NotSupportedError(
-                f"This broker cannot select by {name!r:.100}: its selectors take names of ASCII letters, digits, _ and"
-                " $ that are not XPATH or XQUERY. Give the property another name."
+                f"This broker cannot select by {name!r:.100}: its selectors accept names of ASCII letters, digits, _"
+                " and $ that are not XPATH or XQUERY. Rename the property."
             )
         return self._headers.get(name, name)
 
 
 def _is_number(name: str) -> _Condition:
-    """Return the condition that a property is a number, but not NaN, which the engine takes for the greatest."""
+    """Return the condition that a property is a number but not NaN, which the engine sorts after all numbers."""
     return _Condition(f"{name} <= {_INFINITY}")
 
 
 def _may_match(pieces: Sequence[Characters], start: str, following: str | None) -> bool:
-    """Return False if no text matches that begins with ``start``, followed by characters out of ``following``."""
+    """Return False if no text matches that begins with ``start`` and continues with characters of ``following``."""
     if any(mine not in {ANY, its} for mine, its in zip(pieces[0], start, strict=False)):
         return False
     return following is None or all(each is None or each in start + following for piece in pieces for each in piece)
 
 
 def _folded(node: Expression) -> Expression | None:
-    """Calculate the constant parts of an operand; return None if it is unknown for every message."""
+    """Calculate the constant parts of an operand. Return None if the operand is unknown for every message."""
     if not isinstance(node, Arithmetic):
         return node
     left, right = _folded(node.left), _folded(node.right)
@@ -349,7 +349,7 @@ def _is_double(node: Expression) -> bool:
 
 
 def _pattern(pattern: str, escape: str | None) -> str:
-    """Return a pattern in which only wildcards are escaped: other characters are escaped wrongly, or not at all."""
+    """Return a pattern that escapes only wildcards: the engine handles other escapes wrongly or not at all."""
     if escape is None:
         return write_literal(pattern)
     plain = "%".join("".join(map(_escaped, piece)) for piece in split_pattern(pattern, escape))

@@ -1,9 +1,9 @@
-r"""Selectors translated to SQL conditions for SQLite.
+r"""Translation of selectors to SQL conditions for SQLite.
 
-SQLite returns values of JSON without their types: true is 1. A value is therefore always checked together with its
-type.
+SQLite returns JSON values without their types: true is returned as 1. Therefore a value is always checked together with
+its type.
 
-Up to SQLite 3.44, text read from JSON ends at its first U+0000; text for GLOB does so in all versions. Therefore values
+Up to SQLite 3.44, text read from JSON ends at its first U+0000; in all versions, text for GLOB does. Therefore values
 that seem equal are compared in their JSON form, where that character is ``\u0000``, and GLOB gets a text with U+0001
 instead.
 """
@@ -38,7 +38,7 @@ __all__ = [
     "translate",
 ]
 
-# The stack of SQLite's parser has a hundred entries; some belong to the query around the condition.
+# The stack of SQLite's parser has 100 entries; the query around the condition uses some of them.
 _MAX_PARSER_DEPTH = 80
 
 
@@ -46,15 +46,15 @@ _MAX_PARSER_DEPTH = 80
 class Layout:
     """The columns of a table of messages. These texts become part of the SQL, so they must not come from a user.
 
-    In the JSON a boolean is ``true`` or ``false``, a number of an exact type an integer, one of another type as Python
-    writes it (infinite ones ``9e999`` and ``-9e999``), NaN is ``null``, and texts and names are escaped only where JSON
-    requires it.
+    In the JSON a boolean is ``true`` or ``false``, a number of an exact type is an integer, other numbers are written
+    as in Python (infinite ones as ``9e999`` and ``-9e999``), and NaN is ``null``. Texts and names are escaped only
+    where JSON requires it.
 
     Attributes:
         headers: The SQL expression of each header's value by name: a number, a text without U+0000, or NULL. It must
-            have all headers that selectors may name; further names in it are read from here instead of a property.
+            have all headers that selectors may name. Further names in it replace the properties of these names.
         properties: The SQL expression, usually a column, of the JSON text with the properties.
-        path: The JSON path of the object of properties in it, such as ``$.p``.
+        path: The JSON path of the properties object in that text, such as ``$.p``.
     """
 
     headers: Mapping[str, str]
@@ -98,12 +98,12 @@ _NULL = _SQLFragment("NULL")
 
 
 def _raw_sql(sql: str) -> _SQLFragment:
-    """Return a fragment for any SQL text."""
+    """Return a fragment of fixed SQL text."""
     return _SQLFragment(sql, (), len(_WORDS.findall(sql)))
 
 
 def _parameter(value: str | int | float) -> _SQLFragment:  # noqa: PYI041  # sqlite3 distinguishes them
-    """Return a fragment for a value of the selector, which never becomes part of the text."""
+    """Return a parameter fragment: a value of the selector never becomes part of the SQL text."""
     return _SQLFragment("?", (value,))
 
 
@@ -141,7 +141,7 @@ class _Field:
     Attributes:
         value: The value as SQLite returns it; NULL if it is not set.
         type: The name of its SQLite or JSON type.
-        json: The value twice in a JSON array, which differs for all texts. (SQLite 3.37 lacks ``->``.)
+        json: A JSON array with the value twice, so that all texts differ. (SQLite 3.37 lacks ``->``.)
         whole: False if the value is truncated.
         like: A text for GLOB.
     """
@@ -179,14 +179,14 @@ def _property(column: _SQLFragment, path: _SQLFragment) -> _Field:
     )
 
 
-# The types of SQLite for each kind of values; selectors compare only values of the same kind.
+# The types of SQLite for each kind of value; selectors compare only values of the same kind.
 _TYPES_OF = {"number": "'integer', 'real'", "text": "'text'", "truth": "'true', 'false'"}
 _TYPES_EXCEPT = {kind: ", ".join(types for other, types in _TYPES_OF.items() if other != kind) for kind in _TYPES_OF}
 
 
 @dataclass(frozen=True, slots=True)
 class _Constant:
-    """A value that the selector determines."""
+    """A value that is constant in the selector."""
 
     value: Value
 
@@ -215,14 +215,14 @@ def _compare(symbol: str, left: _Operand, right: _Operand) -> _SQLFragment:
 
 
 def _is_in(field: _Field, values: tuple[str, ...]) -> _SQLFragment:
-    """Return the condition that a text is in a list; NULL for what is no text."""
+    """Return the condition that a text is in a list; NULL for values that are not texts."""
     marks = ", ".join("?" * len(values))
     texts = _SQLFragment(marks, tuple(_checked(value) for value in values))
     return _if_text(field, _compose("{} IN ({}) AND {}", field.value, texts, field.whole))
 
 
 def _is_like(field: _Field, pattern: str, escape: str | None) -> _SQLFragment:
-    """Return the condition that a text matches a pattern; NULL for what is no text.
+    """Return the condition that a text matches a pattern; NULL for values that are not texts.
 
     GLOB, unlike LIKE, is case-sensitive in SQLite.
     """
@@ -232,7 +232,7 @@ def _is_like(field: _Field, pattern: str, escape: str | None) -> _SQLFragment:
 
 
 def _if_text(field: _Field, condition: _SQLFragment) -> _SQLFragment:
-    """Return a condition for texts; NULL for other types, also when it is negated."""
+    """Return a condition for texts. It is NULL for other types, even if it is negated."""
     return _compose(f"CASE WHEN {{}} = {_TYPES_OF['text']} THEN {{}} END", field.type, condition)
 
 
@@ -261,7 +261,7 @@ def _compare_with_constant(symbol: str, field: _Field, value: Value) -> _SQLFrag
 
 
 def _parsed_like(value: float, field: _Field) -> _SQLFragment:
-    """Return a number that equals the literal in the selector even if SQLite parses decimals inexactly."""
+    """Return a number that equals the literal in the selector, even if SQLite parses decimals inexactly."""
     written = f"[{value!r},{value!r}]"
     return _compose(
         "CASE {} WHEN {} THEN {} ELSE {} END", field.json, _parameter(written), _parameter(value), field.value

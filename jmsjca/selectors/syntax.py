@@ -132,7 +132,7 @@ def children(node: Expression) -> Iterator[Expression]:
 
 
 LONG = 1 << 63
-"""Exact numbers range from -LONG to LONG - 1, like Java's long."""
+"""The range of exact numbers is -LONG to LONG - 1, as in Java's long."""
 
 _STRINGS = re.compile(r"'((?:[^']|'')*+)'")
 
@@ -151,7 +151,7 @@ def read_integer(text: str) -> int:
     """Return the value of a decimal, octal (``017``) or hexadecimal (``0xF``) literal, with or without ``L``.
 
     Octal and hexadecimal literals are the 64 bits of a long, as in Java: ``0xFFFFFFFFFFFFFFFF`` is -1. The decimal
-    value `LONG` is accepted here, because a minus sign may precede it; the parser checks that later.
+    value `LONG` is accepted here, because a minus sign may precede it. The parser checks that later.
 
     Raises:
         ValueError: The literal is not an octal number, or does not fit 64 bits.
@@ -188,8 +188,8 @@ def write_literal(value: Value) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if not _is_number(value):
-        raise InvalidSelectorError(f"{value!r:.100} cannot stand in a selector: there is no JMS literal for it.")
-    number = int(value) if isinstance(value, int) else float(value)  # without the subclass of its JMS type
+        raise InvalidSelectorError(f"{value!r:.100} cannot be used in a selector: there is no JMS literal for it.")
+    number = int(value) if isinstance(value, int) else float(value)  # drops the subclass of its JMS type
     return f"({number})" if math.copysign(1, number) < 0 else str(number)
 
 
@@ -203,7 +203,7 @@ def _parse_bits(digits: str) -> int:
     try:
         return int(digits, 16 if digits.startswith("0x") else 8)
     except ValueError:
-        raise ValueError(f"{digits[:40]} is octal, as it begins with 0, and 8 and 9 are no octal digits") from None
+        raise ValueError(f"{digits[:40]} begins with 0 and is octal, but has the digit 8 or 9") from None
 
 
 def _check_range(number: int, digits: str) -> int:

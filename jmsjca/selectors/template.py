@@ -72,8 +72,8 @@ def _expand(template: str, placeholder: re.Pattern[str], value_of: Callable[[str
     Args:
         template: The text.
         placeholder: The syntax: `_NAMED` or `INDEXED`.
-        value_of: Returns the text for a key; its second argument is True within single quotes. None leaves the
-            placeholder unchanged.
+        value_of: Returns the text for a key. Its second argument is True within single quotes. If it returns None, the
+            placeholder is left unchanged.
 
     Raises:
         InvalidSelectorError: A placeholder has no closing brace.
@@ -159,7 +159,7 @@ def check_variables(variables: Mapping[str, Value]) -> None:
         if name in _PREDEFINED:
             raise InvalidSelectorError(f"${{{name}}} has a value already: choose another name.")
         if not name or "}" in name:
-            raise InvalidSelectorError(f"{name!r:.100} cannot be the name of a variable: it must stand in ${{…}}.")
+            raise InvalidSelectorError(f"{name!r:.100} cannot be the name of a variable: use a text without }}.")
         write_literal(value)
 
 
