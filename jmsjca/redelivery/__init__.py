@@ -1,6 +1,6 @@
-"""Redelivery handling of JMSJCA: delay, delete or move messages that are redelivered repeatedly.
+"""Redelivery handling as in JMSJCA: delays, deletes or moves messages that are redelivered repeatedly.
 
-This package parses the rules, counts redeliveries and decides. The listener carries the decisions out.
+This package parses the rules, counts redeliveries and makes the decisions. The listener carries them out.
 """
 
 from jmsjca.redelivery.decision import Decision, RedeliveryHandler

@@ -1,4 +1,4 @@
-"""The decision about a redelivered message, before the application's handler gets it."""
+"""The decision about a redelivered message, made before the application's handler receives it."""
 
 from dataclasses import dataclass
 from threading import Lock
@@ -20,7 +20,7 @@ class Decision:
     Attributes:
         action: The action.
         count: The number of redeliveries seen so far; 0 on the first delivery.
-        new: True for the first redelivery seen, as far as the cache knows.
+        new: True for the first known redelivery of the message. The cache may have dropped earlier ones.
     """
 
     action: Action
@@ -32,14 +32,14 @@ _FIRST = Decision(Deliver())
 
 
 class RedeliveryHandler:
-    """Decides about the messages of one endpoint. Thread-safe. A pickled copy counts on by itself.
+    """Decides about the messages of one endpoint. Thread-safe. A pickled copy counts independently.
 
     Args:
-        policy: The policy for all messages without a policy of their own.
-        capacity: The minimum number of messages whose state is kept.
+        policy: The policy for all messages for which the handler set no other policy.
+        capacity: The minimum number of messages for which state is kept.
 
     Attributes:
-        has_encounters: True once anything was known about any message. It is asked for each message.
+        has_encounters: True if state of any message was ever kept. It is read for each message.
     """
 
     def __init__(self, policy: RedeliveryPolicy, capacity: int = 5000) -> None:
@@ -66,17 +66,17 @@ class RedeliveryHandler:
     ) -> Decision:
         """Count a delivery and return the decision about it. Call this once per delivery.
 
-        A message that was delivered before has the redelivered flag or a count above 1 (JMS 3.1, section 3.5.11).
-        One that the handler rejected is moved or deleted. A delay that the handler asked for replaces the policy's.
-        Otherwise a message is moved or deleted only if handlers had it as often as the policy says.
+        A message that was delivered before has the redelivered flag or a count above 1 (JMS 3.1, section 3.5.11). If
+        the handler rejected it, it is moved or deleted. If the handler asked for a delay, this replaces the policy's
+        delay. Otherwise the policy moves or deletes it only after handlers have received it often enough.
 
         Args:
             message_id: The id of the message. A message without an id is delivered; the first one is logged.
             redelivered: The redelivered flag of the message.
             delivery_count: The broker's count of deliveries, including this one; None if it does not count.
-            shared: True if other messages may have the same id, so that only the broker's count is of this one.
-            unproven: The number of redeliveries in the broker's count that no handler may have seen, because prefetched
-                messages are counted; None if its count and its flag prove nothing, 0 if they count hand-overs.
+            shared: True if other messages may have the same id, so that only the broker's count is reliable.
+            unproven: The number of redeliveries in the broker's count that no handler may have seen, because the broker
+                counts prefetched messages; 0 if it counts hand-overs only; None if its count and flag prove nothing.
         """
         if not redelivered and (delivery_count or 0) <= 1:
             return _FIRST
@@ -91,19 +91,19 @@ class RedeliveryHandler:
         return Decision(_action(encounter, policy, count, proven, waited=waited), count, new)
 
     def was_handed_over(self, message_id: str) -> bool:
-        """Return True if a handler of this process had the message and did not commit."""
+        """Return True if a handler of this process received the message and did not commit."""
         known = self.find_encounter(message_id)
         return known is not None and known.hand_overs > 0
 
     def encounter(self, message_id: str | None) -> Encounter:
-        """Return the state of a message; a new one if nothing is known about it.
+        """Return the state of a message, which is created if there is no state yet.
 
         Raises:
             IllegalStateError: The message has no id.
         """
         if message_id is None:
             raise IllegalStateError(
-                "This message has no id, so its redeliveries cannot be tracked; its sender must set an id."
+                "This message has no id, so its redeliveries cannot be tracked. Its sender must set an id."
             )
         self.has_encounters = True
         return self._encounters.encounter(message_id)
@@ -114,13 +114,13 @@ class RedeliveryHandler:
         return (known and known.policy) or self.policy
 
     def find_encounter(self, message_id: str | None) -> Encounter | None:
-        """Return the state of a message; None if nothing is known about it."""
+        """Return the state of a message, or None."""
         return None if message_id is None else self._encounters.find(message_id)
 
     def set_handling(self, message_id: str | None, text: str) -> None:
         """Set the redelivery handling of one message, from its next delivery on.
 
-        Indexes count from the first encounter: an action with an index in the past applies at once.
+        Indexes count from the first redelivery: an action with an index in the past applies at once.
 
         Raises:
             InvalidRedeliveryHandlingError: The text cannot be parsed.

@@ -1,4 +1,4 @@
-"""The record of a message between its deliveries: its encounter, its failure, and that it is not settled."""
+"""The state of a message between its deliveries: redeliveries counted, last failure, and whether it is settled."""
 
 import traceback
 from collections import OrderedDict
@@ -27,7 +27,7 @@ _MAX_TRACE_LENGTH = 10_000
 _MAX_FRAMES = 50
 
 _INTERRUPTIONS_PER_FAILURE = 5
-"""A broker may end the connection because of a copy; so many interrupted moves in a row count as one that failed."""
+"""A broker may end the connection because of a copy. This many interrupted moves in a row count as one failed move."""
 
 
 class Encounter:
@@ -35,12 +35,12 @@ class Encounter:
 
     Attributes:
         count: The number of redeliveries seen up to the last delivery; 0 before the first redelivery.
-        policy: The redelivery policy that the handler set for this message; None for that of the listener.
+        policy: The redelivery policy that the handler set for this message; None for the listener's policy.
         failure: The failure of the handler's last attempt; None if it never failed.
         hand_overs: The number of hand-overs to a handler of this process that did not end in a commit.
         move_failures: The number of moves that failed, including those without a known result.
-        unmovable: True if the last attempt to move the message failed for good, so that it is delivered instead.
-        rejection: The reason for which the handler rejected the message; None if it did not, or the message is gone.
+        unmovable: True if the last attempt to move the message failed permanently, so that it is delivered instead.
+        rejection: The handler's reason to reject the message; None if it was not rejected, or is moved or deleted.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class Encounter:
         self._lock = Lock()
         self._own_count = 0  # arrivals here with the redelivered flag, except after a return without delivery
         self._broker_count = 0  # the broker's count of redeliveries at the last arrival
-        self._returned_count = 0  # redeliveries in it that no handler saw, because the message was returned
+        self._returned_count = 0  # part of that count that no handler saw, because the message was returned
         self._returned = self._waited = self._uncounted = self._arrived = False
         self._data: dict[str, str] = {}
         self.count = self.hand_overs = 0
@@ -80,7 +80,7 @@ class Encounter:
         self.rejection: str | None = None
         self._retry_delay: float | None = None  # seconds
         self._move_resets = 0  # the number of calls to `reset_move_failures`
-        self._interruptions = 0  # moves in a row that failed for another reason than their copy
+        self._interruptions = 0  # consecutive moves that failed, but not because of their copy
 
     def __getstate__(self) -> dict[str, object]:
         with self._lock:
@@ -98,16 +98,16 @@ class Encounter:
             return not before
 
     def count_arrival(self, delivery_count: int | None, *, shared: bool = False) -> tuple[int, bool]:
-        """Count an arrival with the redelivered flag: `count` is the greater of the broker's count and the local one.
+        """Count an arrival with the redelivered flag. `count` is the greater of the broker's count and the local one.
 
-        The broker's count survives a restart of this process; the local one also works if the broker does not count.
+        The broker's count survives a restart of this process. The local count also works if the broker does not count.
 
         Args:
             delivery_count: The broker's count of deliveries, including this one; None if it does not count.
-            shared: True if other messages may have this encounter, too, so that only the broker's count is of this one.
+            shared: True if other messages may share this state, so that only the broker's count is reliable.
 
         Returns:
-            The count, and True if the message returns uncounted after its delay.
+            The count, and True if this is an uncounted arrival after a delay.
         """
         with self._lock:
             redeliveries = max((delivery_count or 0) - 1, 0)
@@ -115,7 +115,7 @@ class Encounter:
             self._returned = self._waited = self._uncounted = False
             if not again:
                 self._own_count += 1
-            elif redeliveries > self._broker_count and not uncounted:  # otherwise another consumer failed meanwhile
+            elif redeliveries > self._broker_count and not uncounted:  # otherwise another consumer had the message
                 self._returned_count += 1
             self._broker_count = redeliveries
             own = max(self._own_count, self.hand_overs)
@@ -127,14 +127,14 @@ class Encounter:
         """Return the number of redeliveries at the last arrival that certainly followed a hand-over to a handler.
 
         Args:
-            unproven: The number of redeliveries in the broker's count that may be of a prefetched message; None if the
+            unproven: The number of redeliveries in the broker's count that may come from prefetching; None if the
                 broker proves nothing.
             shared: As for `count_arrival`.
         """
         with self._lock:
             if unproven is None:
                 return self.hand_overs
-            if shared:  # hand-overs of all messages with this content, so at most what the broker counts of this one
+            if shared:  # counts the hand-overs of all messages with this content: the broker's count is the maximum
                 return min(self._broker_count, max(self._broker_count - unproven, self.hand_overs))
             return max(self._broker_count - self._returned_count - unproven, self.hand_overs)
 
@@ -145,24 +145,25 @@ class Encounter:
             self._returned = self._waited = self._uncounted = False
 
     def mark_returned(self, *, waited: bool = False, uncounted: bool = False) -> None:
-        """Mark the delivery as returned to the broker unseen by the handler: its next arrival is not counted.
+        """Mark the delivery as returned to the broker unseen by the handler, so that its next arrival is not counted.
 
         Call this before the return: another thread may receive the message before the return is confirmed.
 
         Args:
-            waited: True if the broker holds the message during its delay, so that the delay is over when it returns.
+            waited: True if the broker holds the message during its delay, so that the delay is over at its next
+                arrival.
             uncounted: True if the broker does not count the returned delivery.
         """
         with self._lock:
             self._returned, self._waited, self._uncounted = True, waited, uncounted
 
     def mark_return_failed(self) -> None:
-        """Mark a return as failed: the broker may count the delivery, as it does after a lost connection."""
+        """Record that a return failed: the broker may count the delivery, as it does after a lost connection."""
         with self._lock:
             self._uncounted = False
 
     def begin_move(self) -> int:
-        """Count a move as failed until its result is known: if the message returns, another thread may get it at once.
+        """Count a move as failed until its result is known: another thread may receive the message at once.
 
         Returns:
             The token of this move for `move_in_doubt`.
@@ -178,7 +179,7 @@ class Encounter:
                 self.move_failures -= 1
 
     def move_interrupted(self, move: int) -> None:
-        """Stop counting a move as failed, because of the connection or a limit; but not after too many in a row."""
+        """Stop counting a move as failed, because the connection or a limit failed. Too many in a row count as one."""
         with self._lock:
             self._interruptions += 1
             if move == self._move_resets and self._interruptions % _INTERRUPTIONS_PER_FAILURE:
@@ -191,12 +192,12 @@ class Encounter:
             self._move_resets += 1
 
     def set_retry_delay(self, seconds: float) -> None:
-        """Set the delay of the next redelivery, instead of that of the policy."""
+        """Set the delay of the next redelivery. It replaces the policy's delay."""
         with self._lock:
             self._retry_delay = seconds
 
     def take_retry_delay(self) -> float | None:
-        """Return the delay that was set for this redelivery in seconds, once; None if none was set."""
+        """Return and clear the delay in seconds that was set for this redelivery; None if none was set."""
         with self._lock:
             seconds, self._retry_delay = self._retry_delay, None
             return seconds
@@ -228,8 +229,8 @@ class Encounter:
             size = sum(len(name) + len(text) for name, text in data.items())
             if size > _MAX_DATA:
                 raise ResourceAllocationError(
-                    f"The user rollback data of a message has {size} characters; {_MAX_DATA} are kept. Store it "
-                    "elsewhere, and remember where."
+                    f"The user rollback data of a message has {size} characters; the maximum is {_MAX_DATA}. Store it "
+                    "elsewhere, and keep only its key here."
                 )
             self._data = data
 
@@ -237,9 +238,9 @@ class Encounter:
 class EncounterCache:
     """A cache of the most recent encounters, in two generations. Thread-safe.
 
-    Each lookup puts the encounter into the young generation. When that exceeds the capacity, it becomes the old
-    generation, and the former old generation is discarded: the cache holds at least the last ``capacity`` messages, and
-    at most twice as many plus one.
+    Each lookup puts the state into the young generation. When that exceeds the capacity, it becomes the old generation,
+    and the previous old generation is discarded. The cache holds at least the last ``capacity`` messages, and at most
+    twice as many plus one.
 
     Args:
         capacity: The minimum number of messages that the cache holds.
@@ -271,13 +272,13 @@ class EncounterCache:
         return bool(self._young or self._old)
 
     def find(self, message_id: str) -> Encounter | None:
-        """Return the encounter of a message; None if it is not in the cache."""
+        """Return the state of a message, or None."""
         key = _key(message_id)
         with self._lock:
             return self._find(key)
 
     def encounter(self, message_id: str) -> Encounter:
-        """Return the encounter of a message; a new one if it is not in the cache."""
+        """Return the state of a message, which is created if the cache does not have it."""
         key = _key(message_id)
         with self._lock:
             return self._find(key) or self._put(key, Encounter())
@@ -298,11 +299,11 @@ class EncounterCache:
 class UnsettledMessages:
     """The identities of messages that an endpoint delivered and did not settle. Thread-safe.
 
-    A broker that is killed may forget that it has delivered a message, and deliver it again like a new one. Messages
-    are looked up after a connection was lost, and not before: until then the broker's own flags are right.
+    A broker that is killed may forget a delivery and deliver the message again without the redelivered flag. Messages
+    are looked up only after a connection was lost: until then the broker's flags are reliable.
 
     Attributes:
-        known: The identities. For each message it is only asked whether there are any.
+        known: The identities. For each message the listener only checks whether the collection is empty.
     """
 
     def __init__(self) -> None:
@@ -315,15 +316,15 @@ class UnsettledMessages:
 
     @property
     def may_look_new(self) -> bool:
-        """True if one of them may be delivered like a new message."""
+        """True if the broker may deliver one of them without the redelivered flag."""
         return self._connections > 1 and bool(self.known)
 
     def begin_connection(self) -> None:
-        """Count a connection: messages that it delivers may have been delivered by an earlier one."""
+        """Count a connection: an earlier connection may have delivered the messages that it delivers."""
         self._connections += 1
 
     def add(self, identities: Iterable[str]) -> None:
-        """Add messages; the oldest of too many are dropped."""
+        """Add messages. Beyond the capacity the oldest are dropped."""
         with self._lock:
             for identity in identities:
                 self.known[identity] = None
@@ -339,7 +340,7 @@ class UnsettledMessages:
 
 
 def _key(message_id: str) -> str | bytes:
-    """Return the id, or the digest of a long id: senders choose the length, and thousands of ids are kept."""
+    """Return the id, or the digest of a long id: senders choose the length, and thousands of ids are kept in memory."""
     if len(message_id) <= _MAX_ID_LENGTH:
         return message_id
     from hashlib import sha256  # loads OpenSSL, needed for few messages
@@ -348,13 +349,13 @@ def _key(message_id: str) -> str | bytes:
 
 
 class Failure(PreviousFailure):
-    """The exception of a handler as texts of bounded length."""
+    """The exception of a handler, as texts of limited length."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
-        """Return the failure for an exception, even if its class raises an error when it is converted to text."""
+        """Return the failure for an exception, even if its conversion to text fails."""
         kind = type(error)
         return cls(
             encodable(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))[:_MAX_MESSAGE_LENGTH],
@@ -364,7 +365,7 @@ class Failure(PreviousFailure):
 
 
 def text_of(error: BaseException) -> str:
-    """Return the text of an exception, as `encodable` does, even if its class raises an error when it is converted."""
+    """Return the text of an exception in an encodable form, even if its conversion to text fails."""
     try:
         return encodable(str(error))
     except Exception as failed:  # noqa: BLE001  # the class belongs to the application
@@ -379,5 +380,5 @@ def _trace(error: BaseException) -> str:
 
 
 def encodable(text: str) -> str:
-    """Return a text that every protocol can carry; otherwise the message could not be moved."""
+    """Return a text that every protocol can carry. A move fails with any other text."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", r"\x00")

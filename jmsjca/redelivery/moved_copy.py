@@ -1,4 +1,4 @@
-"""The copy of a moved message: like the original, plus properties with its origin and the reason of the move."""
+"""The copy of a moved message: equals the original, plus properties with its origin and the reason of the move."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -26,9 +26,9 @@ __all__ = [
 ]
 
 ORIGINAL_EXPIRATION = "OriginalExpiration"
-"""The property, without its prefix, with the expiration of a message before its move: milliseconds since 1970."""
+"""The property (without its prefix) with the message's expiration before the move, in milliseconds since 1970."""
 
-# Properties by which Java's AMQP client controls the encoding of a message. Other senders may use the names otherwise.
+# Java's AMQP client controls the encoding of a message by these properties. Other senders may use them differently.
 _TIME_TO_LIVE, _TYPED_ENCODING = "JMS_AMQP_TTL", "JMS_AMQP_TYPED_ENCODING"
 
 
@@ -58,11 +58,11 @@ class MoveFacts:
 def moved_copy(message: Message, facts: MoveFacts) -> Message:
     """Return the copy of a message for its move. The message is not changed.
 
-    Correlation id, reply-to, type, priority, delivery mode, body and properties are those of the message. The copy
-    does not expire; the expiration of the message is recorded as ``OriginalExpiration``. The pickle of an object
+    The copy has the correlation id, reply-to, type, priority, delivery mode, body and properties of the message. It
+    does not expire; the property ``OriginalExpiration`` records the expiration of the message. The pickle of an object
     message is copied without loading it. Properties that control the delivery by brokers (``JMSX…`` and the duplicate
-    id) are renamed to begin with ``_JMSJCA_``: under their own names they would take effect again, and the copy might
-    be dropped as a duplicate.
+    id) get the prefix ``_JMSJCA_``: under their own names they would take effect again, and the broker might drop the
+    copy as a duplicate.
 
     Args:
         message: The received message.
@@ -75,9 +75,9 @@ def moved_copy(message: Message, facts: MoveFacts) -> Message:
 
 
 def redirected_copy(message: Message) -> Message:
-    """Return the copy of a message for its redirection: like `moved_copy`, but without recorded facts.
+    """Return the copy of a message for its redirection: like `moved_copy`, but without facts.
 
-    The expiration is recorded under the later name only, like the properties that control the delivery.
+    Unlike in `moved_copy`, the expiration and the properties that control the delivery have only the later name.
 
     Args:
         message: The received message.
@@ -91,12 +91,12 @@ def redirected_copy(message: Message) -> Message:
 
 
 def raw_copy(body: bytes, message: Message | None, facts: MoveFacts) -> Message:
-    """Return a bytes message for the move of a message that cannot be copied, with its facts and nothing else of it.
+    """Return a bytes message for the move of a message that cannot be copied. It has the facts and no other property.
 
     Args:
         body: The bytes of the message.
-        message: The received message; its ids and times are recorded if they can be decoded; None for one that cannot
-            be decoded at all.
+        message: The received message, to record its ids and times as far as they can be decoded; None if the message
+            cannot be decoded at all.
         facts: The facts to record, as in `moved_copy`.
     """
     return _with_facts(BytesMessage(body), message or Message(), facts)
@@ -105,8 +105,8 @@ def raw_copy(body: bytes, message: Message | None, facts: MoveFacts) -> Message:
 def plain_copy(message: Message) -> Message:
     """Return a copy with everything that the sender of a message set.
 
-    The exception are properties by which Java's AMQP client controls the encoding (``JMS_AMQP_TTL``, and
-    ``JMS_AMQP_TYPED_ENCODING`` of anything but plain data): they are renamed to begin with ``_JMSJCA_``.
+    Properties by which Java's AMQP client controls the encoding get the prefix ``_JMSJCA_``: ``JMS_AMQP_TTL``, and
+    ``JMS_AMQP_TYPED_ENCODING`` unless the body is plain data.
 
     Args:
         message: The received message.
@@ -124,7 +124,7 @@ def plain_copy(message: Message) -> Message:
 def remaining_life(expiration: datetime | None) -> float:
     """Return the seconds until a message expires: 0 if it never expires, negative if it has.
 
-    An expiration beyond the longest time to live of a send, which other clients may set, is as far as that.
+    An expiration beyond the longest time to live of a send, which other clients may set, is reduced to that time.
 
     Args:
         expiration: The expiration of the message; None for never.
@@ -142,7 +142,7 @@ def _with_body(message: Message) -> Message:
 
 
 def _is_plain_data(message: Message) -> bool:
-    """Return True for an object message without a pickle: it has plain data, or nothing."""
+    """Return True for an object message without a pickle: its body is plain data or empty."""
     return isinstance(message, ObjectMessage) and (plain_data_of(message) is not None or message.pickled is None)
 
 
@@ -155,7 +155,7 @@ def _rename_controlling_properties(message: Message, properties: Properties) -> 
 def _rename(properties: Properties, name: str, value: Any) -> None:
     properties.pop(name, None)
     if value is not None:
-        with suppress(MessageFormatError):  # the name or the value is one that only other clients can send
+        with suppress(MessageFormatError):  # only other clients can send this name or value
             properties[PREFIX + name] = value
 
 
@@ -181,7 +181,7 @@ def _readable(message: Message, header: str) -> Any:
 
 
 def _move_properties(message: Message, facts: MoveFacts) -> Iterator[tuple[str, object]]:
-    """Yield the recorded properties; unknown facts are left out."""
+    """Yield the properties to record. Unknown facts are left out."""
     correlation_id = _readable(message, "correlation_id")
     optional = {
         "OriginalTimestamp": _milliseconds(_readable(message, "timestamp")),

@@ -1,4 +1,4 @@
-"""The redelivery policy: its actions, their language ``3:25; 5:1000; 50:move(queue:dlq.$)``, and its ladder.
+"""The redelivery policy: its actions, their language ``3:25; 5:1000; 50:move(queue:dlq.$)``, and its description.
 
 Entries are separated by semicolons, with optional blanks around them. An entry is an index, a colon, at most one blank,
 and a delay in milliseconds, ``delete`` or ``move(queue|topic|same:name)``, with at most one blank on either side of the
@@ -83,7 +83,7 @@ _ENTRY = re.compile(
 )
 
 _Rule = tuple[int, Action]
-"""An action, and the index of the encounter from which on it applies."""
+"""An action, and the first redelivery that it applies to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def _parse_rules(text: str, source: Source) -> tuple[_Rule, ...]:
         source: The destination that messages are received from.
 
     Raises:
-        InvalidRedeliveryHandlingError: The text is invalid. The message has the text, and the element with its number,
-            which counts from 0.
+        InvalidRedeliveryHandlingError: The text is invalid. The message has the text, the invalid element, and its
+            number, counted from 0.
     """
     if len(text) > _MAX_LENGTH:
         raise InvalidRedeliveryHandlingError(
@@ -127,7 +127,7 @@ def _parse_rules(text: str, source: Source) -> tuple[_Rule, ...]:
 
 
 def _split_elements(text: str) -> list[str]:
-    """Return the elements between semicolons, without blanks around these and without empty elements at the end."""
+    """Return the elements between semicolons, without surrounding blanks and without empty elements at the end."""
     if not text.strip(_BLANKS):
         return []
     elements = text.split(";")
@@ -142,14 +142,14 @@ def _parse_rule(element: str, source: Source, before: _Rule) -> _Rule:
     match = _ENTRY.fullmatch(element)
     if match is None:
         raise InvalidRedeliveryHandlingError(
-            "it must be <index>:<delay in ms>, <index>:<delay>s, <index>:delete or <index>:move(queue|topic|same:<name>), in lower case,"
-            " with a single blank at most after a colon, and none before the first and behind the last element."
+            "it must be <index>:<delay in ms>, <index>:<delay>s, <index>:delete or <index>:move(queue|topic|same:<name>),"
+            " in lower case, with at most one blank after a colon, and no blank before the first or after the last element."
         )
     index = _parse_number(match["index"], 1, _MAX_INDEX, "index")
     if isinstance(before[1], Delete | Move):
-        raise InvalidRedeliveryHandlingError("delete or move was there already; let it be the last element.")
+        raise InvalidRedeliveryHandlingError("an earlier element is delete or move, which must be the last one.")
     if index <= before[0]:
-        raise InvalidRedeliveryHandlingError(f"its index must be greater than {before[0]}, that of the one before.")
+        raise InvalidRedeliveryHandlingError(f"its index must be greater than {before[0]}, the index before it.")
     return index, _action(match, source)
 
 
@@ -203,7 +203,7 @@ class RedeliveryPolicy:
     Attributes:
         text: The text of the redelivery handling.
         source: The destination that messages are received from: it replaces ``$`` and ``same``.
-        rules: The actions, each with the index of the encounter from which on it applies.
+        rules: The actions, each with the first redelivery that it applies to.
         resolve: Resolves the names of move targets, see `resolving`; None uses them as they are.
     """
 
@@ -237,8 +237,8 @@ class RedeliveryPolicy:
     def highest_index(self) -> int:
         """The index of the last rule; 0 without rules.
 
-        A message reaches it only if the broker delivers it once more than that, so the broker's own maximum of
-        deliveries must be greater.
+        A message reaches it only if the broker delivers the message one time more than the index. The broker's own
+        maximum of deliveries must therefore be greater.
         """
         return self.rules[-1][0] if self.rules else 0
 
@@ -249,14 +249,14 @@ class RedeliveryPolicy:
 
     @property
     def dead_letter_action(self) -> Delete | Move:
-        """The action for a rejected message: that of the last rule if it moves, else `Delete`."""
+        """The action for a rejected message: the last rule's `Move`, or `Delete` if the last rule does not move."""
         last = self.last_action
         return last if isinstance(last, Move) else Delete()
 
     def action(self, n: int) -> Action:
-        """Return the action for a message that is seen for the n-th time with its redelivered flag set.
+        """Return the action for the n-th redelivery of a message.
 
-        An action applies up to the index of the next one; the last one applies forever.
+        An action applies up to the index of the next action; the last one applies to all later redeliveries.
         """
         place = bisect_right(self.rules, n, key=_index)
         return self.rules[place - 1][1] if place else Deliver()
@@ -271,7 +271,7 @@ class RedeliveryPolicy:
         return parsed.resolving(self.resolve) if self.resolve else parsed
 
     def resolving(self, resolve: Resolve) -> "RedeliveryPolicy":
-        """Return the policy with each move target resolved by a function, which `with_text` uses as well.
+        """Return the policy with move targets resolved by a function. `with_text` uses the function also.
 
         Args:
             resolve: Returns the destination of a name and a kind, for instance of ``lookup://jms/dlq`` and "queue".
