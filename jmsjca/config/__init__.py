@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # pydantic is loaded with the first spec: its import takes longer than that of all other modules of jmsjca.
+    # pydantic is loaded with the first spec: its import takes longer than the import of all other modules of jmsjca.
     if name == "ActivationSpec":
         from jmsjca.config.activation_spec import ActivationSpec
 

@@ -1,4 +1,4 @@
-"""The activation spec: its fields, their validation, and the effective spec after all options are applied."""
+"""The activation spec: its fields, their validation, and the effective spec after all options were applied."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -55,19 +55,19 @@ logger = get_logger("jmsjca.config")
 
 
 class Accepts(str):
-    """The annotation of a field that takes more types than it has: the types of its keyword, as Python code."""
+    """The annotation of a field if its keyword accepts more types than the field has, as Python code."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Conflict:
-    """A value that a field cannot have.
+    """A value that a field must not have.
 
     Attributes:
         field: The field.
-        wrong: Returns True for such a value, given the fields above this one.
-        text: The error.
+        wrong: Returns True for such a value, given the fields declared above.
+        text: The error message.
     """
 
     field: str
@@ -76,7 +76,7 @@ class _Conflict:
 
 
 def _refusing(wrong: Callable[[Any], object], text: str) -> Callable[[Any], Any]:
-    """Return a validator that refuses values with an error, in which ``{}`` stands for the value."""
+    """Return a validator that refuses some values. In the error message ``{}`` is replaced by the value."""
 
     def accepted(value: Any) -> Any:
         """Return an accepted value."""
@@ -88,7 +88,7 @@ def _refusing(wrong: Callable[[Any], object], text: str) -> Callable[[Any], Any]
 
 
 def _accepted_by(parse: Callable[[Any], object]) -> AfterValidator:
-    """Return a validator for values that a function parses, or raises an error for."""
+    """Return a validator that refuses values for which a parser raises an error."""
 
     def accepted(value: Any) -> Any:
         """Return an accepted value."""
@@ -124,7 +124,7 @@ ConcurrencyMode = Annotated[
     BeforeValidator(
         _refusing(
             lambda mode: mode == "multi-receiver",
-            "'multi-receiver' is a mode that nothing delivers in; use 'sync' or 'cc'",
+            "'multi-receiver' is not implemented; use 'sync' or 'cc'",
         )
     ),
     BeforeValidator(lambda mode: mode.lower() if isinstance(mode, str) else mode),
@@ -132,7 +132,7 @@ ConcurrencyMode = Annotated[
 """A concurrency mode, in upper or lower case."""
 
 Flag = Annotated[bool, BeforeValidator(_parse_flag)]
-"""A boolean; of texts only "1" and "true", in upper or lower case, are True."""
+"""A boolean. Of texts, only "1" and "true" are True, in upper or lower case."""
 
 Options = Annotated[
     dict[str, str],
@@ -170,20 +170,20 @@ SelectorVariables = Annotated[
     BeforeValidator(lambda value: provider_options(parse_options(value)) if isinstance(value, str) else value),
     _accepted_by(check_variables),
 ]
-"""Values by the names that the selector may refer to; from text, as options, they are strings."""
+"""Values by the names that the selector may use. Values from text, in the format of options, are strings."""
 
 NameText = Annotated[str, AfterValidator(_refusing(str.isspace, BLANK_NAME))]
 """The name of a destination, which is not blank."""
 
 Number = BeforeValidator(_refusing(lambda value: isinstance(value, bool), "it must be a number, not {}"))
-"""The annotation of a number: pydantic would take True for 1."""
+"""The annotation of a number: pydantic would accept True as 1."""
 
 Seconds = Annotated[float, Number, Field(gt=0, le=1e9, allow_inf_nan=False)]
 """A duration in seconds, above 0."""
 
 
 def _units_of_all_handlers(fields: dict[str, Any]) -> int:
-    handlers = fields.get("endpoint_pool_max_size", 1)  # absent if its value is invalid, which is reported
+    handlers = fields.get("endpoint_pool_max_size", 1)  # absent if its value is invalid; that error is reported
     return UNITS_PER_HANDLER * int(handlers)
 
 
@@ -221,7 +221,7 @@ _CONFLICTS = (
     _Conflict(
         "acknowledgement_timeout",
         lambda timeout, others: timeout is not None and others.get("hold_until_ack") is False,
-        "nothing waits for an acknowledgement: set hold_until_ack as well",
+        "it has no effect without held acknowledgement: set hold_until_ack as well",
     ),
 )
 
@@ -237,8 +237,8 @@ def _prefixed(text: str) -> object:
 class ActivationSpec(BaseModel):
     """The configuration of a listener: its destination, and how its messages are delivered (JCA 1.6, section 13.4).
 
-    This class alone declares the type, the default, the range, the meaning and the property of each field; the property
-    of JMSJCA's manual is the serialization alias. `ListenerFields`, the JSON schema and the documentation follow.
+    Only this class declares the type, default, range, meaning and property of each field. `ListenerFields`, the JSON
+    schema and the documentation are generated from it. The serialization alias is the property of JMSJCA's manual.
 
     Raises:
         InvalidActivationSpecError: Fields are invalid; the message lists all of them.
@@ -246,7 +246,7 @@ class ActivationSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, use_attribute_docstrings=True)
 
-    # A validator sees only the fields above its own, so their order matters.
+    # A validator only sees the fields declared above its own, so their order matters.
     destination: Annotated[NameText, Accepts("str | Destination")] = Field(
         min_length=1, serialization_alias="destination"
     )
@@ -254,14 +254,14 @@ class ActivationSpec(BaseModel):
     Without a ``destination_type``, ``topic:news`` names a topic, and ``queue:topic:news`` the queue ``topic:news``."""
 
     destination_type: DestinationKind = Field(default="queue", serialization_alias="destinationType")
-    """The kind, "queue" or "topic"; a `Queue` or `Topic` as destination implies it."""
+    """The kind, "queue" or "topic". A `Queue` or `Topic` as destination determines it."""
 
     connection_url: URLText | None = Field(
         default=None,
         serialization_alias="ConnectionURL",
         repr=False,  # may hold a password
     )
-    """The URL of the broker; None uses that of the resource adapter."""
+    """The URL of the broker; None uses the URL of the resource adapter."""
 
     user_name: str | None = Field(default=None, serialization_alias="UserName")
     """The user name; None uses the user name and password of the resource adapter."""
@@ -269,17 +269,17 @@ class ActivationSpec(BaseModel):
     password: Annotated[SecretStr | None, Accepts("str | SecretStr | None")] = Field(
         default=None, serialization_alias="Password"
     )
-    """The password of ``user_name``; ignored without one."""
+    """The password of ``user_name``; ignored without a user name."""
 
     client_id: str | None = Field(default=None, serialization_alias="ClientId")
-    """The client id of the connection; the default for a durable subscription is ``CLIENTID-`` and its name."""
+    """The client id of the connection. The default for a durable subscription is ``CLIENTID-`` and its name."""
 
     options: Options = Field(
         default_factory=dict[str, str],
         serialization_alias="Options",
         repr=False,  # may hold secrets of the provider
     )
-    """Options of JMSJCA, which override fields, and of the provider: a mapping, or text as in the manual."""
+    """Options of the provider, and options of JMSJCA, which override fields: a mapping, or text as in the manual."""
 
     selector: str | None = Field(default=None, serialization_alias="selector")
     """A message selector; it may contain ``${subscribername}`` and the names of ``selector_variables``."""
@@ -287,23 +287,23 @@ class ActivationSpec(BaseModel):
     selector_variables: SelectorVariables = Field(
         default_factory=dict[str, Value], serialization_alias="selectorVariables"
     )
-    """The values of ``${name}`` in the selector, also in that of the option ``JMSJCA.selector``.
+    """The values of ``${name}`` in the selector, also in the option ``JMSJCA.selector``.
 
-    A value is inserted as a literal of the selector language, or within quotes as text with its quotes doubled. From
-    text, in the format of options, all values are strings.
+    A value is inserted as a literal of the selector language; within quotes it is inserted as text, with its quotes
+    doubled. If the values are given as text, in the format of options, all of them are strings.
     """
 
     subscription_durability: Literal["Durable", "NonDurable"] = Field(
         default="NonDurable", serialization_alias="subscriptionDurability"
     )
-    """Either "Durable" or "NonDurable", in exactly this spelling; for topics."""
+    """"Durable" or "NonDurable", in exactly this spelling; only for topics."""
 
     subscription_name: str | None = Field(default=None, serialization_alias="subscriptionName", validate_default=True)
     """The name of a durable subscription, or ``jmsjca://?distribution=1&subscribername=…``."""
 
     concurrency_mode: ConcurrencyMode = Field(default="serial", serialization_alias="ConcurrencyMode")
-    """The mode: "serial" delivers one message after the other, in order; "sync" has several receivers; "cc" has one
-    consumer that feeds several handlers. Upper and lower case do not matter."""
+    """The delivery mode, in upper or lower case: "serial" delivers one message after the other, in order; "sync" has
+    several receivers; "cc" has one consumer that feeds several handlers."""
 
     endpoint_pool_max_size: Annotated[int, Number] = Field(
         default=15, serialization_alias="endpointPoolMaxSize", ge=1, le=MAX_INT
@@ -311,18 +311,18 @@ class ActivationSpec(BaseModel):
     """The maximum number of concurrent handlers, in modes "sync" and "cc"."""
 
     batch_size: Annotated[int, Number] = Field(default=0, serialization_alias="BatchSize", ge=0, le=MAX_INT)
-    """The maximum number of messages in one unit of work, in modes "sync" and "cc"; 0 and 1 disable batches."""
+    """The maximum number of messages in one unit of work, in modes "sync" and "cc". 0 and 1 disable batches."""
 
     split_failed_batches: Flag = Field(default=False, serialization_alias="splitFailedBatches")
-    """True to redeliver the messages of a batch that was rolled back one by one, so that a bad message does not hold up
-    the good ones."""
+    """True to redeliver the messages of a rolled-back batch one by one, so that one bad message does not hold up the
+    good ones."""
 
     hold_until_ack: Flag = Field(default=False, serialization_alias="HoldUntilAck")
-    """True to hold each unit of work until its messages are acknowledged, by the handler or by other code; not in mode
-    "serial"."""
+    """True to keep each unit of work open until its messages are acknowledged, by the handler or by other code. Not in
+    mode "serial"."""
 
     acknowledgement_timeout: Seconds | None = Field(default=None, serialization_alias="acknowledgementTimeout")
-    """Seconds after which an unacknowledged held unit is rolled back; None means never."""
+    """Seconds after which a held unit without acknowledgement is rolled back; None means never."""
 
     max_outstanding: Annotated[int, Number] = Field(
         default_factory=_units_of_all_handlers, serialization_alias="maxOutstanding", ge=1, le=MAX_INT
@@ -332,15 +332,14 @@ class ActivationSpec(BaseModel):
     redelivery_handling: RedeliveryHandlingText = Field(
         default=DEFAULT_REDELIVERY_HANDLING, serialization_alias="RedeliveryHandling"
     )
-    """The actions for redelivered messages, in the syntax of `RedeliveryPolicy.parse`; an empty text for none."""
+    """The actions for redelivered messages, in the syntax of `RedeliveryPolicy.parse`; empty for no actions."""
 
     transaction: Literal["local", "required", "bean", "none"] = Field(
         default="local", serialization_alias="transaction"
     )
-    """The transaction: with "local" the receipt and the sends of the handler's session commit together; with "required"
-    they commit together with the database sessions that the handler joins to its transaction; with "bean" the receipt
-    alone is a transaction, and the handler's session sends at once; "none" is as "bean", and ``acknowledge_mode``
-    counts."""
+    """The transaction. "local": the receipt and the sends of the handler's session commit together. "required": so do
+    the database sessions that the handler joins to its transaction. "bean": only the receipt is transacted, and the
+    handler's session sends at once. "none": as "bean", but ``acknowledge_mode`` applies."""
 
     acknowledge_mode: ListenerAcknowledgeMode = Field(
         default=AcknowledgeMode.AUTO, serialization_alias="acknowledgeMode"
@@ -348,7 +347,7 @@ class ActivationSpec(BaseModel):
     """AUTO or DUPS_OK; used only if ``transaction`` is "none"."""
 
     context_name: str | None = Field(default=None, serialization_alias="ContextName")
-    """A name that is logged before and after each call of the handler; None logs nothing."""
+    """A name to log before and after each call of the handler; None logs nothing."""
 
     mbean_name: str | None = Field(default=None, serialization_alias="MBeanName")
     """The name of the management bean; None registers no bean."""
@@ -367,11 +366,11 @@ class ActivationSpec(BaseModel):
         """Return a spec from properties in the spelling of JMSJCA's manual.
 
         Args:
-            properties: For instance ``{"destination": "orders", "destinationType": "javax.jms.Queue"}``. Names
-                are not case-sensitive. Properties that JMSJCA checks but does not use are accepted. Values are
-                converted with `str`.
+            properties: For example ``{"destination": "orders", "destinationType": "javax.jms.Queue"}``. Names are not
+                case-sensitive. Properties that JMSJCA checks but does not use are accepted. Values are converted with
+                `str`.
             from_descriptor: True for the properties of a deployed descriptor: in mode "serial", batches and held
-                acknowledgement are ignored with a warning. (JMSJCA ignores them without one.)
+                acknowledgement are ignored with a warning. (JMSJCA ignores them without a warning.)
 
         Raises:
             InvalidActivationSpecError: Properties are invalid or unknown; the message lists all of them.
@@ -379,7 +378,7 @@ class ActivationSpec(BaseModel):
         fields = _PROPERTIES.to_fields(properties)
         return ActivationSpec(**dict(_DescriptorSpec(**fields))) if from_descriptor else cls(**fields)
 
-    def __hash__(self) -> int:  # pydantic's own fails, because options are a dict
+    def __hash__(self) -> int:  # pydantic's own hash fails, because options are a dict
         return hash((self.destination, self.destination_type, self.subscription_name))
 
     @property
@@ -399,7 +398,7 @@ class ActivationSpec(BaseModel):
         return distributed.subscriber_name if distributed else self.subscription_name
 
     def source(self) -> Destination | Subscription:
-        """Return the source of the consumer; for a distributed subscription, that of the topic reader."""
+        """Return the source of the consumer; for a distributed subscription, the source of the topic reader."""
         if self.destination_type == "queue":
             return Queue(self.destination)
         topic = Topic(self.destination)
@@ -407,7 +406,7 @@ class ActivationSpec(BaseModel):
 
     @property
     def effective_client_id(self) -> str | None:
-        """The client id of the connection: the configured one, else one made from the durable subscription's name."""
+        """The client id of the connection: the configured one, or one derived from the durable subscription's name."""
         if self.client_id or not self.durable:
             return self.client_id
         return f"CLIENTID-{self.subscriber_name}"
@@ -438,7 +437,7 @@ class ActivationSpec(BaseModel):
         if isinstance(destination, str) and given.keys().isdisjoint({"destination_type", "destinationType"}):
             destination = _prefixed(destination)
         if not isinstance(destination, Destination):
-            return fields  # pyright: ignore[reportUnknownVariableType]  # pydantic reports what is no mapping
+            return fields  # pyright: ignore[reportUnknownVariableType]  # pydantic reports values that are not mappings
         return {**given, "destination": destination.name, "destination_type": destination.kind}
 
     @field_validator(*{conflict.field for conflict in _CONFLICTS})
@@ -476,8 +475,8 @@ _PROPERTIES = Properties({str(field.serialization_alias): name for name, field i
 field_of = _PROPERTIES.field_of
 
 
-_SECRET = ("user_name", "password", "connection_url", "options")  # a pair or a URL as user name has a password
-_CONSEQUENTIAL = "default_factory_not_called"  # the field that it depends on is invalid, and reported itself
+_SECRET = ("user_name", "password", "connection_url", "options")  # a user name may be a pair or a URL with a password
+_CONSEQUENTIAL = "default_factory_not_called"  # the field that it depends on is invalid, and is reported itself
 
 
 def _destination_conflicts(fields: Mapping[str, object]) -> Iterator[str]:
@@ -492,7 +491,7 @@ def _explain(error: ValidationError, known: Collection[str]) -> Iterator[str]:
     """Yield one problem per invalid field, with the field's name.
 
     Args:
-        error: The result of the validation.
+        error: The error of the validation.
         known: The names of all fields.
     """
     for detail in error.errors(include_url=False):
@@ -518,7 +517,7 @@ def merge_options(*options: Mapping[str, str], url: str | None) -> dict[str, str
     """Merge options. Later mappings override earlier ones, and JMSJCA's options in the URL override all of them.
 
     Args:
-        options: The options, those of JMSJCA in their canonical spelling.
+        options: The options. JMSJCA's options have their canonical spelling.
         url: The connection URL in use; None if there is no URL.
 
     Raises:
@@ -540,10 +539,10 @@ _SEPARATOR = re.compile(r"[,;&|\s]")
 def resolve_spec(
     spec: ActivationSpec, adapter_options: str | Mapping[str, str] | None = None, adapter_url: str | None = None
 ) -> ActivationSpec:
-    """Return the effective spec: options are applied to its fields, and the placeholders of its selector replaced.
+    """Return the effective spec: applies the options to its fields, and replaces the placeholders of its selector.
 
-    The options of the URL override those of the spec, which override those of the adapter. Only one URL is used: that
-    of the spec, else that of the adapter. Options override fields.
+    Options override fields. The options of the URL override the options of the spec, and these override the options of
+    the adapter. Only one URL is used: the URL of the spec, or else the URL of the adapter.
 
     Args:
         spec: The spec as the application wrote it, not a result of this function.
@@ -580,7 +579,7 @@ def _with_changes(spec: ActivationSpec, changes: Mapping[str, object], replacing
         return ActivationSpec(**fields)
     except InvalidActivationSpecError as error:
         problem = str(error)
-    # Raised here, without a chain: the message has the whole value.
+    # Raised here, outside the handler: a chained exception would contain the whole value.
     for name, value in replacing.items():
         if _has_next_option(value):
             raise InvalidOptionError(
@@ -591,7 +590,7 @@ def _with_changes(spec: ActivationSpec, changes: Mapping[str, object], replacing
 
 
 def _has_next_option(value: str) -> bool:
-    """Return whether the options that follow, one of which may be a password, were not separated from a value."""
+    """Return whether a value seems to contain further options that were not separated (one may be a password)."""
     front, equals, _ = value.partition("=")
     return bool(equals and _SEPARATOR.search(front))
 

@@ -21,7 +21,7 @@ class Clock(Protocol):
 class SystemClock:
     """The clocks of the operating system."""
 
-    # Without a frame of their own: listeners ask several times for each message.
+    # Aliases instead of methods save a stack frame: listeners call them several times for each message.
     now = staticmethod(time.time)
     """Return the seconds since the epoch."""
 

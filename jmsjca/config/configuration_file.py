@@ -54,7 +54,7 @@ __all__ = [
 _REFERENCE = re.compile(r"\$\{env:([^}]*)\}")
 _HANDLER = r"^[\w.]+:[\w.]+$"
 _SECRETS = ("user_name", "password", "connection_url", "options")
-_HIDDEN = ("missing", "value_error", "dict_type", "model_type")  # a text in the place of a section may be a URL
+_HIDDEN = ("missing", "value_error", "dict_type", "model_type")  # a text in place of a section may be a URL
 
 
 class _Section(BaseModel):
@@ -84,19 +84,19 @@ class AdapterSection(_Section):
 
 
 class FactorySection(_Section):
-    """A connection factory, which is bound to the name of its section."""
+    """A connection factory. It is bound to the name of its section."""
 
     adapter: str | None = None
     """The name of the adapter that supplies the defaults; None for the only adapter."""
 
     kind: FactoryKind = "unified"
-    """The messaging domains: "unified" for both, "queue" or "topic" for one of them."""
+    """The messaging domains: "unified" for both, or "queue" or "topic" for one of them."""
 
     connection_url: str | None = Field(default=None, repr=False)
-    """The URL of the broker; None for the adapter's. It may be ``lookup://name``."""
+    """The URL of the broker; None for the adapter's URL. It may be ``lookup://name``."""
 
     user_name: str | None = Field(default=None, repr=False)  # it may be a URL with a password
-    """The user name; None for the adapter's."""
+    """The user name; None for the adapter's user name."""
 
     password: SecretStr | None = None
     """The password of ``user_name``."""
@@ -105,7 +105,7 @@ class FactorySection(_Section):
     """The client id of the connections."""
 
     options: Options = Field(default_factory=dict[str, str], repr=False)
-    """Options, which override those of the adapter."""
+    """Options. They override the options of the adapter."""
 
     producer_pooling: bool | None = None
     """As for `ConnectionFactory`."""
@@ -115,7 +115,7 @@ class FactorySection(_Section):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of `ResourceAdapter.connection_factory`; those that are not set are left out."""
+        """The arguments of `ResourceAdapter.connection_factory`, without those that are not set."""
         fields = {name: value for name, value in self if name != "adapter" and value is not None}
         return fields | {"password": secret(self.password)}
 
@@ -124,7 +124,7 @@ class ListenerSection(ActivationSpec):
     """An activation spec and its handler."""
 
     adapter: str | None = None
-    """The name of the adapter; None for the only one."""
+    """The name of the adapter; None for the only adapter."""
 
     handler: Annotated[str, Field(pattern=_HANDLER)] | None = None
     """The function, as ``module:function``; None for a spec that code activates."""
@@ -137,13 +137,13 @@ class ListenerSection(ActivationSpec):
 
 
 class DestinationSection(_Section):
-    """An administered destination, which is bound to the name of its section."""
+    """An administered destination. It is bound to the name of its section."""
 
     queue: NameText | None = Field(default=None, min_length=1)
     """The name of the queue at the broker."""
 
     topic: NameText | None = Field(default=None, min_length=1)
-    """The name of the topic at the broker; exactly one of both is given."""
+    """The name of the topic at the broker. Give either a queue or a topic."""
 
     @model_validator(mode="after")
     def _check_one(self) -> "DestinationSection":
@@ -173,16 +173,16 @@ class Configuration(_Section):
     """Administered queues and topics, by the name that they are bound to."""
 
     connectors: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]], repr=False)
-    """The properties of event connectors, which `jmsjca.connector.Connector.from_config` checks."""
+    """The properties of event connectors. `jmsjca.connector.Connector.from_config` checks them."""
 
     def adapter_name(self, name: str | None = None) -> str:
         """Return the name of an adapter's section.
 
         Args:
-            name: The name; None for the only adapter, or the one that is called "default".
+            name: The name; None for the only adapter, or the adapter "default".
 
         Raises:
-            ConfigurationError: There is no such adapter; or the name is None, and there are several.
+            ConfigurationError: There is no such adapter; or the name is None, and there are several adapters.
         """
         known = ", ".join(self.adapters) or "none"
         if name is None and len(self.adapters) == 1:
@@ -197,7 +197,7 @@ class Configuration(_Section):
         return {name: found for name, found in self.listeners.items() if self.adapter_name(found.adapter) == adapter}
 
     def factories_of(self, adapter: str) -> Mapping[str, FactorySection]:
-        """Return the connection factories of an adapter by name; those that refer to others are the last ones."""
+        """Return the connection factories of an adapter by name. Factories that refer to others come last."""
         own = {name: found for name, found in self.factories.items() if self.adapter_name(found.adapter) == adapter}
         return dict(sorted(own.items(), key=lambda item: (item[1].connection_url or "").startswith("lookup://")))
 
@@ -206,8 +206,8 @@ def read_configuration(path: str | Path) -> Configuration:
     """Read a configuration file.
 
     Args:
-        path: A TOML file; of a ``pyproject.toml`` the table ``[tool.jmsjca]`` is read. In its texts ``${env:NAME}`` is
-            replaced by an environment variable.
+        path: A TOML file; in a ``pyproject.toml`` the table ``[tool.jmsjca]``. In its texts ``${env:NAME}`` is replaced
+            by an environment variable.
 
     Raises:
         ConfigurationError: The file cannot be read, a variable is not set, or sections are invalid; the message lists
@@ -220,10 +220,10 @@ def read_configuration(path: str | Path) -> Configuration:
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error}.") from error
     except UnicodeDecodeError as error:
-        problem = f"cannot be read: it is no UTF-8 text ({error.reason} at byte {error.start})."
+        problem = f"cannot be read: it is not UTF-8 text ({error.reason} at byte {error.start})."
     except tomllib.TOMLDecodeError as error:
         problem = f"is no TOML file: {error}"
-    if problem:  # raised here, so that no exception with the content, which may hold a password, is in the chain
+    if problem:  # raised here, so that the chain has no exception with the content, which may hold a password
         raise ConfigurationError(f"{file} {problem}")
     if file.name == "pyproject.toml":
         tool = content.get("tool")
@@ -240,7 +240,7 @@ def read_configuration(path: str | Path) -> Configuration:
 
 
 def _filled(value: Any, where: str, missing: list[str]) -> Any:
-    """Return a value with its environment variables replaced, and collect those that are not set."""
+    """Return a value with its environment variables replaced. Variables that are not set are added to ``missing``."""
     if isinstance(value, dict):
         table = cast("dict[str, Any]", value)
         return {name: _filled(inner, f"{where}.{name}".lstrip("."), missing) for name, inner in table.items()}
@@ -289,7 +289,7 @@ def declare_all(
     create_factory: Callable[..., object],
     activate: Callable[..., object],
 ) -> None:
-    """Bind the destinations and factories of a configuration, and activate its listeners that have a handler.
+    """Bind the destinations and factories of a configuration, and activate the listeners that have a handler.
 
     Args:
         configuration: The configuration.
@@ -315,7 +315,7 @@ def load_handler(reference: str) -> Callable[..., object]:
     """Return the function that ``module:function`` names.
 
     Raises:
-        ConfigurationError: The module cannot be imported, or has no such function; or the text is something else.
+        ConfigurationError: The text has another form, the module cannot be imported, or has no such function.
     """
     module, _, name = reference.partition(":")
     shown = f"The handler '{excerpt(reference, 100)}'"
@@ -334,7 +334,7 @@ def load_handler(reference: str) -> Callable[..., object]:
 
 
 def import_problem(error: Exception) -> str:
-    """Return an error that a module raised when it was imported in one line, with the place that raised it."""
+    """Return the error of a module's import in one line, with the place that raised it."""
     [*_, last] = traceback.extract_tb(error.__traceback__)
     at = "" if isinstance(error, ImportError | SyntaxError) else f" ({last.filename}, line {last.lineno})"
     return one_line(f"{type(error).__name__}: {error}{at}.")

@@ -1,4 +1,4 @@
-"""Connection URLs ``scheme://user:password@host:port,host:port/path?key=value``, their texts, and credentials."""
+"""Connection URLs ``scheme://user:password@host:port,host:port/path?key=value``, their text forms, and credentials."""
 
 import base64
 import binascii
@@ -93,7 +93,7 @@ class ConnectionURL:
         """Parse a connection URL.
 
         Args:
-            text: For instance ``embedded:///var/lib/app/broker.db`` or ``amqp://localhost:5672``; a fail-over list is
+            text: For example ``embedded:///var/lib/app/broker.db`` or ``amqp://localhost:5672``; a fail-over list is
                 ``amqp://one:5672,two:5672``.
 
         Raises:
@@ -139,11 +139,11 @@ class ConnectionURL:
 
     @property
     def broker(self) -> object:
-        """Protocol, hosts and path: they are equal in the URLs of one broker, whatever user and options are."""
+        """Protocol, hosts and path. They are equal in all URLs of one broker, with any user and any options."""
         return self.protocol, frozenset(self.addresses), self.path
 
     def rotations(self, position: int) -> Iterator[Self]:
-        """Yield this URL once per host, with that host first: the URLs that one attempt to connect tries in turn.
+        """Yield this URL once per host, with that host first, in the order in which an attempt to connect tries them.
 
         Args:
             position: The index of the host to begin with, modulo the number of hosts.
@@ -154,7 +154,7 @@ class ConnectionURL:
             yield replace(self, host=host, port=port, others=tuple(others))
 
     def for_provider(self) -> Self:
-        """Return this URL without the options of JMSJCA, which providers do not know.
+        """Return this URL without the options of JMSJCA, because providers do not know them.
 
         Raises:
             InvalidOptionError: An option begins with ``JMSJCA.`` and is unknown.
@@ -174,10 +174,10 @@ class ConnectionURL:
         return f"<ConnectionURL {self}>"
 
     def _may_show_a_password(self) -> bool:
-        """Return whether an ``@`` behind the hosts may end a password that has a ``/`` or ``?`` not percent-encoded.
+        """Return whether an ``@`` after the hosts may end a password with a ``/`` or ``?`` that is not percent-encoded.
 
-        ``amqp://joe:12/x@host`` parses as the host joe, the port 12 and the path ``/x@host``. A path without a host, as
-        of a file, has no user name in front.
+        ``amqp://joe:12/x@host`` is parsed as the host joe, the port 12 and the path ``/x@host``. A path without a host,
+        for example of a file, has no user name before it.
         """
         authority = any(host or port is not None for host, port in self.addresses)
         return authority and ("@" in self.path or any("@" in key for key in self.query))
@@ -192,18 +192,18 @@ def _check_memory_name(name: str) -> None:
 
 
 def _check_one_scheme(protocol: str, rest: str, text: str) -> None:
-    if f",{protocol}://" in rest:  # otherwise all but the first URL would be a value of its options, or a path
+    if f",{protocol}://" in rest:  # otherwise the other URLs would become a part of the path or of an option
         raise InvalidURLError(
-            f"{_redacted(text)} is a list of URLs: a fail-over list has one scheme in front, and one path and options"
-            f" behind all hosts, as in {protocol}://one,two. Within an option write %2C for the comma."
+            f"{_redacted(text)} is a list of URLs: a fail-over list has one scheme, before all hosts, and one path and"
+            f" options, after all hosts, as in {protocol}://one,two. Within an option write %2C for the comma."
         )
 
 
 def _parse_addresses(hosts: str, text: str, userinfo: str) -> list[Address]:
-    if _SECOND_USER.search(userinfo):  # it may also be a password with both characters
+    if _SECOND_USER.search(userinfo):  # or a password that contains both characters
         raise InvalidURLError(
-            f"{_redacted(text)} has a comma behind an @: a list of hosts has one user name and password, in front of"
-            " all; in a password @ is written %40."
+            f"{_redacted(text)} has a comma after an @: a list of hosts has one user name and password, before all"
+            " hosts; in a password write %40 for @."
         )
     members = hosts.split(",")
     if len(members) > 1 and not all(_MEMBER.match(member) for member in members):
@@ -218,7 +218,7 @@ def _parse_address(address: str, text: str) -> Address:
     name, _, port = rest.partition(":")
     if (bracket and name) or not _is_port(port):
         raise InvalidURLError(
-            f"The port of {_redacted(text)} must be a number below 65536, behind a colon{percent_remedy(text)}."
+            f"The port of {_redacted(text)} must be a number below 65536, after a colon{percent_remedy(text)}."
         )
     return Address(host + bracket + name, int(port) if port else None)
 
@@ -241,8 +241,8 @@ def _parse_query(query: str, text: str) -> dict[str, str]:
 def _redacted(text: str) -> str:
     """Return the URL for an error message, without anything that may be a password or a secret option value.
 
-    A password that was not percent-encoded may contain any character, so everything before the last ``@`` may be part
-    of it.
+    A password that is not percent-encoded may contain any character, so everything before the last ``@`` may belong to
+    it.
     """
     front, at, rest = text.rpartition("@")
     if at:
@@ -271,7 +271,7 @@ def percent_remedy(text: str) -> str:
 
 
 def add_options(url: str, options: Mapping[str, str]) -> str:
-    """Return a URL with those options added that it does not have yet.
+    """Return a URL with additional options. Options that the URL already has are kept.
 
     Args:
         url: A connection URL.
@@ -300,12 +300,12 @@ def check_unicode(text: str | None, what: str, kind: type[JMSError]) -> None:
     """
     try:
         (text or "").encode()
-    except UnicodeEncodeError:  # without its cause, which contains the text
-        raise kind(f"{what} holds half of a surrogate pair, which is no Unicode text.") from None
+    except UnicodeEncodeError:  # raised without its cause, which contains the text
+        raise kind(f"{what} holds half of a surrogate pair, which is not valid Unicode text.") from None
 
 
 def check_text(text: str | None, what: str, kind: type[JMSError]) -> None:
-    """Raise an error for text that would be truncated in transit: STOMP frames and C strings end with NUL.
+    """Raise an error for text that would be truncated on the way: STOMP frames and C strings end at NUL.
 
     Args:
         text: The text. It never appears in the error message, because it may be a password.
@@ -348,11 +348,11 @@ FAMILIES: Mapping[str, str] = {
     "stream": _WAVE,
     "jndi": _JNDI,
 }
-"""For each scheme of JMSJCA's adapters, the protocol and URL by which its broker or the successor is reached today."""
+"""For each scheme of JMSJCA's adapters: the protocol and URL to reach its broker, or the successor of the broker."""
 
 
 def successor(scheme: str) -> str | None:
-    """Return how the broker of a scheme of JMSJCA is reached today; None for other schemes."""
+    """Return how to reach the broker of a scheme of JMSJCA today; None for other schemes."""
     return FAMILIES.get(scheme.lower())
 
 
@@ -396,16 +396,16 @@ def _is_pair(source: object) -> bool:
 
 
 def resolve_source(source: CredentialSource, user_name: str | None = None) -> Credentials:
-    """Return the credentials of a source, which is asked at each new connection, so that passwords can rotate.
+    """Return the credentials of a source. It is read at each new connection, so that passwords can rotate.
 
     Args:
-        source: A pair; a function that returns a pair; or the name of an environment variable or a file. These hold
-            ``user:password``; with a user name, only the password.
+        source: A pair; a function that returns a pair; or the name of an environment variable or a file that holds
+            ``user:password`` (with a user name only the password).
         user_name: The user name of a variable or file that holds only a password.
 
     Raises:
         ConfigurationError: The environment variable is not set, or a value has no user name or no colon.
-        ArgumentTypeError: The user name or the password of a pair is no text.
+        ArgumentTypeError: The user name or the password of a pair is not a text.
         ResourceAllocationError: The file cannot be read, or the function raised an exception.
     """
     if isinstance(source, str):
@@ -422,9 +422,9 @@ def resolve_source(source: CredentialSource, user_name: str | None = None) -> Cr
 
 def _split(source: str, text: str) -> tuple[str, str | None]:
     user, colon, password = text.partition(":")
-    if not colon:  # it is the password alone, and must not be shown as a user name
+    if not colon:  # the text is a password, and must not be shown as a user name
         raise ConfigurationError(
-            f"The credentials of {source} have no colon: use user:password, or give the user name beside them."
+            f"The credentials of {source} have no colon: use user:password, or configure the user name separately."
         )
     return user, password
 
@@ -438,8 +438,8 @@ def _read_reference(source: str) -> str:
     try:
         return Path(name).read_text("utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-    # Raised here, so that the exception with the content of the file is not in the chain.
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+    # Raised here, so that the chain has no exception with the content of the file.
     raise ResourceAllocationError(f"The file {name!r} of the credentials cannot be read: {reason}.")
 
 
@@ -448,11 +448,11 @@ def _call(source: Callable[[], tuple[str, str | None]]) -> tuple[str, str | None
         user, password = source()
     except JMSError:
         raise
-    except Exception as error:  # noqa: BLE001  # raised below as an error of ours
+    except Exception as error:  # noqa: BLE001  # raised below as a JMSError
         kind = type(error).__name__
     else:
         return user, password
-    # Raised here, so that the function's exception, whose text may hold the password, is not in the chain.
+    # Raised here, so that the chain has no exception of the function: its text may contain the password.
     raise ResourceAllocationError(f"{_describe(source)}, which supplies the credentials, raised {kind}.")
 
 
@@ -463,7 +463,7 @@ def _describe(source: object) -> str:
 
 
 def decode_password(password: str | None) -> str | None:
-    """Return a password, decoded if JMSJCA encoded it (``__:ENC:08:`` and base64, which hides it, but is no cipher).
+    """Return a password, decoded if JMSJCA encoded it (``__:ENC:08:`` and base64, which is not encryption).
 
     Raises:
         ConfigurationError: The encoding is invalid. The message does not contain the password.
@@ -473,12 +473,12 @@ def decode_password(password: str | None) -> str | None:
     try:
         return base64.b64decode(password.removeprefix(_ENCODED), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        pass  # raised below: the exception holds the decoded bytes, and must not be in the chain
+        pass  # raised below, so that the chain has no exception with the decoded bytes
     raise ConfigurationError(f"A password begins with {_ENCODED}, but what follows is not base64.")
 
 
 def is_url(user_name: str | None) -> bool:
-    """Return True if a user name is a connection URL ("overloaded user name" in JMSJCA's manual)."""
+    """Return True if a user name is a connection URL (an "overloaded user name" in JMSJCA's manual)."""
     return user_name is not None and _URL.match(user_name) is not None
 
 
@@ -489,8 +489,8 @@ class Login:
     Attributes:
         url: The connection URL.
         user_name: The user name; None for the one in the URL, if any.
-        password: The password of ``user_name``; not used without one.
-        source: The source of the credentials, asked at each connection; None for the user name and the password.
+        password: The password of ``user_name``; not used without a user name.
+        source: The source of the credentials, read at each connection; None for the user name and the password.
     """
 
     url: str = field(repr=False)
@@ -499,9 +499,9 @@ class Login:
     source: CredentialSource | None = field(default=None, repr=False)
 
     def fill_in(self, user_name: str | None, password: str | None) -> "Login":
-        """Return the login of the next level of configuration, which has the credentials of this one if it has none.
+        """Return the login for the next level of configuration. Without a user name there, it uses these credentials.
 
-        User name and password travel together: a password is never given to another user name, or to the broker of
+        User name and password stay together: a password is never used with another user name, or for the broker of
         another level, and a password without a user name is not used (JMSJCA, credentials).
 
         Args:
@@ -511,13 +511,13 @@ class Login:
         return Login(self.url, user_name, password) if user_name else self
 
     def override(self, user_name: str | None, password: str | None) -> "Login":
-        """Return the login with other credentials, or with the URL that the user name is.
+        """Return the login with other credentials. If the user name is a URL, the login uses that URL.
 
         Such a URL may have ``username`` and ``password`` in its query. Without a user name there, the credentials of
         this login remain, and the given password is not used (JMSJCA, overloaded user name).
 
         Args:
-            user_name: The user name, or a connection URL; None or empty for those of this login.
+            user_name: The user name, or a connection URL; None or empty keeps the credentials of this login.
             password: The password.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Activation specs in the spelling of JMSJCA's manual: properties converted to fields, and fields to text."""
+"""Activation specs in the spelling of JMSJCA's manual: converts properties to fields, and fields to text."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from jmsjca.errors import excerpt
 
 __all__ = ["InvalidProperty", "Properties"]
 
-_OTHER_NAMES = {  # of properties that have one already
+_OTHER_NAMES = {  # second names of properties
     "messageSelector": "selector",
     "destinationLookup": "destination",  # of Jakarta EE, like the next one
     "connectionFactoryLookup": "connection_url",
 }
-_IGNORED_MINIMUMS = {  # the minimum of each property that JMSJCA checks but does not use
+_IGNORED_MINIMUMS = {  # minimums of the properties that JMSJCA checks but does not use
     "endpointPoolSteadySize": 0,
     "endpointPoolResizeCount": 1,
     "endpointPoolResizeTimeout": 1,
@@ -64,12 +64,12 @@ class Properties:
         self._documented = {field: name for name, field in fields.items()}
 
     def field_of(self, name: str) -> str | None:
-        """Return the field of a property, in any case; its name if it has no field, None if it is unknown."""
+        """Return the field of a property, in any letter case; its name if it has no field; None if it is unknown."""
         known = self._names.get(name.lower())
         return self._fields.get(known, known) if known else None
 
     def to_fields(self, properties: Mapping[str, object]) -> dict[str, Any]:
-        """Return the fields of a spec for properties. An invalid property becomes an `InvalidProperty`."""
+        """Return the fields of a spec from properties. An invalid property becomes an `InvalidProperty`."""
         fields: dict[str, Any] = {}
         for written, value in properties.items():
             if value is not None:
@@ -91,7 +91,7 @@ class Properties:
         elif value.strip() or field not in _BLANK_IS_UNSET:
             fields[field] = _PARSERS.get(name, str)(value)
         if problem:
-            fields[f"property {written}"] = InvalidProperty(f"{excerpt(written)}: {problem}")  # no field has this name
+            fields[f"property {written}"] = InvalidProperty(f"{excerpt(written)}: {problem}")  # not the name of a field
 
     def describe(self, fields: Mapping[str, object]) -> str:
         """Return a heading and one indented line ``name = value`` per field; unset fields are ``null``."""
@@ -128,7 +128,7 @@ _ACKNOWLEDGE_WORDS = {
 
 def _parse_acknowledge_mode(value: str) -> AcknowledgeMode | InvalidProperty:
     for mode, word in _ACKNOWLEDGE_WORDS.items():
-        if value in (word, word.upper().replace("-", "_")):  # the latter as the constants of JMS are named
+        if value in (word, word.upper().replace("-", "_")):  # or in the form of the constants of JMS
             return mode
     known, given = " or ".join(_ACKNOWLEDGE_WORDS.values()), excerpt(value)
     return InvalidProperty(f"acknowledgeMode: it must be {known} (given: {given!r})")
@@ -146,7 +146,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-_DUMPED = {  # the fields in the order of a dump, with the names that are not those of the properties
+_DUMPED = {  # the fields in the order of a dump, with names that differ from the properties' names
     "destination_type": "",
     "destination": "",
     "selector": "MessageSelector",

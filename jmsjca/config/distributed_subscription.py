@@ -1,4 +1,4 @@
-"""Subscription names ``jmsjca://?distribution=1…``: durable subscriptions that processes share through a queue."""
+"""Subscription names ``jmsjca://?distribution=1…``: durable subscriptions that processes share by means of a queue."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -22,7 +22,7 @@ class DistributedSubscription:
     Attributes:
         subscriber_name: The name of the durable subscription.
         queue: The name of the queue; None derives it from topic and subscription, see `queue_name`.
-        mbean_name: The name of the topic reader's management bean; None derives it from that of the activation.
+        mbean_name: The name of the topic reader's management bean; None derives it from the name of the activation's.
         batch_size: The number of messages that are forwarded in one unit of work.
     """
 
@@ -40,7 +40,7 @@ class DistributedSubscription:
                 ``queue``, ``mbeanname`` and ``batchsize``.
 
         Returns:
-            The parsed name; None if the name is that of an ordinary subscription.
+            The parsed name; None for the name of an ordinary subscription.
 
         Raises:
             InvalidURLError: A pair does not have the form key=value.

@@ -12,10 +12,10 @@ from jmsjca.errors import ConfigurationError
 __all__ = ["UNITS_PER_HANDLER", "AcknowledgeMode", "FactoryKind", "Limits"]
 
 UNITS_PER_HANDLER = 10
-"""The default of ``max_outstanding`` of a listener, for each handler of ``endpoint_pool_max_size``."""
+"""The default of a listener's ``max_outstanding``, per handler of ``endpoint_pool_max_size``."""
 
 FactoryKind = Literal["unified", "queue", "topic"]
-"""The messaging domains of a connection factory's connections: both, or one."""
+"""The messaging domains of a factory's connections: both, or one of them."""
 
 _LARGEST: Mapping[str, float] = {
     "prefetch_messages": 2**31 - 1,  # the credit of AMQP clients
@@ -41,7 +41,7 @@ class Limits:
             acknowledgement, in seconds.
 
     Raises:
-        ConfigurationError: A limit is no number, below zero, or larger than brokers and SQLite can store.
+        ConfigurationError: A limit is not a number, is negative, or is larger than brokers and SQLite can store.
     """
 
     prefetch_messages: int = 10
@@ -76,7 +76,7 @@ class AcknowledgeMode(Enum):
     """The acknowledgement of a session that is not transacted (JMS 3.1, section 6.2.10)."""
 
     AUTO = "auto"
-    """Each message is acknowledged on delivery: never delivered twice, but lost if the program dies meanwhile."""
+    """Each message is acknowledged on delivery. It is never redelivered, but lost if the program dies at that time."""
     CLIENT = "client"
     """`Message.acknowledge` acknowledges all messages that the session has received."""
     DUPS_OK = "dups_ok"

@@ -1,4 +1,4 @@
-"""The naming context: administered objects by name, as JNDI offers them, and destinations that refer to them."""
+"""The naming context: administered objects by name, as in JNDI, and names of destinations that refer to them."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from jmsjca.errors import ConfigurationError, InvalidDestinationError, NameNotFo
 __all__ = ["LOOKUP", "NamingContext", "is_reference", "resolve_destination"]
 
 LOOKUP = "lookup://"
-"""The prefix of a name that is to be looked up."""
+"""The prefix of a name to be looked up."""
 
 _ADMINISTERED = "jndi://"
 _WITH_OPTIONS = "jmsjca://"
@@ -28,7 +28,7 @@ class NamingContext:
     """A thread-safe directory of objects by name: queues, topics and connection factories.
 
     Args:
-        parent: The context that is asked for names which are not bound here; None for none.
+        parent: The context to search for names that are not bound here; None for no parent.
     """
 
     def __init__(self, parent: "NamingContext | None" = None) -> None:
@@ -42,7 +42,7 @@ class NamingContext:
     def default(cls) -> "NamingContext":
         """Return the context of this process, the parent of each adapter's context.
 
-        It holds the objects of the entry-point group ``jmsjca.names``, which are loaded at their first lookup.
+        It holds the objects of the entry-point group ``jmsjca.names``. They are loaded at their first lookup.
         """
         return _default()
 
@@ -66,11 +66,11 @@ class NamingContext:
         """Bind an object to a name.
 
         Args:
-            name: The name, for instance ``jms/orders``; ``lookup://`` in front of it is removed.
+            name: The name, for example ``jms/orders``. The prefix ``lookup://`` is removed.
             value: The object.
 
         Raises:
-            ConfigurationError: The name is empty, or bound already; `rebind` replaces its object.
+            ConfigurationError: The name is empty or already bound. Use `rebind` to replace its object.
         """
         name = _key(name)
         with self._lock:
@@ -80,7 +80,7 @@ class NamingContext:
             self._changes += 1
 
     def rebind(self, name: str, value: object) -> None:
-        """Bind an object to a name, whether or not the name is bound.
+        """Bind an object to a name. Replaces the object if the name is bound.
 
         Raises:
             ConfigurationError: The name is empty.
@@ -91,7 +91,7 @@ class NamingContext:
             self._changes += 1
 
     def unbind(self, name: str) -> None:
-        """Remove a name from this context; a name that is not bound is no error (``javax.naming.Context.unbind``).
+        """Remove a name from this context. No effect if it is not bound (``javax.naming.Context.unbind``).
 
         Raises:
             ConfigurationError: The name is empty.
@@ -102,7 +102,7 @@ class NamingContext:
             self._changes += 1
 
     def lookup(self, name: str) -> object:
-        """Return the object of a name, from this context, from one that is bound here, or from its parent.
+        """Return the object of a name: from this context, from a context that is bound here, or from the parent.
 
         Args:
             name: The name, with or without ``lookup://``. ``remote/q`` is also ``q`` of the context that is bound to
@@ -131,7 +131,7 @@ class NamingContext:
             raise NameNotFoundError(f"Nothing is bound to the name {excerpt(name)!r} {hint}.") from None
 
     def _bound_context(self, name: str) -> "tuple[NamingContext, str] | None":
-        """Return the context that is bound to the longest beginning of a name, and the rest of the name."""
+        """Return the context that is bound to the longest prefix of a name, and the rest of the name."""
         parts = name.split("/")
         for end in range(len(parts) - 1, 0, -1):
             beginning = "/".join(parts[:end])
@@ -140,10 +140,10 @@ class NamingContext:
         return None
 
     def destination(self, name: str, kind: DestinationKind) -> Destination:
-        """Return the destination that a name stands for, as `resolve_destination`.
+        """Return the destination of a name, as `resolve_destination` does.
 
-        It is cached until a name is bound, rebound or unbound here or in a parent (JMSJCA manual, "Administrative
-        objects").
+        The result is cached until a name is bound, rebound or unbound here or in a parent (JMSJCA manual,
+        "Administrative objects").
 
         Args:
             name: The name, such as ``lookup://jms/orders``.
@@ -162,11 +162,11 @@ class NamingContext:
         return found
 
     def _count_changes(self) -> int:
-        """Return how often names were bound or unbound, here and in the parents."""
+        """Return how many times names were bound or unbound, here and in the parents."""
         return self._changes + (0 if self._parent is None else self._parent._count_changes())  # noqa: SLF001  # own class
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names, sorted, those of the parent included."""
+        """Iterate over the names, sorted, including the names of the parent."""
         with self._lock:
             own = set(self._objects)
         return iter(sorted(own.union(self._parent or ())))
@@ -179,21 +179,21 @@ class NamingContext:
 
 
 def is_reference(name: str) -> bool:
-    """Return True if a destination's name refers to another object, False if it is the name at the broker."""
+    """Return True if a destination's name refers to another object, and False if it is the name at the broker."""
     return name.startswith(_REFERENCES)
 
 
 def resolve_destination(name: str, kind: DestinationKind, naming: NamingContext) -> Destination:
-    """Return the destination that a name stands for (JMSJCA manual, "Administrative objects").
+    """Return the destination of a name (JMSJCA manual, "Administrative objects").
 
     Args:
-        name: ``lookup://name`` and ``jndi://name`` for the object bound to a name, ``jmsjca://?name=X`` for X, and
-            anything else for itself. The name of a destination that is found may refer to another one.
+        name: ``lookup://name`` or ``jndi://name`` for the object bound to a name, ``jmsjca://?name=X`` for X; any other
+            name is the name at the broker. The name of the destination found may refer to another one.
         kind: The kind that the destination must have.
-        naming: Where names are looked up.
+        naming: The context in which names are looked up.
 
     Raises:
-        InvalidDestinationError: The name is empty; or the object is no destination, or of the other kind; or more
+        InvalidDestinationError: The name is empty; the object is not a destination, or is of the other kind; or more
             than eight names refer to each other.
         NameNotFoundError: A name is not bound.
     """

@@ -57,12 +57,12 @@ _SPELLINGS = {name.removeprefix("JMSJCA.").lower(): name for name in _NAMES}
 
 
 def is_jmsjca_option(name: str) -> bool:
-    """Return True for an option of JMSJCA, False for one of the provider."""
+    """Return True for an option of JMSJCA, and False for an option of the provider."""
     return name.lower().startswith(_PREFIX)
 
 
 def _normalise_names(options: Mapping[str, str]) -> dict[str, str]:
-    """Return options with the names of JMSJCA's options in their canonical spelling, whatever their case.
+    """Return options with JMSJCA's options in their canonical spelling. Letter case is ignored.
 
     Raises:
         InvalidOptionError: An option begins with ``JMSJCA.`` and is unknown.
@@ -98,8 +98,8 @@ def parse_options(text: str) -> dict[str, str]:
     r"""Parse options in the text form of the manual.
 
     Args:
-        text: Java properties: lines ``key=value``, and comments that begin with ``#`` or ``!``. If the text contains
-            ``JMSJCA.sep=``, the next character separates options, like the end of a line; a backslash escapes it:
+        text: Java properties: lines ``key=value``, and comments that begin with ``#`` or ``!``. The character after
+            ``JMSJCA.sep=``, if present, separates options like the end of a line; a backslash escapes it:
             ``JMSJCA.sep=,JMSJCA.concurrencymode=cc,other=a\,b``.
 
     Raises:
@@ -121,7 +121,7 @@ def read_options(options: str | Mapping[str, str] | None) -> dict[str, str]:
 
     Raises:
         InvalidOptionError: The text cannot be parsed, an option begins with ``JMSJCA.`` and is unknown, or a name or a
-            value is no text.
+            value is not a text.
     """
     given = parse_options(options) if isinstance(options, str) else _mapping_of(options)
     return {name: value for name, value in _normalise_names(given).items() if name != _SEPARATOR}
@@ -191,7 +191,7 @@ def _unescape_match(escape: re.Match[str]) -> str:
     if escape["code"]:
         return chr(int(escape["code"], 16))
     if escape["other"] == "u":
-        raise InvalidOptionError(  # without the text, which may be a password
+        raise InvalidOptionError(  # does not show the text, which may be a password
             "The escape \\u of an option needs four hexadecimal digits, as \\u00e4 has them; a backslash is \\\\."
         )
     return _CONTROLS.get(escape["other"], escape["other"])
@@ -199,18 +199,18 @@ def _unescape_match(escape: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InboundOptions:
-    """The options of JMSJCA that configure an endpoint but do not override a field of its spec.
+    """The options of JMSJCA that configure an endpoint without overriding a field of its spec.
 
     Attributes:
         redelivery_redirect: True to move messages unchanged, without additional properties.
         receive_timeout: The timeout in seconds of each receive in mode "sync". The option's value 0, which means
-            forever in JMS, becomes a day.
-        minimal_reconnect_logging: True to log a broken connection once, not at each attempt.
-        minimal_reconnect_logging_ds: True to do the same while another node holds the durable subscription.
-        bean_managed: True if units are not container-managed, whatever the spec asks for: ``JMSJCA.NoXA`` or
+            forever in JMS, is replaced by a day.
+        minimal_reconnect_logging: True to log a broken connection once, instead of at each attempt.
+        minimal_reconnect_logging_ds: The same while another node holds the durable subscription.
+        bean_managed: True if units are not container-managed, whatever the spec says: ``JMSJCA.NoXA`` or
             ``JMSJCA.ForceBMT``.
-        locator: The name of the locator of the thread's transaction manager (``JMSJCA.LocatorClass``); None for that of
-            the `transaction` package.
+        locator: The name of the locator of the thread's transaction manager (``JMSJCA.LocatorClass``); None for the
+            manager of the `transaction` package.
     """
 
     redelivery_redirect: bool = False
@@ -225,7 +225,7 @@ class InboundOptions:
         """Return the options parsed from text.
 
         Args:
-            options: All effective options, those of JMSJCA in their canonical spelling.
+            options: All effective options. JMSJCA's options have their canonical spelling.
 
         Raises:
             InvalidOptionError: A value is invalid.
@@ -247,23 +247,23 @@ class OutboundOptions:
     """The options of JMSJCA that configure connection factories and their pools.
 
     Attributes:
-        ignore_transacted: True if each session is transacted, whatever ``create_session`` asks for
-            (``JMSJCA.IgnoreTx``). The default is the opposite of ``JMSJCA.ACC``, that is ``managed``.
-        producer_pooling: True if a closed producer is kept for reuse; None for the value of the factory.
+        ignore_transacted: True to make every session transacted, whatever ``create_session`` asks for
+            (``JMSJCA.IgnoreTx``). The default is ``managed``, the opposite of ``JMSJCA.ACC``.
+        producer_pooling: True to keep a closed producer for reuse; None for the value of the factory.
         idle_timeout: Seconds without a successful use after which a pooled connection is checked; None for the value
             of the factory.
         pool_min_size: The number of connections that a pool keeps open; None for the value of the pool.
         pool_max_size: The maximum number of connections of a pool; None for the value of the pool.
-        pool_timeout: Seconds to wait for a connection of an exhausted pool: below 0 fails at once, inf waits forever
+        pool_timeout: Seconds to wait for a connection of an exhausted pool; negative fails at once, inf waits forever
             (0 in the option); None for the value of the pool.
         retry_timeout: Seconds for which sends are repeated while the broker cannot be reached; None for the value of
             the factory.
         managed: True if the sessions are under a transaction manager: the opposite of ``JMSJCA.ACC``. Without that
-            option it is True exactly if the factory has a locator. ``JMSJCA.BypassRA`` makes it False.
-        locator: The name of the locator of the transaction manager (``JMSJCA.LocatorClass``); None without one.
+            option, True if the factory has a locator. ``JMSJCA.BypassRA`` sets it to False.
+        locator: The name of the locator of the transaction manager (``JMSJCA.LocatorClass``); None for no locator.
         no_xa: True if the sessions take part only in the second phase of a commit (``JMSJCA.NoXA``). The default is
-            ``JMSJCA.ACC``, that is the opposite of ``managed``.
-        strict: True to refuse what Jakarta EE forbids in its containers (``JMSJCA.Strict``).
+            ``JMSJCA.ACC``, the opposite of ``managed``.
+        strict: True to refuse calls that Jakarta EE forbids in its containers (``JMSJCA.Strict``).
         no_factory_cache: True to look up the factory of a ``lookup://`` URL for each connection
             (``JMSJCA.nocfcache``).
     """
@@ -286,8 +286,8 @@ class OutboundOptions:
         """Return the options parsed from text.
 
         Args:
-            options: All effective options, those of JMSJCA in their canonical spelling.
-            has_locator: True if the factory has a locator of the transaction manager already.
+            options: All effective options. JMSJCA's options have their canonical spelling.
+            has_locator: True if the factory already has a locator of the transaction manager.
 
         Raises:
             InvalidOptionError: A value is invalid.
@@ -318,9 +318,8 @@ class OutboundOptions:
 def environment_options() -> dict[str, str]:
     """Return the options in environment variables, as JMSJCA reads some of its options from system properties.
 
-    ``JMSJCA_NOXA=true`` is the option ``JMSJCA.NoXA``. They apply only where a program passes them:
-    ``ResourceAdapter(…, options=environment_options())``. Variables of other names that begin with ``JMSJCA_`` are
-    ignored.
+    ``JMSJCA_NOXA=true`` is the option ``JMSJCA.NoXA``. The variables apply only where a program passes them:
+    ``ResourceAdapter(…, options=environment_options())``. Other variables that begin with ``JMSJCA_`` are ignored.
     """
     found = {_SPELLINGS.get(name.removeprefix("JMSJCA_").lower()): text for name, text in _jmsjca_variables()}
     return {name: text for name, text in found.items() if name is not None and name != _SEPARATOR}
@@ -336,7 +335,7 @@ def _parse_boolean(name: str, options: Mapping[str, str], *numbers: str, default
     Args:
         name: The name of the option.
         options: The options.
-        numbers: The numbers for true and false that the manual gives this option, if any.
+        numbers: The numbers for true and false that JMSJCA's manual defines for this option, if any.
         default: The value if the option is absent or empty.
     """
     text = options.get(name, "")
@@ -348,7 +347,7 @@ def _parse_boolean(name: str, options: Mapping[str, str], *numbers: str, default
 
 
 def _shown(text: str) -> str:
-    """Return an invalid value for an error message, without the value of an option that was not separated from it."""
+    """Return an invalid value for an error message. It hides the value of an option that was not separated from it."""
     value, equals, _ = text.partition("=")
     return repr(excerpt(value) + equals + "…") if equals else repr(excerpt(text))
 
