@@ -1,4 +1,4 @@
-"""Opening of connections: settings, fail-over between hosts, and retry with back-off."""
+"""Opens connections: settings, fail-over between hosts, and retry with back-off."""
 
 import threading
 from collections.abc import Callable, Generator, Mapping
@@ -46,7 +46,7 @@ __all__ = [
 logger = get_logger("jmsjca.reconnection")
 
 Wait = Callable[[threading.Event, float], object]
-"""Waits for an event with a timeout in seconds; the result is true if the event is set."""
+"""Waits for an event with a timeout in seconds. Returns True if the event is set."""
 
 _Lost = Callable[[JMSError], None]
 
@@ -58,21 +58,21 @@ _PERMANENT = (ConfigurationError, InvalidSelectorError, JMSSecurityError, NotSup
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """Parameters of a connection. Opens nothing.
+    """Parameters of a connection. Creating them does not connect.
 
     Args:
         url: URL of the broker.
         user_name: User name; None for the one in the URL.
         password: Password of ``user_name``; ignored without a user name.
-        client_id: Client id; None for none.
+        client_id: Client id; None for no client id.
         limits: Bounds of the connection.
         clock: Source of the time.
-        wait: Function with which an activation waits between attempts.
-        source: Source of the credentials, which is asked at each attempt; None for the user name and the password.
+        wait: Function by which an activation waits between attempts.
+        source: Source of the credentials, read at each attempt; None for the user name and the password.
     """
 
     url: str = field(repr=False)  # may hold a password
-    user_name: str | None = field(default=None, repr=False)  # it may be a URL with a password
+    user_name: str | None = field(default=None, repr=False)  # may be a URL with a password
     password: str | None = field(default=None, repr=False)
     client_id: str | None = None
     limits: Limits = field(default_factory=Limits)
@@ -84,18 +84,18 @@ class ConnectionSettings:
         object.__setattr__(self, "url", absolute_url(self.url))
 
     def credentials(self, url: ConnectionURL) -> Credentials | None:
-        """Return the configured credentials, or else those of the URL; None for an anonymous connection.
+        """Return the configured credentials, else the credentials in the URL; None for an anonymous connection.
 
         Raises:
-            ConfigurationError: A text is not valid Unicode, or contains NUL, at which some libraries cut it off; or the
-                user name is a URL, or the source of the credentials is incomplete.
+            ConfigurationError: A text is not valid Unicode, or contains NUL, where some libraries truncate it; the user
+                name is a URL; or the source of the credentials is incomplete.
             ResourceAllocationError: The source of the credentials fails.
         """
         credentials = self._credentials(url)
         login = {"user name": credentials.user_name, "password": credentials.password} if credentials else {}
         for name, text in {**login, "client id": self.client_id}.items():
             check_text(text, f"The {name}", ConfigurationError)
-        if credentials and is_url(credentials.user_name):  # not named in the message: it may hold a password
+        if credentials and is_url(credentials.user_name):  # the message must not show it: it may contain a password
             raise ConfigurationError(
                 "The user name is a URL: only connection factories accept that; use connection_url."
             )
@@ -112,7 +112,7 @@ class ConnectionSettings:
 class FailoverConnector:
     """Opens connections over a fail-over list. Each attempt begins with the host after the last one that was reached.
 
-    So a host that accepts connections and then fails does not keep its clients from the other hosts.
+    Otherwise a host that accepts connections and then fails would keep its clients away from the other hosts.
 
     Args:
         settings: Parameters of the connections.
@@ -131,7 +131,7 @@ class FailoverConnector:
 
         Raises:
             ConfigurationError: The URL, the user name, the password or the client id is invalid.
-            ConnectionLostError: No host of a fail-over list can be reached; the message names the reason for each.
+            ConnectionLostError: No host of a fail-over list can be reached; the message has the error of each host.
             JMSError: The broker cannot be reached, or refuses the connection.
         """
         url = ConnectionURL.parse(self._settings.url).for_provider()
@@ -151,7 +151,7 @@ class FailoverConnector:
     def _try_host(
         self, url: ConnectionURL, credentials: Credentials | None, lost: _Lost, failures: dict[Address, JMSError]
     ) -> Connection | None:
-        """Connect to the first host of a URL; return None after a failure that allows fail-over to the next host."""
+        """Connect to the first host of a URL. Return None after a failure that allows fail-over to the next host."""
         settings, relay = self._settings, _LossRelay(lost)
         try:
             connection = find_provider(url.protocol).connect(
@@ -177,7 +177,7 @@ class FailoverConnector:
 
 
 def connect(settings: ConnectionSettings, on_lost: _Lost | None = None) -> Connection:
-    """Open a connection, in one attempt, which begins with the first host of a fail-over list.
+    """Open a connection, in one attempt that begins with the first host of a fail-over list.
 
     Args:
         settings: Parameters of the connection.
@@ -197,7 +197,7 @@ def retry_with_backoff(
 ) -> None:
     """Call a function until it succeeds, with waits of 1, 2, 5, 5, 10, 10, … seconds between the attempts.
 
-    Each wait is varied at random by up to a fifth, so that the clients of a lost broker do not all reconnect at once.
+    Each wait varies at random by up to a fifth, so that the clients of a failed broker do not all reconnect at once.
 
     Args:
         act: The function.
@@ -241,13 +241,13 @@ def is_transient(error: BaseException) -> bool:
 
 @contextmanager
 def exhaustion_reported(name: str) -> Generator[None]:
-    """Raise an error that is transient where the system refuses another thread, or the memory is exhausted.
+    """Raise a transient error if the system refuses another thread, or memory is exhausted.
 
     Args:
-        name: The name of what needs the thread or the memory.
+        name: The subject of the error message, which needs the thread or the memory.
 
     Raises:
-        ResourceAllocationError: It was refused.
+        ResourceAllocationError: The system refused a thread or memory.
     """
     try:
         yield
@@ -265,12 +265,12 @@ def _describe(failures: Mapping[Address, JMSError]) -> str:
 
 
 def _allows_failover(error: JMSError) -> bool:
-    """Return whether to try the next host of a fail-over list: this one is unreachable, or not ready.
+    """Return whether to try the next host of a fail-over list, because this host is unreachable or not ready.
 
-    A host that speaks another protocol is not ready, either: another one of the list may be.
+    A host that speaks another protocol also counts as not ready: the next host may speak the right one.
 
-    A refused login or certificate ends the attempt, because the other hosts would refuse it as well. So does a client
-    id that another connection uses: the subscription would exist on two brokers.
+    A refused login or certificate ends the attempt, because the other hosts would also refuse it. A client id that
+    another connection uses also ends it: with fail-over, the subscription would exist on two brokers.
     """
     if isinstance(error, WrongProtocolError):
         return True
@@ -282,10 +282,10 @@ def _ignore(error: JMSError) -> None:
 
 
 class _LossRelay:
-    """Reports the loss of one connection, but not before the connection is established.
+    """Reports the loss of a connection, but only once the connection is established.
 
-    A failed attempt raises its error. Reported as well, it would be mistaken for the loss of the connection that a
-    later attempt establishes.
+    A failed attempt already raises its error. If that error were also reported, it would be mistaken for the loss of
+    the connection that a later attempt establishes.
 
     Args:
         on_lost: Called with the error when the connection breaks.
@@ -306,7 +306,7 @@ class _LossRelay:
         self._on_lost(error)
 
     def connected(self) -> None:
-        """Mark the connection as established, and report a loss that occurred meanwhile."""
+        """Mark the connection as established, and report a loss that occurred before this call."""
         with self._lock:
             self._established = True
         for error in self._early:
