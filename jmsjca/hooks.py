@@ -2,13 +2,13 @@
 
 Subclass `Hooks`, override the methods that you need, and pass an instance to the `ResourceAdapter` or to a
 `ConnectionFactory`. The methods ``around_…`` are nested: they run code before and after the handler, the send, the
-commit or the settlement. An exception of `around_delivery` counts as the handler's, one of `around_send` or
-`around_create` fails the send. The other methods are notifications after the event. An `Exception` that they,
-`around_commit` or `around_settlement` raise is logged and changes nothing.
+commit or the settlement. An exception of `around_delivery` counts as the handler's exception. An exception of
+`around_send` or `around_create` fails the send. All other methods are notifications after the event. If they,
+`around_commit` or `around_settlement` raise an `Exception`, it is logged and has no other effect.
 
-An exit, which is an exception that is not an `Exception`, such as `SystemExit`, fails the unit of a listener: the unit
-is rolled back unless it has ended, the exit is logged, and the listener continues. Outside listeners, and on the main
-thread, where it may come from a signal handler, it reaches the caller.
+An exit is a `BaseException` that is not an `Exception`, such as `SystemExit`. Inside a listener an exit fails the unit:
+the unit is rolled back unless it has ended, the exit is logged, and the listener continues. Outside listeners, and on
+the main thread, where it may come from a signal handler, an exit reaches the caller.
 
 The decorator `use_hooks` adds hooks to one handler.
 """
@@ -36,7 +36,7 @@ Send = Callable[[Message, Destination], None]
 """Sends a message to a destination."""
 
 AroundCommit = Callable[[Sequence[tuple[Message, Destination]], Callable[[], None]], None]
-"""Runs code around a commit: it is called with what the commit sends, with the destinations, and with the commit."""
+"""Runs code around a commit. Its arguments are the messages to send, their destinations, and the commit."""
 
 logger = get_logger("jmsjca.hooks")
 _FAILED = "The hook %s failed; nothing else changes."
@@ -44,14 +44,14 @@ _FAILED = "The hook %s failed; nothing else changes."
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that a listener gave up: it was moved, or deleted.
+    """A message that a listener moved to another destination, or deleted, instead of delivering it again.
 
     Attributes:
         message_id: The id of the message, or ``content:`` and a digest for a message with a missing or damaged id.
         source: The destination that it was received from.
         target: The destination that it was moved to; None if it was deleted.
         count: The number of redeliveries.
-        reason: The reason: that of `Reject`, or the number of redeliveries and the handler's last error.
+        reason: The reason given to `Reject`, or the number of redeliveries and the handler's last error.
         copy_id: The id of the copy at the target; None if it was deleted.
     """
 
@@ -64,7 +64,7 @@ class DeadLetter:
 
 
 class Hooks:
-    """Base class of hooks; override the methods that you need. By default none has an effect."""
+    """Base class of hooks. Override the methods that you need; by default none has an effect."""
 
     def around_delivery(self, endpoint: str, message: Message, call_next: Callable[[], object]) -> object:
         """Run code around the handler.
@@ -81,22 +81,22 @@ class Hooks:
         return call_next()
 
     def handled(self, endpoint: str, message: Message | None, seconds: float, *, failed: bool) -> None:
-        """Called when a call of the handler has ended. It costs less than `around_delivery`.
+        """Called when a call of the handler has ended. It is cheaper than `around_delivery`.
 
         Args:
             endpoint: The display name of the activation.
-            message: The message, or the first of a batch; None for the end of a batch, and for a message that cannot be
-                decoded.
-            seconds: The duration of the call, with the decoding of the message, the hooks around it and the replies.
+            message: The message, or the first message of a batch; None for the end of a batch, and for a message that
+                cannot be decoded.
+            seconds: The duration of the call, including the decoding of the message, the hooks around it and replies.
             failed: True if the call raised an exception.
         """
 
     def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
         """Run code around a send of the application: by a producer, a `Requestor`, or a handler's reply.
 
-        The headers are already set, including ``message_id``. Changes of the message before ``call_next``, for example
-        properties that carry a trace context, are sent with it. After ``call_next`` the message is sent, or in a
-        transacted session belongs to the transaction, and only a rollback can undo that.
+        The headers are already set, including ``message_id``. Changes to the message before ``call_next`` are sent with
+        it, for example properties that carry a trace context. After ``call_next`` the message is sent; in a transacted
+        session it belongs to the transaction, and only a rollback can undo the send.
 
         Args:
             message: The message.
@@ -104,15 +104,15 @@ class Hooks:
             call_next: Sends the message (or calls the next hook). Without this call the message is dropped.
 
         Raises:
-            Exception: Fails the send. Any other exception than a `JMSError` becomes the ``__cause__`` of one.
+            Exception: Fails the send. An exception that is not a `JMSError` becomes the ``__cause__`` of a `JMSError`.
         """
         del message, destination
         call_next()
 
     def around_create(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
-        """Run code around a send in a transaction, which only adds the message to it: the commit sends it.
+        """Run code around a send in a transaction. The send only adds the message to it: the commit sends the message.
 
-        By default it is as any other send: this calls `around_send`, with the same arguments.
+        By default this calls `around_send` with the same arguments.
 
         Args:
             message: The message.
@@ -124,12 +124,12 @@ class Hooks:
     def around_commit(self, sends: Sequence[tuple[Message, Destination]], call_next: Callable[[], None]) -> None:
         """Run code around a commit that sends messages: of a transacted session, or of a listener's unit.
 
-        An `Exception` that the hook raises itself is logged, and changes nothing: the unit is committed in any case.
-        Any other exception rolls the unit of a listener back, unless it has ended; in a session it reaches the caller.
+        An `Exception` that the hook itself raises is logged and has no other effect: the commit is always made. Any
+        other exception rolls back the unit of a listener, unless it has ended; in a session it reaches the caller.
 
         Args:
             sends: The messages that the application has sent in the transaction, with their destinations.
-            call_next: Commits (or calls the next hook), and raises its error.
+            call_next: Commits (or calls the next hook), and raises the error of the commit.
         """
         del sends
         call_next()
@@ -137,25 +137,25 @@ class Hooks:
     def received(
         self, source: Destination, message: Message | None, seconds: float, error: Exception | None = None
     ) -> None:
-        """Called when a consumer of a session has received a message, or has failed; not when there was no message.
+        """Called when a consumer of a session has received a message or has failed. Not called if none arrived.
 
         Args:
             source: The destination of the consumer.
             message: The message; None if there is an error.
-            seconds: The duration of the call, with the time for which it waited.
+            seconds: The duration of the call, including the wait for the message.
             error: The error that the call raises; None if it returns the message.
         """
 
     def around_settlement(self, endpoint: str, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
         """Run code around the commit or the rollback of a listener's unit, for example to measure it.
 
-        An `Exception` that the hook raises itself is logged, and changes nothing: the unit is settled in any case. Any
+        An `Exception` that the hook itself raises is logged and has no other effect: the unit is always settled. Any
         other exception rolls the unit back, unless it has ended.
 
         Args:
             endpoint: The display name of the activation.
             messages: The messages of the unit that can be decoded.
-            call_next: Settles the unit (or calls the next hook), and raises its error.
+            call_next: Settles the unit (or calls the next hook), and raises the error of the settlement.
         """
         del endpoint, messages
         call_next()
@@ -186,18 +186,18 @@ _declared: "WeakSet[Callable[..., object]]" = WeakSet()  # handlers of listeners
 
 
 def use_hooks(*hooks: Hooks) -> Callable[[H], H]:
-    """Return a decorator that adds hooks to the listeners of one handler, inside those of the adapter.
+    """Return a decorator that adds hooks to the listeners of one handler. They run inside the hooks of the adapter.
 
-    Put it below ``@adapter.listener(…)``. The function itself is unchanged: a call of it does not run the hooks.
-    Around a send they are called for what the handler sends with its session, and for its reply.
+    Put it below ``@adapter.listener(…)``. The function itself is unchanged: calling it does not run the hooks. Hooks
+    around sends run for messages that the handler sends with its session, and for its reply.
 
     Args:
         *hooks: The hooks, the outermost first.
 
     Raises:
-        ArgumentTypeError: A hook is no instance of `Hooks`.
-        ConfigurationError: As of `HookChain`. On decoration: the function is the handler of a listener already, which
-            would not see the hooks; or it cannot have attributes.
+        ArgumentTypeError: A hook is not an instance of `Hooks`.
+        ConfigurationError: As of `HookChain`. On decoration: the function already is the handler of a listener, which
+            would not use the hooks; or it cannot have attributes.
     """
     HookChain(hooks)
 
@@ -205,13 +205,13 @@ def use_hooks(*hooks: Hooks) -> Callable[[H], H]:
         """Add the hooks to the handler, and return it."""
         if _is_declared(handler):
             raise ConfigurationError(
-                f"{handler!r:.100} is the handler of a listener already: put @use_hooks(…) below @adapter.listener(…)."
+                f"{handler!r:.100} already is the handler of a listener: put @use_hooks(…) below @adapter.listener(…)."
             )
         try:
             setattr(handler, _ATTRIBUTE, (*hooks, *hooks_of(handler)))
         except AttributeError as error:
             raise ConfigurationError(
-                f"Hooks cannot be added to {handler!r:.100}: decorate the function that it is made of."
+                f"Hooks cannot be added to {handler!r:.100}: decorate the underlying function."
             ) from error
         return handler
 
@@ -232,8 +232,8 @@ def _is_declared(handler: Callable[..., object]) -> bool:
 
 
 def declare_handler(handler: Callable[..., object]) -> tuple[Hooks, ...]:
-    """Return the hooks of a handler that becomes the handler of a listener; later `use_hooks` refuses it."""
-    with suppress(TypeError):  # it cannot be referenced weakly, or hashed
+    """Return the hooks of a function that becomes a listener's handler. `use_hooks` refuses it afterwards."""
+    with suppress(TypeError):  # the function cannot be referenced weakly, or hashed
         _declared.add(handler)
     return hooks_of(handler)
 
@@ -250,14 +250,14 @@ class HookChain:
         hooks: The hooks.
 
     Attributes:
-        wrap_deliveries: True if a hook has code around deliveries.
-        wrap_settlements: True if a hook has code around settlements, or commits.
+        wrap_deliveries: True if a hook runs code around deliveries.
+        wrap_settlements: True if a hook runs code around settlements or commits.
         observe_calls: True if a hook is notified of calls of the handler.
         observe_settlements: True if a hook is notified of settled units.
         observe_receives: True if a hook is notified of received messages.
 
     Raises:
-        ArgumentTypeError: The hooks are no sequence, or one is no instance of `Hooks`.
+        ArgumentTypeError: The hooks are not a sequence, or a hook is not an instance of `Hooks`.
         ConfigurationError: A method of a hook is declared with ``async def`` or has a ``yield``.
     """
 
@@ -281,7 +281,7 @@ class HookChain:
         self.observe_settlements = bool(self._settled)
 
     def _overriding(self, method: str) -> list[Hooks]:
-        """Return the hooks that have a method of their own: an inherited one, called per message, would only cost."""
+        """Return the hooks that override a method: calling the others for each message would only cost time."""
         inherited = getattr(Hooks, method)
         return [each for each in self._hooks if method in vars(each) or getattr(type(each), method) is not inherited]
 
@@ -293,7 +293,7 @@ class HookChain:
         return call()
 
     def handled(self, endpoint: str, delivery: "_Decodable | None", seconds: float, *, failed: bool) -> None:
-        """Notify the hooks of a call of the handler, with its first delivery. It is called for each message.
+        """Notify the hooks of a call of the handler, with its first delivery. Called for each message.
 
         Raises:
             BaseException: The exit of a hook, which fails the unit.
@@ -309,7 +309,7 @@ class HookChain:
                 logger.exception(_FAILED, _name_of(notification))
 
     def settle(self, endpoint: str, deliveries: Sequence["_Decodable"], act: Callable[[], None]) -> None:
-        """Settle a unit inside all hooks that have code around settlements. The unit is settled exactly once."""
+        """Settle a unit inside all hooks around settlements. The unit is settled exactly once."""
         if not self._settling:
             act()
             return
@@ -318,15 +318,15 @@ class HookChain:
         _run_once(arounds, act, f"the settlement of {endpoint}")
 
     def commit(self, sends: Sequence[tuple[Message, Destination]], act: Callable[[], None]) -> None:
-        """Commit what was sent, inside all hooks that have code around commits. The commit is made exactly once."""
+        """Commit sent messages inside all hooks around commits. The commit is made exactly once."""
         _run_once([partial(hook.around_commit, sends) for hook in self._committing], act, "a commit")
 
     def wrap_send(self, send: Send, transaction: "_Transaction | None" = None) -> Send:
-        """Wrap ``send`` in all hooks. Returns ``send`` itself without hooks: no overhead.
+        """Wrap ``send`` in all hooks. Without hooks this returns ``send`` itself, so there is no overhead.
 
         Args:
             send: Sends at once, or adds the message to a transaction.
-            transaction: Tells which of both; None for at once.
+            transaction: Decides at each send whether it is deferred to the commit; None if ``send`` sends at once.
         """
         if not self._hooks:
             return send
@@ -337,7 +337,7 @@ class HookChain:
             return _as_jms_error(at_once)
 
         def send_and_note(message: Message, to: Destination) -> None:
-            """Add the message to the transaction, and record it for its commit."""
+            """Add the message to the transaction, and record it for the commit."""
             send(message, to)
             transaction.note(message, to, self.commit)
 
@@ -346,7 +346,7 @@ class HookChain:
             deferred = _wrap_send(hook.around_create, deferred)
 
         def choose_and_send(message: Message, to: Destination) -> None:
-            """Send as the transaction says at this moment."""
+            """Send at once, or add to the transaction, as the transaction decides now."""
             (deferred if transaction.defers_sends else at_once)(message, to)
 
         return _as_jms_error(choose_and_send)
@@ -374,7 +374,7 @@ class HookChain:
 
 
 class _Decodable(Protocol):
-    """A delivery, as this module uses it."""
+    """A delivery, reduced to what this module uses."""
 
     @property
     def message(self) -> Message:
@@ -383,7 +383,7 @@ class _Decodable(Protocol):
 
 
 class _Once:
-    """Calls a function at the first call only, and keeps its error.
+    """Calls a function only once, at the first call, and keeps its error.
 
     Args:
         act: The function.
@@ -414,15 +414,15 @@ def _decoded(deliveries: Sequence[_Decodable]) -> list[Message]:
 
 
 class _Transaction(Protocol):
-    """The transaction of a session, as this module uses it."""
+    """The transaction of a session, reduced to what this module uses."""
 
     @property
     def defers_sends(self) -> bool:
-        """True if a send now only adds the message to a unit."""
+        """True if a send made now only adds the message to a unit."""
         ...
 
     def note(self, message: Message, to: Destination, around: AroundCommit) -> None:
-        """Record a send; ``around`` is called with all of them, and with the commit that carries them out."""
+        """Record a send. ``around`` is called with all recorded sends, and with the commit that sends them."""
         ...
 
 
@@ -467,7 +467,7 @@ def _notify(notification: Callable[..., None], *args: object) -> None:
 
 
 def _notify_in_listener(notification: Callable[..., None], *args: object) -> None:
-    """Notify a hook. Its exit is logged also, unless it may come from a signal handler: it would end the listener."""
+    """Notify a hook. An exit is also logged, because it would end the listener, unless a signal handler raised it."""
     try:
         _notify(notification, *args)
     except BaseException:
