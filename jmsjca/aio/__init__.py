@@ -1,4 +1,4 @@
-"""Sending and receiving with asyncio: the sessions of `jmsjca`, each on a thread of its own.
+"""Sending and receiving with asyncio: the sessions of `jmsjca`, each with its own thread.
 
 ::
 
@@ -6,8 +6,8 @@
         producer = await session.create_producer(Queue("orders"))
         await producer.send(session.create_text_message("a pear"))
 
-Names and rules are those of the blocking classes. Every call that communicates with the broker is awaited, and no call
-blocks the event loop. No object is bound to an event loop: a connection may be used from several, one after the other.
+Names and rules are the same as in the blocking classes. Every call that communicates with the broker is awaited, and no
+call blocks the event loop. No object is bound to an event loop: a connection may be used from several, in turn.
 """
 
 from jmsjca.aio.base import AwaitableContextManager

@@ -1,4 +1,4 @@
-"""Common part of the asyncio classes: a thread for blocking calls, awaitable opening, asynchronous closing."""
+"""Common parts of the asyncio classes: a thread for blocking calls, awaitable opening, asynchronous closing."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -23,9 +23,9 @@ CloseableT = TypeVar("CloseableT", bound=Closeable)
 
 
 class SingleThreadExecutor:
-    """Runs calls one after the other on a thread of its own, each in the context variables of its caller.
+    """Runs calls one after the other on its own thread, each in the context variables of its caller.
 
-    The thread is a daemon, in contrast to those of `concurrent.futures`: a program with a pending receive can exit.
+    The thread is a daemon, unlike the threads of `concurrent.futures`, so a program with a waiting receive can exit.
 
     Args:
         name: The name of the thread.
@@ -41,16 +41,16 @@ class SingleThreadExecutor:
         self._thread.start()
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Run a call and return its result. If the await is cancelled before the call has begun, it is not made.
+        """Run a call and return its result. If the await is cancelled before the call has begun, the call is not made.
 
         Raises:
             IllegalStateError: The executor has ended.
-            BaseException: The error of the call, or of an earlier detached one; this call is not made then.
+            BaseException: The error of the call, or of an earlier detached call; this call is not made then.
         """
         return await asyncio.wrap_future(self._submit(partial(self._unless_failed, function)))
 
     async def run_shielded(self, function: Callable[[], T]) -> T:
-        """Run a call that ends something: it is made even if the await is cancelled or an earlier call failed."""
+        """Run a call that ends something. It is made even if the await is cancelled or an earlier call failed."""
         return await asyncio.shield(asyncio.wrap_future(self._submit(partial(self._whatever_failed, function))))
 
     async def run_opening(self, function: Callable[[], CloseableT]) -> CloseableT:
@@ -59,7 +59,7 @@ class SingleThreadExecutor:
         try:
             return await asyncio.wrap_future(opened)
         except asyncio.CancelledError:
-            with suppress(JMSError):  # the session is closed, and with it what it has opened
+            with suppress(JMSError):  # closing the session has already closed the resource
                 self._submit(partial(_discard, opened))
             raise
 
@@ -82,7 +82,7 @@ class SingleThreadExecutor:
         self._fork_guard.check()
 
     def end(self) -> None:
-        """Refuse new calls; the thread ends after those that are queued. Idempotent."""
+        """Refuse new calls. The thread ends after the queued calls. Idempotent."""
         if self._fork_guard.in_child:
             return  # a forked child: the thread does not exist
         with self._submitting:
@@ -91,7 +91,7 @@ class SingleThreadExecutor:
                 self._calls.put(None)
 
     def join(self) -> None:
-        """End the executor and wait until its thread has ended. Not called on that thread."""
+        """End the executor and wait until its thread has ended. Must not be called on that thread."""
         self.end()
         self._thread.join()
 
@@ -125,7 +125,7 @@ class SingleThreadExecutor:
 async def run_in_thread(function: Callable[[], T]) -> T:
     """Run a call on a new thread, to its end even if the await is cancelled.
 
-    Used for calls that must not wait until a session's thread is free.
+    Use it for calls that must not wait for a session's thread.
     """
     executor = SingleThreadExecutor("jmsjca asyncio")
     try:
@@ -158,7 +158,7 @@ def _discard(opened: Future[CloseableT]) -> None:
 
 
 class AsyncCloseable(ProcessBound, GuardedAttributes, ABC):
-    """Asynchronous context manager that closes itself on exit. It has no attributes that can be set."""
+    """An asynchronous context manager that closes itself on exit. It has no attributes that can be set."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -175,9 +175,9 @@ C = TypeVar("C", bound=AsyncCloseable)
 
 
 class AwaitableContextManager(Generic[C]):
-    """A resource to open: with ``await``, which leaves closing to the caller, or with ``async with``, which closes it.
+    """A resource to open: by ``await`` (the caller closes it), or by ``async with`` (which closes it).
 
-    Any other use is refused with the remedy: the ``await`` was forgotten.
+    Any other use raises an error that says how to await it.
 
     Args:
         open_resource: Opens the resource.
@@ -208,7 +208,7 @@ class AwaitableContextManager(Generic[C]):
     def __repr__(self) -> str:
         return f"<{self._call}, not awaited>"
 
-    if not TYPE_CHECKING:  # otherwise type checkers accept what is refused here
+    if not TYPE_CHECKING:  # otherwise type checkers would accept these uses, which are refused
 
         def __getattr__(self, name: str) -> NoReturn:
             raise InvalidAttributeError(self._forgotten(f"has no attribute {name!r:.100}"))

@@ -1,4 +1,4 @@
-"""Connections for asyncio, and the pool of them."""
+"""Connections and connection pools for asyncio."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ def connect(
         password: Password of ``user_name``; ignored without a user name.
 
     Raises:
-        ArgumentTypeError: The first argument is no `ConnectionFactory`.
+        ArgumentTypeError: The first argument is not a `ConnectionFactory`.
         JMSError: When opened, as `jmsjca.ConnectionFactory.create_connection`.
     """
     _FACTORY("factory", factory)
@@ -68,7 +68,7 @@ class SessionOwner(AsyncCloseable):
         await run_in_thread(self._wrapped.start)
 
     async def stop(self) -> None:
-        """Pause the delivery of messages: no receive returns a message before the next `start`. Idempotent.
+        """Pause the delivery of messages: receives return no message until the next `start`. Idempotent.
 
         Raises:
             IllegalStateError: The connection is closed.
@@ -78,10 +78,10 @@ class SessionOwner(AsyncCloseable):
     def create_session(
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode | str = AcknowledgeMode.AUTO
     ) -> AwaitableContextManager[Session]:
-        """Create a session, to be awaited or entered with ``async with``. Closing it ends its thread.
+        """Create a session, to be awaited or entered with ``async with``. Closing the session ends its thread.
 
         Args:
-            transacted: True to commit all receipts and sends together.
+            transacted: True to commit receipts and sends together.
             acknowledge_mode: The acknowledgement of receipts, an `AcknowledgeMode` or its name; ignored if transacted.
 
         Raises:
@@ -95,9 +95,9 @@ class SessionOwner(AsyncCloseable):
         )
 
     async def close(self) -> None:
-        """Close all sessions, which roll back, end their threads, and close or return the connection. Idempotent.
+        """Close all sessions, which roll back; end their threads; and close or return the connection. Idempotent.
 
-        A waiting receive returns None; other calls in progress are waited for. Cancellation does not interrupt it.
+        A waiting receive returns None. Other calls in progress end first. Cancellation does not interrupt this.
         """
         await run_in_thread(self._close)
 
@@ -113,7 +113,7 @@ class SessionOwner(AsyncCloseable):
             self._sessions = [each for each in self._sessions if not each[0].closed] + [(session, executor)]
             return session
         finally:
-            if session is None or session.closed:  # with its connection, perhaps before this list had its thread
+            if session is None or session.closed:  # closed with its connection, perhaps before it was in this list
                 executor.end()
 
     def _close(self) -> None:
@@ -152,14 +152,14 @@ class PooledConnection(SessionOwner):
 class ConnectionPool(AsyncCloseable):
     """A `jmsjca.outbound.ConnectionPool` for asyncio. Any number of tasks, and threads, may share the blocking pool.
 
-    A cancelled borrower leaves no connection borrowed. Its place in the queue of waiting ones stays until its turn or
-    its timeout comes; the connection that it gets then is returned at once.
+        A cancelled borrower leaves no connection borrowed. Its place among the waiting borrowers is kept until its turn
+        or its timeout; a connection that it gets then is returned at once.
 
     Args:
-        pool: The blocking pool. Closing this one closes it.
+        pool: The blocking pool. Closing this pool also closes the blocking one.
 
     Raises:
-        ArgumentTypeError: The argument is no `jmsjca.outbound.ConnectionPool`.
+        ArgumentTypeError: The argument is not a `jmsjca.outbound.ConnectionPool`.
     """
 
     def __init__(self, pool: outbound.ConnectionPool) -> None:
@@ -173,7 +173,7 @@ class ConnectionPool(AsyncCloseable):
     def connection(
         self, user_name: str | None = None, password: str | None = None, *, timeout: float | None = -1.0
     ) -> AwaitableContextManager[PooledConnection]:
-        """Borrow a connection: await it, then start and close it, or enter it with ``async with``, which does both.
+        """Borrow a connection: await it, and start and close it yourself; or use ``async with``, which does both.
 
         Args:
             user_name: As for `jmsjca.outbound.ConnectionPool.connection`.
@@ -195,7 +195,7 @@ class ConnectionPool(AsyncCloseable):
     async def session(
         self, transacted: bool = False, acknowledge_mode: AcknowledgeMode | str = AcknowledgeMode.AUTO
     ) -> AsyncGenerator[Session]:
-        """Borrow a connection with a session for the block. An open transaction is rolled back at its end.
+        """Borrow a connection with a session for a block. An open transaction is rolled back at the end of the block.
 
         Args:
             transacted: True to commit all receipts and sends together.

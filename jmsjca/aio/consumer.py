@@ -1,4 +1,4 @@
-"""Consumers for asyncio, and the hand-over of a received message from the session's thread to the event loop."""
+"""Consumers for asyncio. Hands over received messages from the session's thread to the event loop."""
 
 import asyncio
 from concurrent.futures import Future
@@ -14,10 +14,10 @@ __all__ = ["Consumer"]
 
 
 class Consumer(AsyncCloseable):
-    """A `jmsjca.MessageConsumer` for asyncio. Like its session it is used by one task at a time.
+    """A `jmsjca.MessageConsumer` for asyncio. Like its session, it is used by one task at a time.
 
-    `Session.create_consumer` and its variants create it. ``async for message in consumer`` receives one message after
-    the other, and ends when the consumer is closed.
+    `Session.create_consumer` and its variants create it. ``async for message in consumer`` receives messages until the
+    consumer is closed.
 
     Args:
         wrapped: The blocking consumer.
@@ -49,18 +49,18 @@ class Consumer(AsyncCloseable):
     async def receive(self, timeout: float | None = None) -> Message | Any:  # noqa: ASYNC109  # JMS has it
         """Receive the next message.
 
-        Without a timeout only the close by another task ends the wait without a message: type checkers do not demand a
-        check for None then.
+        Without a timeout, the wait only ends without a message if another task closes the consumer. Therefore type
+        checkers do not demand a check for None then.
 
-        A cancelled receive consumes nothing: the message stays the next one. A returned message is acknowledged, or
-        belongs to the transaction, before the next call of the session; if that fails, the next call raises the error,
-        and the message is redelivered.
+        A cancelled receive consumes nothing: its message is the next one to be received. A returned message is
+        acknowledged, or belongs to the transaction, before the next call of the session. If that fails, the next call
+        raises the error, and the message is redelivered.
 
         Args:
-            timeout: Seconds to wait, from the time when the session is free; None waits forever, 0 does not wait.
+            timeout: Seconds to wait, counted from when the session is free; None waits forever, 0 does not wait.
 
         Returns:
-            The message; None if none arrived in time, or if another task closed the consumer meanwhile.
+            The message; None if none arrived in time, or if another task closed the consumer during the wait.
 
         Raises:
             IllegalStateError: The consumer is closed.
@@ -69,7 +69,7 @@ class Consumer(AsyncCloseable):
         return await ReceiveHandoff(self._receiver, self._executor, timeout).receive()
 
     async def close(self) -> None:
-        """Release prefetched messages; received ones stay with the session. Idempotent.
+        """Release prefetched messages. Received messages stay with the session. Idempotent.
 
         Another task may call it: a waiting `receive` returns None.
         """
@@ -82,7 +82,7 @@ class Consumer(AsyncCloseable):
         try:
             message = None if self.closed else await self.receive()
         except IllegalStateError:
-            if not self.closed:  # not closed meanwhile
+            if not self.closed:  # otherwise another task closed it during the wait
                 raise
             message = None
         if message is None:
@@ -91,11 +91,11 @@ class Consumer(AsyncCloseable):
 
 
 class ReceiveHandoff:
-    """One receive: the thread proposes a message, the event loop accepts it, so a cancelled receive loses no message.
+    """One receive: the thread proposes a message, and the event loop accepts it, so no cancelled receive loses one.
 
-    The thread proposes the message and waits for the answer. The event loop answers between two awaits, where no
-    cancellation can occur: either it accepts, and the message is returned and settled as the session's mode says; or it
-    refuses, and the message stays the next one.
+    The thread waits for the answer to its proposal. The event loop answers between two awaits, where no cancellation
+    can occur. If it accepts, the message is returned and settled in the session's mode. If it refuses, the message
+    stays the next one to be received.
 
     Args:
         receiver: The prefetch buffer of the blocking consumer.

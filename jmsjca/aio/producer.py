@@ -36,10 +36,10 @@ class Producer(AsyncCloseable):
     ) -> None:
         """Send a message, as `jmsjca.MessageProducer.send` does. The message may be changed and sent again afterwards.
 
-        If the await is cancelled, the message may or may not be sent. It must not be used again; the session can.
+        If the await is cancelled, the message may or may not be sent. Do not use it again; the session stays usable.
 
         Args:
-            message: The message; or a body of one, as in `jmsjca.MessageProducer.send`.
+            message: The message, or a body for one, as in `jmsjca.MessageProducer.send`.
             destination: The destination; required if the producer has none, refused if it has one.
             **options: See `jmsjca.outbound.producer.DeliveryFields`.
 
@@ -66,7 +66,7 @@ class Producer(AsyncCloseable):
         destination: Destination | None = None,
         **options: Unpack[DeliveryFields],
     ) -> "asyncio.Future[Message]":
-        """Begin to send a message, as `jmsjca.MessageProducer.send_async` does, and do not wait for the broker.
+        """Begin to send a message, as `jmsjca.MessageProducer.send_async` does, without waiting for the broker.
 
         ::
 
@@ -74,16 +74,16 @@ class Producer(AsyncCloseable):
             await asyncio.gather(*sent)
 
         Args:
-            message: The message, or a body as for `send`. It may be changed and sent again when the await has returned.
+            message: The message, or a body as for `send`. You may change it and send it again once the await returns.
             destination: The destination; required if the producer has none, refused if it has one.
             **options: See `jmsjca.outbound.producer.DeliveryFields`.
 
         Returns:
-            A future of the message, to be awaited for the outcome: it raises `TransactionInDoubtError` if the
-            connection was lost. Its cancellation does not affect the send.
+            A future of the message. Await it for the outcome: it raises `TransactionInDoubtError` if the connection was
+            lost. Cancelling it does not affect the send.
 
         Raises:
-            JMSError: As `send`, if the message is refused before it is on its way.
+            JMSError: As `send`, if the message is refused before it is sent.
         """
         begin = partial(
             self._wrapped.send_async,
@@ -95,5 +95,5 @@ class Producer(AsyncCloseable):
         return asyncio.wrap_future(await self._executor.run(begin))
 
     async def close(self) -> None:
-        """Close the producer. Messages that were sent in an open transaction stay in it. Idempotent."""
+        """Close the producer. Messages sent in an open transaction stay in the transaction. Idempotent."""
         await run_in_thread(self._wrapped.close)

@@ -27,8 +27,8 @@ _MESSAGE = Constraint[Message]("a received message, or None for all", Message)
 class Session(MessageFactory, AsyncCloseable):
     """A `jmsjca.Session` for asyncio, used by one task at a time. `Connection.create_session` creates it.
 
-    Its calls, and those of its producers and consumers, run one after the other on its thread: a waiting one, such as
-    `Consumer.receive`, delays the others. Messages and destinations are created at once, without the thread.
+    Its calls, and the calls of its producers and consumers, run one after the other on its thread: a waiting call, such
+    as `Consumer.receive`, delays the others. Messages and destinations are created at once, without the thread.
 
     Args:
         wrapped: The blocking session.
@@ -48,7 +48,7 @@ class Session(MessageFactory, AsyncCloseable):
         """Create a producer, to be awaited or entered. Without a destination each send names one.
 
         Raises:
-            InvalidDestinationError: When awaited: the value is no destination.
+            InvalidDestinationError: When awaited: the value is not a destination.
         """
 
         async def opened() -> Producer:
@@ -95,18 +95,18 @@ class Session(MessageFactory, AsyncCloseable):
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> AwaitableContextManager[Consumer]:
-        """Create a consumer of a shared durable one; see `jmsjca.Session.create_shared_durable_consumer`."""
+        """Create a consumer of a shared durable subscription; see `jmsjca.Session.create_shared_durable_consumer`."""
         create = partial(self._wrapped.create_shared_durable_consumer, topic, name, selector)
         return self._consumer(create, "create_shared_durable_consumer(…)")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Self]:
-        """Commit at the end of the block, or roll back on an exception, also if the task is cancelled.
+        """Commit at the end of the block. Roll back on an exception, also if the task is cancelled.
 
         Blocks cannot be nested.
 
         Raises:
-            IllegalStateError: The session is not transacted, or is in such a block already.
+            IllegalStateError: The session is not transacted, or is already in such a block.
         """
         if not self._wrapped.transacted:
             raise IllegalStateError("This session is not transacted: create_session(transacted=True).")
@@ -123,7 +123,7 @@ class Session(MessageFactory, AsyncCloseable):
     async def commit(self) -> None:
         """Acknowledge all messages received and send all messages sent since the last commit, as one.
 
-        If the await is cancelled, the commit happens or not, as a whole: call `rollback` to end an open transaction.
+        If the await is cancelled, the commit happens or not, as a whole. Call `rollback` to end an open transaction.
 
         Raises:
             IllegalStateError: The session is not transacted.
@@ -137,7 +137,7 @@ class Session(MessageFactory, AsyncCloseable):
         await self._executor.run_shielded(self._wrapped.rollback)
 
     async def recover(self) -> None:
-        """Request redelivery of all messages that are not acknowledged, in order; they are counted.
+        """Request redelivery, in order, of all messages that are not acknowledged. Their redelivery is counted.
 
         Raises:
             IllegalStateError: The session is transacted: use `rollback`.
@@ -148,11 +148,11 @@ class Session(MessageFactory, AsyncCloseable):
         """Acknowledge under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL``; no effect in other sessions.
 
         Args:
-            message: The message to acknowledge; its own ``acknowledge()`` would block the event loop. None for all
-                received messages.
+            message: The message to acknowledge; None for all received messages. Do not call the message's own
+                ``acknowledge()``, because it blocks the event loop.
 
         Raises:
-            ArgumentTypeError: The value is no message.
+            ArgumentTypeError: The value is not a message.
         """
         if message is not None:
             _MESSAGE("message", message)
@@ -162,7 +162,7 @@ class Session(MessageFactory, AsyncCloseable):
         """Call a function with the blocking session on the session's thread, for calls that have no method here.
 
         Args:
-            function: For example ``lambda session: list(session.create_browser(queue))``. Once begun it runs to its
+            function: For example ``lambda session: list(session.create_browser(queue))``. Once begun it runs to the
                 end, even if the await is cancelled.
         """
         CALLABLE("function", function)
@@ -171,8 +171,8 @@ class Session(MessageFactory, AsyncCloseable):
     async def close(self) -> None:
         """Close the consumers, roll back the open transaction and end the thread. Idempotent.
 
-        Another task may call it: a waiting receive returns None, and any other call is waited for. Cancellation does
-        not interrupt it.
+        Another task may call it: a waiting receive returns None, and any other call ends first. Cancellation does not
+        interrupt it.
         """
         await run_in_thread(self._close)
 
