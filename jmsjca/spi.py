@@ -1,4 +1,4 @@
-"""The provider interface: the Protocols that the rest of jmsjca is written against.
+"""The provider interface: the Protocols that all other code of jmsjca is written against.
 
 The central concept is the unit: a record of the deliveries that it takes and the messages that it sends. Nothing
 reaches the broker before `Unit.commit`, which writes everything at once; `Unit.rollback` releases the deliveries.
@@ -46,7 +46,7 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Features of a connection, determined from the actual broker. Missing ones are refused, never weakened."""
+    """Features of a connection, as the broker in use has them. Missing features are refused, never weakened."""
 
     transacted_receive: bool = False  #: acknowledgements of a unit succeed or fail together
     transacted_send: bool = False  #: sends of a unit appear together or not at all
@@ -60,7 +60,7 @@ class Capabilities:
     counts_lost: bool = False  #: deliveries of a lost connection are redelivered, and counted if there is a count
     priority: bool = False  #: messages of higher priority are delivered first
     selectors: bool = False  #: consumers and browsers can filter
-    exact_selectors: bool = False  #: selectors follow JMS or are refused: text is no number, missing values are unknown
+    exact_selectors: bool = False  #: selectors follow JMS or are refused: text is not a number, missing is unknown
     browse: bool = False  #: queues can be browsed
     browse_counts: bool = False  #: browsers return the delivery count that a consumer would get
     durable: bool = False  #: subscriptions outlive their consumers
@@ -85,7 +85,7 @@ class Capabilities:
     lists_destinations: bool = False  #: `Admin.destinations` is available
     creates_queues: bool = False  #: `Admin.create` is available
     counts_consumers: bool = False  #: `Admin.activity` counts the consumers
-    counts_traffic: bool = False  #: `Admin.activity` counts the messages that came and went
+    counts_traffic: bool = False  #: `Admin.activity` counts the messages that were added and settled
     configurable: bool = False  #: `Admin.configure` changes the settings of destinations
     shared_between_processes: bool = False  #: other processes can use the same destinations
 
@@ -106,7 +106,7 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The use of a queue. The counters of messages begin at any number: only differences have a meaning."""
+    """The use of a queue. The counters of messages start at any number: only differences have a meaning."""
 
     consumers: int | None = None  #: open consumers; None without the capability counts_consumers
     added: int | None = None  #: messages that came in; None without the capability counts_traffic
@@ -118,9 +118,9 @@ class Delivery(Protocol):
 
     @property
     def message(self) -> Message:
-        """The message, decoded on first use: `MessageFormatError` is raised here, never by `Consumer.receive`.
+        """The message, decoded on first use. This may raise `MessageFormatError`; `Consumer.receive` never does.
 
-        A provider may decode the headers on their first access; then the error is raised there.
+        A provider may decode the headers on their first access; then that access raises the error.
         """
         ...
 
@@ -131,12 +131,12 @@ class Delivery(Protocol):
 
     @property
     def size(self) -> int:
-        """The size of the message as received, headers and body, in bytes; always readable."""
+        """The size of the received message, headers and body, in bytes; always readable."""
         ...
 
     @property
     def digest(self) -> str:
-        """A digest of the content: always readable, and the same for each delivery of a message."""
+        """A digest of the content: always readable, and equal for all deliveries of a message."""
         ...
 
     @property
@@ -150,9 +150,9 @@ class Delivery(Protocol):
         ...
 
     def drop_content(self) -> None:
-        """Free the memory of the message and its bytes, once they are copied: no property can be read afterwards.
+        """Free the memory of the message and its bytes after they were copied: no property can be read afterwards.
 
-        The delivery can still be settled, and released if its consumer receives nothing more.
+        The delivery can still be settled. It can be released if its consumer receives nothing more.
         """
         ...
 
@@ -169,13 +169,13 @@ class Unit(Protocol):
         ...
 
     def commit(self, *, confirmed: bool = True, timeout: float | None = None) -> None:
-        """Write everything. `TransactionRolledBackError`: it failed; `TransactionInDoubtError`: it may have failed."""
+        """Write everything. `TransactionRolledBackError`: it failed. `TransactionInDoubtError`: it may have failed."""
         ...
 
     def start_commit(self) -> Callable[[], None]:
         """Begin to commit a unit that took no delivery. Return a function that waits, and raises as `commit` does.
 
-        The commits that a thread starts take effect in that order, and before any that it begins later.
+        The commits that one thread starts take effect in their order, and before any commit that it begins later.
         """
         ...
 
@@ -192,14 +192,14 @@ class Consumer(Protocol):
         ...
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
-        """Release deliveries that no unit took: uncounted if the broker can."""
+        """Release deliveries that no unit took: uncounted if the broker supports it."""
         ...
 
     def hand_over(self, deliveries: Sequence[Delivery]) -> None:
-        """Record that the application gets deliveries now. Called directly before; never fails.
+        """Record that the application now receives deliveries. Called directly before that; never fails.
 
-        With the capability counts_handovers only these are counted if the process dies or the connection closes.
-        Without it the call has no effect.
+        With the capability counts_handovers, only these deliveries are counted if the process dies or the connection
+        closes. Without it the call has no effect.
         """
         ...
 
@@ -212,16 +212,16 @@ class Consumer(Protocol):
         ...
 
     def close(self) -> None:
-        """Release all deliveries that no unit took; the others stay in their units."""
+        """Release all deliveries that no unit took. The others stay in their units."""
         ...
 
 
 @runtime_checkable
 class ResizableConsumer(Consumer, Protocol):
-    """A consumer whose window can be changed. Optional: messages that may end their process are received alone."""
+    """A consumer with a variable window, used to receive messages alone that may end their process. Optional."""
 
     def resize(self, window: int) -> None:
-        """Change the window, as `Connection.consumer` takes it. Messages that have arrived stay, see `drain`."""
+        """Change the window; see `Connection.consumer`. Messages that have arrived stay, see `drain`."""
         ...
 
 
@@ -245,7 +245,7 @@ class Admin(Protocol):
         ...
 
     def create(self, queue: Destination) -> None:
-        """Create a queue; one that exists is no error. `InvalidDestinationError` for a topic: it needs no creation."""
+        """Create a queue, unless it exists. `InvalidDestinationError` for a topic: topics need no creation."""
         ...
 
     def remove(self, queue: Destination) -> None:
@@ -257,22 +257,22 @@ class Admin(Protocol):
         ...
 
     def configure(self, address: Destination | None, settings: DestinationSettings) -> None:
-        """Set the settings of a destination; None for the default of all destinations without their own."""
+        """Set the settings of a destination; None for the default settings of all destinations."""
         ...
 
     def settings(self, address: Destination | None) -> DestinationSettings:
-        """Return the settings in force for a destination, or the defaults (None)."""
+        """Return the effective settings of a destination, or the default settings (None)."""
         ...
 
 
 @runtime_checkable
 class RecordsOrigins(Protocol):
-    """The administration of a broker that records the origins of its dead letters apart from the messages. Optional."""
+    """The administration of a broker that records the origins of its dead letters outside of the messages. Optional."""
 
     def origins(self, queue: Destination, message_ids: Sequence[str]) -> Mapping[str, Destination]:
-        """Return the destinations from which the broker moved messages into a queue, by message id, if it knows them.
+        """Return, by message id, the destinations from which the broker moved messages into a queue, as far as known.
 
-        ``message_ids`` are the messages in question; a broker may know only some of them.
+        ``message_ids`` are the messages to look up; a broker may know only some of them.
         """
         ...
 
@@ -282,10 +282,10 @@ RARELY_REACHED = 100_000  #: a delivery limit that no message reaches by being p
 
 @runtime_checkable
 class DeliveryLimits(Protocol):
-    """The administration of a broker whose queues drop a message that was returned some times. Optional."""
+    """The administration of a broker that drops a message after it was returned several times. Optional."""
 
     def delivery_limit(self, queue: Destination) -> int | None:
-        """Return how often a message of a queue can be returned, prefetched ones included; None for any number."""
+        """Return how many times a message of a queue can be returned, including prefetched ones; None if unlimited."""
         ...
 
 
@@ -295,12 +295,12 @@ class LimitedReturns(Protocol):
 
     @property
     def drops_returned(self) -> bool:
-        """True if returned messages are in danger: ask for no more than handlers can process at once."""
+        """True if the broker may drop returned messages: receive no more than the handlers can process at once."""
         ...
 
 
 class Connection(Protocol):
-    """A connection; thread-safe, never reconnects. Every call may raise `ConnectionLostError`."""
+    """A connection. Thread-safe; never reconnects. Every call may raise `ConnectionLostError`."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -329,12 +329,12 @@ class Connection(Protocol):
     ) -> Iterator[Sequence[Delivery]]:
         """Browse a queue in chunks that no unit can take. A poison message does not hide later ones.
 
-        Count and redelivered are those that a consumer would get now (capability browse_counts).
+        Delivery count and redelivered flag are the values that a consumer would get now (capability browse_counts).
         """
         ...
 
     def unit(self, *, atomic: bool = True) -> Unit:
-        """Create a unit. If it is not atomic, sends are confirmed first, then deliveries are acknowledged."""
+        """Create a unit. If it is not atomic, sends are confirmed first, and deliveries are acknowledged after that."""
         ...
 
     def check(self, target: Destination) -> None:
@@ -356,8 +356,8 @@ class Connection(Protocol):
     def close(self, timeout: float | None = None) -> None:
         """Close the connection and its consumers. Open units are lost: their deliveries are redelivered, counted.
 
-        With a timeout of 0 the connection is aborted at once, in any state: a call was interrupted within it, and its
-        caller does not know how far it came.
+        With a timeout of 0 the connection is aborted at once, in any state. This is done after an interrupted call,
+        because its caller does not know how much of the call was done.
         """
         ...
 
