@@ -48,32 +48,13 @@ brokers-stop: $(VENV)/.dev
 	PYTHONPATH=tests/support $(BIN)/python -m brokers stop
 
 docs: $(VENV)/.dev       ## the documentation as a site, in docs/.site; needs Chromium, and Java for the picture of the demo
-	$(BIN)/pip install --quiet --group docs
-	$(BIN)/python -m tests.benchmarks.plot
-	$(BIN)/python -m tests.support.diagrams
-	PYTHONPATH=tests/support $(BIN)/python -m tests.support.pictures
-	$(BIN)/python -m tests.support.reference
-	$(BIN)/python -m tests.support.llms_text
-	$(BIN)/zensical build --strict -f docs/mkdocs.yml
-	$(BIN)/python -m tests.support.reference check
+	$(BIN)/python tests/parts.py docs
 
 release: $(VENV)/.dev    ## wheel, sdist and bill of materials in dist; asks for vulnerabilities of what they need
-	rm -rf dist
-	$(BIN)/pip install --quiet --group release
-	$(BIN)/python -m pytest -q tests/release
-	$(BIN)/python -m hatchling build
-	$(PYTHON) -m venv dist/.environment
-	dist/.environment/bin/pip install --quiet --require-hashes -r .ci/locked.txt
-	dist/.environment/bin/pip install --quiet --no-deps dist/*.whl
-	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml --output-file dist/jmsjca.cdx.json dist/.environment
-	$(BIN)/python -m tests.support.audit dist/.environment
+	rm -rf dist && $(BIN)/python tests/parts.py release
 
 audit: $(VENV)/.dev      ## known vulnerabilities of everything that the extras install; needs a network with https://pypi.org
-	$(BIN)/pip install --quiet --group release
-	$(PYTHON) -m venv --clear $(VENV)/audited
-	$(VENV)/audited/bin/pip install --quiet --require-hashes -r .ci/locked.txt
-	$(VENV)/audited/bin/pip install --quiet --no-deps .
-	$(BIN)/python -m tests.support.audit $(VENV)/audited
+	$(BIN)/python tests/parts.py audit
 
 lock: $(VENV)/.dev       ## the releases of what the extras install, with hashes, in .ci/locked.txt
 	$(PYTHON) -m venv --clear $(VENV)/locking

@@ -1,6 +1,6 @@
 """Runs the parts of ``make test``, prints the seconds of each and what failed: ``python tests/parts.py [PART …]``.
 
-``check``, ``torture`` and ``bench`` are the parts of ``make check``, ``make torture`` and ``make bench``.
+``check``, ``torture``, ``bench``, ``docs``, ``release`` and ``audit`` are what ``make`` runs under these names.
 """
 
 import os
@@ -177,6 +177,35 @@ BENCH = """
 -m tests.benchmarks.spark_latency
 -m tests.benchmarks.import_time
 """
+DOCS = """
+-m pip install --quiet --group docs
+-m tests.benchmarks.plot
+-m tests.support.diagrams
+-m tests.support.pictures
+-m tests.support.reference
+-m tests.support.llms_text
+-m zensical build --strict -f docs/mkdocs.yml
+-m tests.support.reference check
+"""
+RELEASE = """
+-m pip install --quiet --group release
+-m pytest -q tests/release
+-m hatchling build
+-m venv dist/.environment
+-m pip --python dist/.environment install --quiet --require-hashes -r .ci/locked.txt
+-m pip --python dist/.environment install --quiet --no-deps --no-index --find-links dist jmsjca
+-m cyclonedx_py environment --output-reproducible --pyproject pyproject.toml --output-file dist/jmsjca.cdx.json \
+    dist/.environment
+-m tests.support.audit dist/.environment
+"""
+AUDIT = """
+-m pip install --quiet --group release
+-m venv --clear dist/.audited
+-m pip --python dist/.audited install --quiet --require-hashes -r .ci/locked.txt
+-m pip --python dist/.audited install --quiet --no-deps .
+-m tests.support.audit dist/.audited
+"""
+SERIES = {"torture": TORTURE, "bench": BENCH, "docs": DOCS, "release": RELEASE, "audit": AUDIT}
 
 
 class Result(NamedTuple):
@@ -238,8 +267,8 @@ def run_series(commands):
 def main(names):
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
-    if names in (["torture"], ["bench"]):
-        return run_series(TORTURE if names == ["torture"] else BENCH)
+    if len(names) == 1 and names[0] in SERIES:
+        return run_series(SERIES[names[0]])
     results, seconds = {}, {}
     for name in CHECK if names == ["check"] else names or PARTS:
         begin = time.monotonic()

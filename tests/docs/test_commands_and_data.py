@@ -14,7 +14,7 @@ import yaml
 from jmsjca.connector import Connector
 from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.management.commands import app
-from tests.parts import BENCH, TORTURE
+from tests.parts import SERIES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -105,8 +105,8 @@ def test_a_module_of_the_tests_exists(page):
         assert find_spec(module), module
 
 
-def test_what_torture_and_bench_run_exists():
-    words = (TORTURE + BENCH).split()
+def test_what_make_runs_exists():
+    words = "".join(SERIES.values()).split()
     assert all(find_spec(word) for word in words if word.startswith("tests."))
     assert all((ROOT / word).exists() for word in words if word.startswith("tests/"))
 
