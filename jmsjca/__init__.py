@@ -6,48 +6,46 @@ Declare listeners on a `ResourceAdapter` and send through a `ConnectionFactory`;
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from jmsjca.config import AcknowledgeMode, DestinationSettings, Limits
-from jmsjca.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jmsjca.errors import JMSError, Reject, Retry
-from jmsjca.hooks import Hooks
-from jmsjca.messages import (
-    Byte,
-    BytesMessage,
-    Char,
-    DeliveryMode,
-    Double,
-    Float,
-    Int,
-    Long,
-    MapMessage,
-    Message,
-    ObjectMessage,
-    Outcome,
-    Settlement,
-    Short,
-    StreamMessage,
-    TextMessage,
-)
-from jmsjca.outbound import (
-    CompletionListener,
-    Connection,
-    ConnectionFactory,
-    ConnectionMetaData,
-    JMSContext,
-    JMSProducer,
-    MessageConsumer,
-    MessageProducer,
-    QueueBrowser,
-    QueueConnectionFactory,
-    Requestor,
-    Session,
-    TopicConnectionFactory,
-)
-
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
-    from jmsjca.config import ActivationSpec
+    from jmsjca.config import AcknowledgeMode, ActivationSpec, DestinationSettings, Limits
+    from jmsjca.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+    from jmsjca.errors import JMSError, Reject, Retry
+    from jmsjca.hooks import Hooks
     from jmsjca.inbound import Activation
+    from jmsjca.messages import (
+        Byte,
+        BytesMessage,
+        Char,
+        DeliveryMode,
+        Double,
+        Float,
+        Int,
+        Long,
+        MapMessage,
+        Message,
+        ObjectMessage,
+        Outcome,
+        Settlement,
+        Short,
+        StreamMessage,
+        TextMessage,
+    )
+    from jmsjca.outbound import (
+        CompletionListener,
+        Connection,
+        ConnectionFactory,
+        ConnectionMetaData,
+        JMSContext,
+        JMSProducer,
+        MessageConsumer,
+        MessageProducer,
+        QueueBrowser,
+        QueueConnectionFactory,
+        Requestor,
+        Session,
+        TopicConnectionFactory,
+    )
 
 __version__ = "0.2.0"
 
@@ -100,22 +98,36 @@ __all__ = [
 ]
 
 
-# Loaded on first use: listeners take as long to import as everything else together, pydantic even longer.
-_LAZY = {
-    "Activation": "jmsjca.inbound",
-    "ActivationSpec": "jmsjca.config",
-    "ResourceAdapter": "jmsjca.adapter",
+# Modules are loaded on first use: a program pays for what it names, and a bare `import jmsjca` for this table.
+_NAMES = {
+    "adapter": "ResourceAdapter",
+    "config": "AcknowledgeMode ActivationSpec DestinationSettings Limits",
+    "destinations": "Destination Queue TemporaryQueue TemporaryTopic Topic",
+    "errors": "JMSError Reject Retry",
+    "hooks": "Hooks",
+    "inbound": "Activation",
+    "messages": """
+        Byte BytesMessage Char DeliveryMode Double Float Int Long MapMessage Message ObjectMessage Outcome
+        Settlement Short StreamMessage TextMessage
+    """,
+    "outbound": """
+        CompletionListener Connection ConnectionFactory ConnectionMetaData JMSContext JMSProducer
+        MessageConsumer MessageProducer QueueBrowser QueueConnectionFactory Requestor Session
+        TopicConnectionFactory
+    """,
 }
-_LAZY_MODULES = ("adapter", "inbound", "redelivery")  # for the same reason
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
+_MODULES = {*_NAMES, "arguments", "forking", "log_records", "providers", "reconnection", "redelivery", "spi"}
 
 
 def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    if name in _LAZY_MODULES:
+    if name in _MODULES:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LAZY_MODULES})
+    return sorted({*globals(), *_MODULE_OF, *_MODULES})
