@@ -112,6 +112,7 @@ class Connector(ProcessBound):
         self._factory = ConnectionFactory(config.connection_url, client_id=config.client_id, limits=POLL_LIMITS)
         self._store = None if event_store is None else StoredEvents(event_store, config, self._flow)
         self._session: PolledSession | None = None
+        self._failed = False  # the latest poll
         self._polling = Lock()
         self._stopping = Flag()
         self._keys: Keys = SimpleQueue()
@@ -281,6 +282,7 @@ class Connector(ProcessBound):
         try:
             return self._guarded_poll()
         except BaseException:
+            self._failed = True
             self._disconnect()
             raise
         finally:
@@ -297,13 +299,21 @@ class Connector(ProcessBound):
                 raise
             logger.exception("The poll failed: %s", error)  # noqa: TRY401  # handlers may leave out the traceback
             code = ReturnCode.APPRESPONSETIMEOUT
+        self._failed = code is not ReturnCode.SUCCEED
         if code is ReturnCode.APPRESPONSETIMEOUT:
             self._disconnect()
         return code
 
     def _opened(self) -> PolledSession:
         if self._session is None:
-            self._session = PolledSession(self._factory, self._config, self._flow, self._stopping.is_set, self._store)
+            self._session = PolledSession(
+                self._factory,
+                self._config,
+                self._flow,
+                self._stopping.is_set,
+                self._store,
+                one_by_one=self._failed,
+            )
             self._session.open()
             self._check_in_doubt(self._session)
             if self._store is not None:

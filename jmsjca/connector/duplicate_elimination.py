@@ -1,13 +1,14 @@
 """Duplicate event elimination: a monitor queue remembers the ids of the last delivered events.
 
 An event that is there is not delivered again. The queue has one message with the ids. It is replaced in the transaction
-that delivers the event to a queue or topic. A function is no part of that transaction: its call is recorded before and
-after, so that an event is known to be in doubt if the call was interrupted. Outdated messages are removed several at a
-time, and all of them at the end of a poll.
+that delivers the events of a poll to a queue or topic. A function is no part of that transaction: the events of a poll
+are recorded before its calls and after them, so that they are known to be in doubt if the calls were interrupted.
+Outdated messages are removed several at a time, and all of them at the end of a poll.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias, cast
@@ -28,6 +29,7 @@ __all__ = ["DuplicateElimination", "EventStatus", "MonitorFailedError", "Resolve
 logger = get_logger("jmsjca.connector")
 
 _CHUNK = 10  # outdated messages that are removed together
+_MOST_IN_DOUBT = 1000  # ids of interrupted calls whose messages do not come again
 
 
 class EventStatus(StrEnum):
@@ -56,12 +58,12 @@ class _State:
     Attributes:
         sequence: The number of the message; the one with the highest number counts.
         delivered: The ids of the last delivered events, the latest one at the end.
-        in_flight: The id of the event that a function is processing; None for none.
+        in_flight: The ids of the events that a function is processing.
     """
 
     sequence: int = 0
     delivered: tuple[str, ...] = ()
-    in_flight: str | None = None
+    in_flight: tuple[str, ...] = ()
 
 
 class DuplicateElimination:
@@ -93,6 +95,9 @@ class DuplicateElimination:
         self._sends = BrokerSession(self._session)
         states = _browsed(self._session, queue)
         self._state = max(states, key=lambda state: state.sequence, default=_State())
+        self._in_doubt = set(self._state.in_flight)  # until somebody decides
+        self._delivered = dict.fromkeys(self._state.delivered)  # also in the open transaction of the caller
+        self._ended: set[str] = set()  # the events of the transaction that a function does not process any more
         # The message that counts is never received, because a process that dies would leave it locked for a moment.
         self._outdated = max(len(states) - 1, 0)
         self._consumer: MessageConsumer | None = None
@@ -105,8 +110,8 @@ class DuplicateElimination:
         Args:
             business_object: The event; without ``object_event_id`` it is always new.
             receiver: The collaboration.
-            session: The session that records the success of the event with its next commit, beside what a queue or
-                topic gets; None records it at once.
+            session: The session whose transaction has what a queue or topic gets; its owner calls `record` before the
+                commit. None records the success at once.
 
         Returns:
             The outcome of the collaboration; SUCCEED for a duplicate, CONNECTOR_NOT_ACTIVE if it stays in doubt.
@@ -117,10 +122,12 @@ class DuplicateElimination:
         """
         status = self.status(business_object.object_event_id)
         if status is EventStatus.IN_DOUBT:
+            self._ended.add(business_object.object_event_id or "")  # unless it stays in doubt
             status = EventStatus.NEW if self._resolver is None else _resolved(self._resolver, business_object)
             logger.warning("Event %s was in doubt; it is treated as %s.", business_object.object_event_id, status)
         if status is EventStatus.IN_DOUBT:
             return DeliveryOutcome.CONNECTOR_NOT_ACTIVE
+        self._in_doubt.discard(business_object.object_event_id or "")
         if status is EventStatus.DUPLICATE:
             logger.info("Event %s is a duplicate and is not delivered.", business_object.object_event_id)
             return DeliveryOutcome.SUCCEED
@@ -131,9 +138,49 @@ class DuplicateElimination:
         """Return the status of an event."""
         if event_id is None:
             return EventStatus.NEW
-        if event_id in self._state.delivered:
+        if event_id in self._delivered:
             return EventStatus.DUPLICATE
-        return EventStatus.IN_DOUBT if event_id == self._state.in_flight else EventStatus.NEW
+        return EventStatus.IN_DOUBT if event_id in self._in_doubt else EventStatus.NEW
+
+    @property
+    def has_in_doubt_events(self) -> bool:
+        """True while an interrupted call of an earlier run is not decided about."""
+        return bool(self._in_doubt)
+
+    def begin(self, event_ids: Iterable[str | None]) -> None:
+        """Record that a function is about to process several events. Then each of them is not recorded by itself.
+
+        Args:
+            event_ids: Their ids; `end` gets the same.
+
+        Raises:
+            MonitorFailedError: The monitor queue cannot be written.
+        """
+        new = [each for each in event_ids if each is not None and self.status(each) is EventStatus.NEW]
+        if new:
+            earlier = self._state.in_flight[-_MOST_IN_DOUBT:]
+            self._record(self._state.delivered, tuple(dict.fromkeys((*earlier, *new))))
+
+    def end(self, event_ids: Iterable[str | None]) -> None:
+        """Have the next `record` note that a function does not process these events any more."""
+        self._ended.update(each for each in event_ids if each is not None)
+
+    def record(self, session: EventSession | None = None) -> None:
+        """Record what was delivered since the last call, if anything was.
+
+        Args:
+            session: The session that the caller commits next; None records it at once.
+
+        Raises:
+            MonitorFailedError: The monitor queue cannot be written.
+        """
+        delivered = tuple(self._delivered)
+        in_flight = self._without(self._ended - self._in_doubt)
+        self._ended.clear()
+        if (delivered, in_flight) != (self._state.delivered, self._state.in_flight):
+            if session is not None:
+                self.remove_outdated(_CHUNK)
+            self._record(delivered, in_flight, session)
 
     def remove_outdated(self, at_least: int = 1) -> None:
         """Remove all messages but the one that counts, if there are so many.
@@ -151,40 +198,45 @@ class DuplicateElimination:
     def _deliver_in_transaction(
         self, business_object: BusinessObject, publish: Publish, session: EventSession | None
     ) -> object:
-        if session is not None:
-            self.remove_outdated(_CHUNK)
         try:
             outcome = publish(session or self._sends, business_object)
         except Exception:
             self._session.rollback()
             raise
-        self._record(self._with(business_object.object_event_id), None, session)
+        self._delivered_one(business_object.object_event_id, at_once=session is None)
         return outcome
 
     def _deliver_to_function(
         self, business_object: BusinessObject, publish: Publish, session: EventSession | None
     ) -> object:
         event_id = business_object.object_event_id
-        self._record(self._state.delivered, event_id)
-        try:
-            outcome = publish(self._sends, business_object)
-        except Exception:
-            self._record(self._state.delivered, None)
-            raise
+        if event_id is not None:
+            if event_id not in self._state.in_flight:
+                self._record(self._state.delivered, (*self._state.in_flight, event_id))
+            self._ended.add(event_id)
+        outcome = publish(self._sends, business_object)
         if outcome is None or outcome is DeliveryOutcome.SUCCEED:
-            self._record(self._with(event_id), None, session)
-        else:
-            self._record(self._state.delivered, None)
+            self._delivered_one(event_id, at_once=session is None)
         return outcome
 
-    def _with(self, event_id: str | None) -> tuple[str, ...]:
+    def _delivered_one(self, event_id: str | None, *, at_once: bool) -> None:
+        """Note a delivered event. At once: those of the open transaction are not delivered before its commit."""
         if event_id is None:
-            return self._state.delivered
-        return (*self._state.delivered, event_id)[-self._history :]
+            return
+        self._delivered[event_id] = None
+        for _ in range(len(self._delivered) - self._history):
+            del self._delivered[next(iter(self._delivered))]
+        if at_once:
+            self._record((*self._state.delivered, event_id)[-self._history :], self._without({event_id}))
 
-    def _record(self, delivered: Sequence[str], in_flight: str | None, session: EventSession | None = None) -> None:
+    def _without(self, ended: AbstractSet[str]) -> tuple[str, ...]:
+        return tuple(each for each in self._state.in_flight if each not in ended)
+
+    def _record(
+        self, delivered: tuple[str, ...], in_flight: tuple[str, ...], session: EventSession | None = None
+    ) -> None:
         """Send a new state: in the transaction of a session, which must be committed before the next call, or now."""
-        state = _State(self._state.sequence + 1, tuple(delivered), in_flight)
+        state = _State(self._state.sequence + 1, delivered, in_flight)
         try:
             if session is not None:
                 session.send(_message(state), self._queue)
@@ -228,8 +280,7 @@ def _resolved(resolver: Resolver, business_object: BusinessObject) -> EventStatu
 
 def _message(state: _State) -> Message:
     message = TextMessage(json.dumps([state.sequence, state.delivered, state.in_flight]))
-    last = state.in_flight or (state.delivered[-1] if state.delivered else None)
-    message.set_string_property(EVENT_ID_PROPERTY, last)
+    message.set_string_property(EVENT_ID_PROPERTY, next(reversed(state.in_flight or state.delivered), None))
     return message
 
 
@@ -240,8 +291,12 @@ def _browsed(session: Session, queue: Destination) -> list[_State]:
 
 def _state(message: Message, queue: Destination) -> _State:
     try:
-        sequence, delivered, in_flight = cast("tuple[int, list[str], str | None]", json.loads(message.get_body(str)))
-        return _State(int(sequence), tuple(map(str, delivered)), in_flight)
+        sequence, delivered, in_flight = cast(
+            "tuple[int, list[str], list[str] | str | None]", json.loads(message.get_body(str))
+        )
+        if isinstance(in_flight, str):  # of a release that recorded each call by itself
+            in_flight = [in_flight]
+        return _State(int(sequence), tuple(map(str, delivered)), tuple(map(str, in_flight or ())))
     except (ValueError, TypeError) as error:
         raise MonitorFailedError(
             f"Message {message.message_id} of the monitor queue {queue} is not of a connector ({excerpt(error, 100)}): "

@@ -1,6 +1,6 @@
 """The flow of one event: message, data handler, business object, collaboration, outcome, and the copies it requires."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.redelivery import MoveFacts, moved_copy, raw_copy
 from jmsjca.redelivery.encounter import Failure, text_of
 
-__all__ = ["EventFlow", "outcome_of"]
+__all__ = ["EventFlow", "event_id_of", "outcome_of"]
 
 logger = get_logger("jmsjca.connector")
 
@@ -81,18 +81,23 @@ class EventFlow:
         event: Event,
         elimination: DuplicateElimination | None = None,
         archive: EventSession | None = None,
+        *,
+        take: Callable[[], object] | None = None,
     ) -> DeliveryOutcome:
-        """Deliver an event and end its transaction.
+        """Deliver an event, and end its transaction or leave it open for more events.
 
         The commit removes the message and sends its copy and its report. CONNECTOR_NOT_ACTIVE rolls back, so the
         message is kept. A lost connection or a failed commit leaves the message with the broker: its event is delivered
         again.
 
         Args:
-            session: The session that received the message, in its open transaction.
+            session: The session of the message, with its open transaction.
             event: The event.
             elimination: Eliminates duplicates; None for no elimination.
             archive: The session of the archive, which sends at once; None for an archive on the same broker.
+            take: Receives the message in the transaction, which stays open after a success without a report. It is
+                not called for CONNECTOR_NOT_ACTIVE, and nothing is rolled back. None if the session has received the
+                message: its transaction ends.
 
         Returns:
             The outcome of the delivery.
@@ -103,12 +108,17 @@ class EventFlow:
         request = _report_request(event)
         delivery = self._delivered(session, event, elimination, request)
         if delivery.outcome is DeliveryOutcome.CONNECTOR_NOT_ACTIVE:
-            session.rollback()
+            if take is None:
+                session.rollback()
             return delivery.outcome
         if request is not None:
             self._report(session, event, request, delivery)
         self._copy(session, event, delivery, archive)
-        session.commit()
+        if take is not None:
+            with suppress(MessageFormatError):  # the event has the error
+                take()
+        if take is None or request is not None or delivery.outcome is not DeliveryOutcome.SUCCEED:
+            session.commit()
         self._warn(event, delivery.outcome, delivery.error)
         return delivery.outcome
 
@@ -201,7 +211,7 @@ class EventFlow:
         copy.properties.update(self._fault(delivery.outcome, delivery.error))
         if archive is not None and delivery.outcome is DeliveryOutcome.SUCCEED:
             session = archive
-            event_id = event.event_id or _readable(event.message, "message_id")
+            event_id = event_id_of(event)
             if event_id is not None:
                 copy.properties[DUPLICATE_ID] = event_id
         session.send(copy, target, delivery_mode=copy.delivery_mode, priority=copy.priority)
@@ -234,6 +244,12 @@ class EventFlow:
         if not self._config.container_managed_events or error is None:
             return {}
         return {"FaultStatus": str(outcome), "FaultDescription": text_of(error)[:_LONGEST_DESCRIPTION]}
+
+
+def event_id_of(event: Event) -> str | None:
+    """Return the id of an event; None if it has none that can be read."""
+    found: str | None = event.event_id or _readable(event.message, "message_id")
+    return found
 
 
 def outcome_of(returned: object) -> DeliveryOutcome:

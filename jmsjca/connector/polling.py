@@ -3,9 +3,10 @@
 import queue
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, time
+from functools import partial
 from itertools import islice
 from typing import TextIO, TypeAlias
 
@@ -16,7 +17,7 @@ from jmsjca.connector.collaborations import BrokerSession
 from jmsjca.connector.config import ConnectorConfig, InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination
 from jmsjca.connector.event_conversion import Event
-from jmsjca.connector.event_flow import EventFlow
+from jmsjca.connector.event_flow import EventFlow, event_id_of
 from jmsjca.connector.outcomes import DeliveryOutcome, ReturnCode
 from jmsjca.connector.store_polling import StoredEvents
 from jmsjca.destinations import Destination, Queue, Topic, destination
@@ -25,7 +26,7 @@ from jmsjca.log_records import get_logger
 from jmsjca.messages.delivery import PREFIX, vendor_names
 from jmsjca.messages.message import Message
 from jmsjca.outbound.connection import Connection
-from jmsjca.outbound.consumer import MessageConsumer, limit_prefetch, receive_delivery
+from jmsjca.outbound.consumer import MessageConsumer, PoppedDelivery, limit_prefetch, pop_delivery, receive_delivery
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
 from jmsjca.redelivery import MoveFacts, moved_copy
@@ -167,7 +168,11 @@ def key_polls(keyboard: TextIO, stopping: threading.Event, waiting: Keys) -> Ite
 _RUN = PREFIX + "ConnectorRun"
 _NAME, _TYPE = PREFIX + "OriginalDestinationName", PREFIX + "OriginalDestinationType"
 _ID = PREFIX + "OriginalJMSMessageID"
-_ORIGINAL = ("OriginalDestinationName", "OriginalDestinationType", "OriginalTimestamp", "OriginalJMSMessageID")
+_ORIGINAL = tuple(
+    spelling
+    for name in ("OriginalDestinationName", "OriginalDestinationType", "OriginalTimestamp", "OriginalJMSMessageID")
+    for spelling in vendor_names(name)
+)
 _ARRIVAL_TIMEOUT = 60.0  # seconds until a committed message arrives at the consumer of its sender
 
 
@@ -181,12 +186,13 @@ class InProgress:
         session: The transacted session of the connector.
         queue: The in-progress destination.
         reprocess: True to receive the messages of earlier runs.
+        exact: True if the broker sends no more messages than it is asked for.
 
     Raises:
         NotSupportedError: The broker has no selectors.
     """
 
-    def __init__(self, session: Session, queue: Destination, *, reprocess: bool) -> None:
+    def __init__(self, session: Session, queue: Destination, *, reprocess: bool, exact: bool) -> None:
         run = uuid.uuid4().hex
         self._session = session
         self._queue = queue
@@ -195,31 +201,40 @@ class InProgress:
         earlier = f"{_RUN} IS NULL OR {_RUN} <> '{run}'"
         self._earlier = session.create_consumer(queue, earlier) if reprocess else None
         self._producer = session.create_producer(queue)
+        self._exact = exact
+        self._held = 0  # moved messages that were not received again
 
-    def hold(self, message: Message, origin: Destination) -> Event:
-        """Move a received message to the in-progress destination, commit, and receive it again from there.
+    def hold(self, message: Message, origin: Destination) -> None:
+        """Move a received message to the in-progress destination, in the open transaction of the session.
 
         Args:
-            message: The message; the session's transaction holds nothing else.
+            message: The message.
             origin: The input destination of the message.
-
-        Returns:
-            The event of the held message. The next commit of the session removes it.
-
-        Raises:
-            JMSError: The broker does not deliver the held message.
         """
         copy = moved_copy(message, MoveFacts(origin, max(message.delivery_count - 1, 0)))
         copy.properties[_RUN] = self._run
         self._producer.send(copy, delivery_mode=copy.delivery_mode, priority=copy.priority)
-        self._session.commit()
-        held = self._own.receive(_ARRIVAL_TIMEOUT)
-        if held is None:
-            raise JMSError(
-                f"The broker did not deliver message {copy.message_id} of {self._queue} within {_ARRIVAL_TIMEOUT:.0f} "
-                "seconds after it was moved there. It is delivered after a restart, as in_doubt_events says."
-            )
-        return self._event(held)
+        self._held += 1
+
+    def held_events(self) -> Iterator[tuple[Event, PoppedDelivery]]:
+        """Yield the events of the messages that were moved since the last call, from the in-progress destination.
+
+        The move must be committed.
+
+        Raises:
+            JMSError: The broker does not deliver a held message.
+        """
+        held, self._held = self._held, 0
+        for left in range(held, 0, -1):
+            if self._exact:
+                limit_prefetch(self._own, left)
+            popped = pop_delivery(self._own, _ARRIVAL_TIMEOUT)
+            if popped is None:
+                raise JMSError(
+                    f"The broker did not deliver {left} messages of {self._queue} within {_ARRIVAL_TIMEOUT:.0f} "
+                    "seconds after they were moved there. They are delivered after a restart, as in_doubt_events says."
+                )
+            yield self._decoded(popped[0], popped[1].delivery), popped[1]
 
     def earlier_events(self, receive_timeout: float) -> Iterator[Event]:
         """Yield the events of earlier runs; each must be committed or rolled back before the next one.
@@ -247,30 +262,36 @@ class InProgress:
 
     def _earlier_event(self, message: Message | MessageFormatError, delivery: spi.Delivery) -> Event:
         """Return the event of an earlier run. One that cannot be decoded is of another program."""
+        event = self._decoded(message, delivery)
+        if event.damage is None:
+            logger.info(
+                "Message %s of %s is processed again: its delivery is in doubt.", event.message.message_id, self._queue
+            )
+        return event
+
+    def _decoded(self, message: Message | MessageFormatError, delivery: spi.Delivery) -> Event:
         try:
             if isinstance(message, MessageFormatError):
                 raise message
-            event = self._event(message, lambda: delivery.raw)
+            return self._event(message, delivery)
         except MessageFormatError as error:
             return Event.undecodable(delivery.raw, self._queue, error)
-        logger.info("Message %s of %s is processed again: its delivery is in doubt.", message.message_id, self._queue)
-        return event
 
-    def _event(self, message: Message, raw: Callable[[], bytes] | None = None) -> Event:
+    def _event(self, message: Message, delivery: spi.Delivery) -> Event:
         """Return the event of a held message: its copies have the origin of the message, not of the held copy."""
-        names = [spelling for name in _ORIGINAL for spelling in vendor_names(name)]
-        original = {name: message.properties[name] for name in names if name in message.properties}
+        properties = message.properties
+        original = {name: properties[name] for name in _ORIGINAL if name in properties}
         event_id = original.get(_ID)
         return Event(
             message,
-            self._origin(message),
+            self._origin(original),
             {**original, _RUN: None},
             event_id if isinstance(event_id, str) else message.message_id,
-            raw=raw,
+            raw=lambda: delivery.raw,
         )
 
-    def _origin(self, message: Message) -> Destination:
-        name, kind = message.properties.get(_NAME), str(message.properties.get(_TYPE, ""))
+    def _origin(self, original: Mapping[str, object]) -> Destination:
+        name, kind = original.get(_NAME), str(original.get(_TYPE, ""))
         return (
             destination(name, "topic" if kind.endswith("Topic") else "queue")
             if isinstance(name, str) and name
@@ -295,6 +316,7 @@ class PolledSession:
         flow: Delivers the events.
         is_stopping: Returns True once no further message may be received.
         store: The event store; None for messages only.
+        one_by_one: True to commit after each event of the first poll: a poll failed, and one event may be the reason.
     """
 
     def __init__(
@@ -304,7 +326,10 @@ class PolledSession:
         flow: EventFlow,
         is_stopping: Callable[[], bool],
         store: StoredEvents | None = None,
+        *,
+        one_by_one: bool = False,
     ) -> None:
+        self._one_by_one = one_by_one
         self._store = store
         self._config = config
         self._flow = flow
@@ -329,15 +354,18 @@ class PolledSession:
         connection.start()
         self._exact = connection.capabilities.exact_credit
         session = connection.create_session(transacted=True)
-        self._events = BrokerSession(session)
         if config.in_progress_destination is not None:
             reprocess = config.in_doubt_events is InDoubtEvents.REPROCESS
-            self._in_progress = InProgress(session, config.in_progress_destination, reprocess=reprocess)
+            self._in_progress = InProgress(
+                session, config.in_progress_destination, reprocess=reprocess, exact=self._exact
+            )
         self._consumers = {str(each): (each, _consumer(session, each)) for each in polled_destinations(config)}
         if config.duplicate_event_elimination and config.monitor_queue is not None:
             self._elimination = DuplicateElimination(
                 connection, config.monitor_queue, config.duplicate_history, self._flow.resolver
             )
+            self._one_by_one = self._one_by_one or self._elimination.has_in_doubt_events
+        self._events = _Events(session, self._elimination)
 
     def poll(self) -> ReturnCode:
         """Deliver in-doubt events that are to be reprocessed, those of the store, and those of one cycle of the inputs.
@@ -350,6 +378,7 @@ class PolledSession:
         code = self._poll()
         if self._elimination is not None:
             self._elimination.remove_outdated()
+        self._one_by_one = False
         return code
 
     def _poll(self) -> ReturnCode:
@@ -358,7 +387,22 @@ class PolledSession:
             code = self._store.poll(self._events, self._elimination, self._is_stopping)
         if code is not ReturnCode.SUCCEED:
             return code
-        return poll_cycle(list(self._consumers), self._config.poll_quantity - processed, self._process_next)
+        turns = self._config.poll_quantity - processed
+        if self._one_by_one or not self._has_units:
+            return poll_cycle(list(self._consumers), turns, self._process_next)
+        collected: list[_Collected] = []
+        code = poll_cycle(list(self._consumers), turns, partial(self._collect, collected))
+        return code if self._is_stopping() else self._deliver(collected).return_code
+
+    @property
+    def _has_units(self) -> bool:
+        """True if the events of a poll share their transactions.
+
+        Beside an archive each is recorded as delivered before its message is removed, and the history may be short.
+        """
+        if self._elimination is not None:
+            return self._config.archive_destination is None
+        return self._in_progress is not None
 
     def has_in_doubt_events(self) -> bool:
         """Return True if the in-progress destination has messages, or the event store records in progress.
@@ -393,33 +437,120 @@ class PolledSession:
         return ReturnCode.SUCCEED, processed
 
     def _process_next(self, name: str, turns: int) -> DeliveryOutcome | None:
+        collected: list[_Collected] = []
+        outcome = self._collect(collected, name, min(turns, _LONGEST_PREFETCH))
+        delivered = self._deliver(collected)
+        return outcome and delivered
+
+    def _collect(self, collected: "list[_Collected]", name: str, turns: int) -> DeliveryOutcome | None:
+        """Add the next message of a destination to those that are delivered together.
+
+        Returns:
+            SUCCEED if there is one; None if the destination is empty, or the connector stops.
+        """
         if self._is_stopping():
             return None
         source, consumer = self._consumers[name]
         if self._exact:  # this poll takes all that are prefetched: none is locked during the pause after it
-            limit_prefetch(consumer, min(turns, _LONGEST_PREFETCH))
-        received = receive_delivery(consumer, self._config.receive_timeout)
-        return None if received is None else self._process(self._event(*received, source))
-
-    def _event(self, message: Message | MessageFormatError, delivery: spi.Delivery, source: Destination) -> Event:
-        """Return the event of a message. One that cannot be decoded is never in doubt: it is not delivered."""
-        if isinstance(message, MessageFormatError):
-            return Event.undecodable(delivery.raw, source, message)
+            limit_prefetch(consumer, turns)
         if self._in_progress is not None:
-            try:
-                return self._in_progress.hold(message, source)
-            except MessageFormatError as error:  # a header, which the copy needs
-                return Event.undecodable(delivery.raw, source, error)
-        return Event(message, source, {}, raw=lambda: delivery.raw)
+            received = receive_delivery(consumer, self._config.receive_timeout)
+            return None if received is None else self._hold(self._in_progress, *received, source)
+        popped = pop_delivery(consumer, self._config.receive_timeout)
+        if popped is None:
+            return None
+        message, delivery = popped
+        collected.append((_event(message, delivery.delivery, source), delivery))
+        return DeliveryOutcome.SUCCEED
+
+    def _hold(
+        self,
+        in_progress: InProgress,
+        message: Message | MessageFormatError,
+        delivery: spi.Delivery,
+        source: Destination,
+    ) -> DeliveryOutcome:
+        """Move a message to the in-progress destination. One that cannot be decoded is not in doubt."""
+        try:
+            if isinstance(message, MessageFormatError):
+                raise message
+            in_progress.hold(message, source)
+        except MessageFormatError as error:  # also of a header, which the copy needs
+            return self._process(Event.undecodable(delivery.raw, source, error))
+        return DeliveryOutcome.SUCCEED
+
+    def _deliver(self, collected: "Sequence[_Collected]") -> DeliveryOutcome:
+        """Deliver events one by one, in one transaction, unless an event fails: that commits what was delivered so far.
+
+        The end of a poll waits for held messages: they would be in doubt.
+        """
+        if self._in_progress is not None:
+            self._events.commit()
+            collected = list(self._in_progress.held_events())
+        if len(collected) == 1:  # its transaction is its own, and a crash counts its delivery
+            ((event, delivery),) = collected
+            delivery.hand_over()
+            with suppress(MessageFormatError):  # the event has the error
+                delivery.take()
+            return self._process(event)
+        ids = [event_id_of(event) for event, _ in collected]
+        if self._elimination is not None and not self._flow.receiver.transactional:
+            self._elimination.begin(ids)
+        outcome = DeliveryOutcome.SUCCEED
+        for event, delivery in collected:
+            if outcome.return_code is not ReturnCode.SUCCEED or (self._in_progress is None and self._is_stopping()):
+                break
+            delivery.hand_over()
+            outcome = self._flow.process(self._events, event, self._elimination, self._archive, take=delivery.take)
+        if self._elimination is not None:
+            self._elimination.end(ids)
+        self._events.commit()
+        return outcome
 
     def _process(self, event: Event) -> DeliveryOutcome:
         return self._flow.process(self._events, event, self._elimination, self._archive)
+
+
+class _Events(BrokerSession):
+    """The session of the events. The end of a transaction also records the events that were delivered.
+
+    Args:
+        session: The transacted session.
+        elimination: Eliminates duplicates; None for no elimination.
+    """
+
+    def __init__(self, session: Session, elimination: DuplicateElimination | None) -> None:
+        super().__init__(session)
+        self._session = session
+        self._elimination = elimination
+        self.commit, self.rollback = self._commit, self._rollback
+
+    def _commit(self) -> None:
+        if self._elimination is not None:
+            self._elimination.record(self)
+        self._session.commit()
+
+    def _rollback(self) -> None:
+        self._session.rollback()
+        if self._elimination is not None:
+            self._elimination.record()
+
+
+_Collected: TypeAlias = tuple[Event, PoppedDelivery]
+"""An event, and its delivery, which the session has not received yet."""
 
 
 def polled_destinations(config: ConnectorConfig) -> Sequence[Destination]:
     """Return the destinations whose messages are events: the input destinations, or the source of managed events."""
     managed = config.source_queue if config.container_managed_events else None
     return config.input_destination if managed is None else [managed]
+
+
+def _event(message: Message | MessageFormatError, delivery: spi.Delivery, source: Destination) -> Event:
+    """Return the event of a message of an input destination."""
+    if isinstance(message, MessageFormatError):
+        return Event.undecodable(delivery.raw, source, message)
+    return Event(message, source, {}, raw=lambda: delivery.raw)
 
 
 def _consumer(session: Session, source: Destination) -> MessageConsumer:

@@ -9,7 +9,7 @@ from itertools import chain, count
 from operator import attrgetter
 from threading import Condition, RLock, Thread, current_thread
 from time import perf_counter
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 from jmsjca import spi
 from jmsjca.arguments import CLASS, MAX_TIMEOUT, TIMEOUT, GuardedAttributes, is_deferred
@@ -29,9 +29,11 @@ __all__ = [
     "ListenerDispatcher",
     "MessageConsumer",
     "ObservedReceiver",
+    "PoppedDelivery",
     "PrefetchingReceiver",
     "QueueBrowser",
     "limit_prefetch",
+    "pop_delivery",
     "receive_delivery",
 ]
 
@@ -469,6 +471,16 @@ class PrefetchingReceiver(SessionMember):
         finally:  # also for a message that cannot be decoded, which the caller learns now
             self._consumer.hand_over((delivery,))
 
+    def pop(self) -> tuple[Message | MessageFormatError, "PoppedDelivery"]:
+        """Return the first prefetched message, or the error if it cannot be decoded. The session has not received it.
+
+        Closing the consumer releases it, unless it is taken.
+        """
+        delivery = self._prefetched.popleft()
+        return _decoded(delivery), PoppedDelivery(
+            delivery, partial(self._consumer.hand_over, (delivery,)), partial(self._mode.take, delivery, self)
+        )
+
     def take_delivery(self) -> tuple[Message | MessageFormatError, spi.Delivery]:
         """Return the first prefetched message, or the error if it cannot be decoded, with its delivery."""
         delivery = self._prefetched[0]
@@ -565,6 +577,20 @@ class PrefetchingReceiver(SessionMember):
 
     def _ended(self) -> bool:
         return self.closed or self._lock.closed
+
+
+class PoppedDelivery(NamedTuple):
+    """A delivery that a consumer has returned, and that its session has not received yet.
+
+    Attributes:
+        delivery: The delivery.
+        hand_over: Records that the application gets the message now.
+        take: Receives the message in the session's unit; raises `MessageFormatError` if it cannot be decoded.
+    """
+
+    delivery: spi.Delivery
+    hand_over: Callable[[], None]
+    take: Callable[[], Message]
 
 
 class ObservedReceiver(PrefetchingReceiver):
@@ -766,9 +792,14 @@ class MessageConsumer(SessionMember, Closeable, GuardedAttributes):
         """Receive the next message with its delivery, which has its bytes; the error if it cannot be decoded."""
         return self._receiver.receive(timeout, self._receiver.take_delivery)
 
+    def _pop_delivery(self, timeout: float | None) -> tuple[Message | MessageFormatError, PoppedDelivery] | None:
+        """Return the next message without receiving it; the error if it cannot be decoded."""
+        return self._receiver.receive(timeout, self._receiver.pop)
+
 
 # For connectors; methods of these names would be offered to every user of a consumer.
 receive_delivery = MessageConsumer._receive_delivery  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+pop_delivery = MessageConsumer._pop_delivery  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 limit_prefetch = MessageConsumer._limit_prefetch  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
 

@@ -160,12 +160,14 @@ def _rename(properties: Properties, name: str, value: Any) -> None:
 
 
 def _with_facts(copy: Message, message: Message, facts: MoveFacts) -> Message:
+    properties = copy.properties
     for name, value in _move_properties(message, facts):
+        encoded = encodable(value) if isinstance(value, str) else value
         for spelling in vendor_names(name):
-            copy.properties[spelling] = encodable(value) if isinstance(value, str) else value
+            properties[spelling] = encoded
     for key, text in facts.rollback_data.items():
         for spelling in rollback_names(key):
-            copy.properties[spelling] = encodable(text)
+            properties[spelling] = encodable(text)
     return copy
 
 

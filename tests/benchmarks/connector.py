@@ -35,7 +35,12 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "duplicate elimination, to a queue": {"duplicate_event_elimination": True, "monitor_queue": "monitor"},
     "container managed events": {"container_managed_events": True, "source_queue": "in", "fault_queue": "faults"},
 }
-GOALS = {"no in-progress destination": 0.7, "duplicate elimination": 0.5}
+GOALS = {
+    "no in-progress destination": 0.7,
+    "in-progress destination": 0.4,
+    "duplicate elimination": 0.45,
+    "duplicate elimination, to a queue": 0.5,
+}
 
 
 def take(_: BusinessObject) -> None:

@@ -1,13 +1,16 @@
 """Container managed events and duplicate event elimination, and configurations that are refused."""
 
 import io
+import json
 
 import pytest
 
 from jmsjca import Queue, Topic
 from jmsjca.connector import BusinessObject, Connector, ConnectorConfig, DeliveryOutcome, EventStatus, ReturnCode
 from jmsjca.connector.data_handlers import data_handler
+from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError
 from jmsjca.errors import ConfigurationError, IllegalStateError
+from jmsjca.providers.embedded.unit import EmbeddedUnit
 
 ORDER = '{"_type": "Order", "id": "%s"}'
 
@@ -196,13 +199,87 @@ class TestDuplicateElimination:
             asked.append(order.get("id"))
             if decision is OSError:
                 raise OSError("no database")
-            return decision
+            return decision if order.get("id") in orders else EventStatus.NEW
 
         with Connector(config, orders, resolver=resolver if decision else None) as polling:
             code = polling.poll_for_events()
         assert (orders, ids(messages("in"))) == (delivered, kept)
-        assert asked == (["a"] if decision else [])
+        assert asked == ([] if decision is None else ["a"] if kept else ["a", "b"])  # all of the poll are in doubt
         assert code is (ReturnCode.APPRESPONSETIMEOUT if kept else ReturnCode.SUCCEED)
+
+    def test_the_events_of_a_release_that_recorded_each_call_are_in_doubt(self, url, session, messages):
+        (sent,) = put(session, "in", "a")
+        state = session.create_text_message(f'[3, [], "{sent.message_id}"]')
+        session.create_producer(Queue("monitor")).send(state)
+        orders = Interrupted()
+        fields = {"duplicate_event_elimination": True, "monitor_queue": "monitor"}
+        config = ConnectorConfig(connection_url=url, input_destination="in", **fields)
+        with Connector(config, orders, resolver=lambda _: EventStatus.DUPLICATE) as polling:
+            assert polling.poll_for_events() is ReturnCode.SUCCEED
+        (state,) = messages("monitor")
+        assert (orders, messages("in"), state.body) == ([], [], "[4, [], []]")
+
+    @pytest.mark.parametrize("target", [Queue("out"), "function"])
+    @pytest.mark.parametrize("held", [None, "held"])
+    def test_a_poll_has_a_few_transactions(self, eliminating, session, messages, monkeypatch, target, held):
+        commits = []
+        commit = EmbeddedUnit.commit
+        monkeypatch.setattr(
+            EmbeddedUnit, "commit", lambda unit, **options: commits.append(unit) or commit(unit, **options)
+        )
+        put(session, "in", *map(str, range(50)))
+        before, orders = len(commits), Interrupted()
+        collaboration = orders if target == "function" else target
+        eliminating(collaboration, poll_quantity=50, in_progress_destination=held).poll_for_events()
+        assert len(commits) - before <= 5
+        assert (orders or ids(messages("out"))) == [str(each) for each in range(50)]
+
+    @pytest.mark.parametrize("target", [Queue("out"), "function"])
+    def test_an_event_that_fails_ends_the_transaction_of_those_before_it(self, eliminating, session, messages, target):
+        put(session, "in", "a", "b")
+        session.create_producer(Queue("in")).send("no JSON")
+        put(session, "in", "c")
+        orders = Interrupted()
+        collaboration = orders if target == "function" else target
+        fields = {"error_destination": "errors", "duplicate_history": 9}
+        assert eliminating(collaboration, **fields).poll_for_events() is ReturnCode.SUCCEED
+        assert (orders or ids(messages("out"))) == ["a", "b", "c"]
+        assert [each.body for each in messages("errors")] == ["no JSON"]
+        assert len(json.loads(messages("monitor")[0].body)[1]) == 3
+
+    def test_a_monitor_queue_that_fails_repeats_the_poll_one_by_one(self, eliminating, session, messages, monkeypatch):
+        put(session, "in", "a", "b", "c")
+        sizes, orders = [], Interrupted()
+        polling = eliminating(orders, duplicate_history=9)
+        record = DuplicateElimination.record
+
+        def failing(elimination, sending=None):
+            monkeypatch.setattr(DuplicateElimination, "record", record)
+            raise MonitorFailedError("no monitor")
+
+        monkeypatch.setattr(DuplicateElimination, "record", failing)
+        assert polling.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        assert len(messages("in")) == 3
+        monkeypatch.setattr(
+            DuplicateElimination,
+            "begin",
+            lambda elimination, found: sizes.append(len(found)),  # not for one event
+        )
+        assert polling.poll_for_events() is ReturnCode.SUCCEED
+        assert (orders, messages("in"), sum(sizes)) == (["a", "b", "c"] * 2, [], 0)
+
+    @pytest.mark.parametrize("held", [None, "held"])
+    def test_an_inactive_connector_keeps_this_event_and_those_after_it(self, eliminating, session, messages, held):
+        put(session, "in", *"abcd")
+        orders = Interrupted(None, None, DeliveryOutcome.CONNECTOR_NOT_ACTIVE)
+        fields = {"in_progress_destination": held, "duplicate_history": 9}
+        polling = eliminating(orders, **fields)
+        assert polling.poll_for_events() is ReturnCode.APPRESPONSETIMEOUT
+        polling.close()
+        assert ids(messages(held or "in")) == ["c", "d"]
+        assert json.loads(messages("monitor")[0].body)[2] == []  # none is in doubt
+        assert eliminating(orders, **fields).poll_for_events() is ReturnCode.SUCCEED
+        assert (orders, messages(held or "in")) == (["a", "b", "c", "c", "d"], [])
 
     @pytest.mark.parametrize("answer", [DeliveryOutcome.FAIL, DeliveryOutcome.NO_SUBSCRIPTION_FOUND, OSError])
     def test_an_event_that_failed_is_not_remembered(self, eliminating, session, messages, answer):
