@@ -10,6 +10,7 @@ the other work of the machine only ever adds to it.
 import argparse
 import gc
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,8 @@ ROWS = (
     Row("file, unit", "send", 0.70),
     Row("file, unit", "receive", 0.75),
     Row("Spark", "rows and Arrow", 0.55),
+    Row("import", "jmsjca, ms", 0.65),
+    Row("import", "names of a sender, ms", None),
 )
 
 
@@ -134,6 +137,25 @@ def _spark(url: str) -> dict[str, Callable[[], float]]:
     return {"rows and Arrow": rows_and_arrow}
 
 
+def _import() -> dict[str, Callable[[], float]]:
+    """Fresh interpreters, less the least that a bare one has needed; with bytecode from the second round on."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    bare: list[float] = []
+
+    def seconds(code: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-P", "-c", code], env=environment, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def of(code: str) -> float:
+        bare.append(seconds("pass"))
+        return seconds(code) - min(bare)
+
+    sender = "from jmsjca import ConnectionFactory, Queue, TextMessage"
+    return {"jmsjca, ms": lambda: of("import jmsjca"), "names of a sender, ms": lambda: of(sender)}
+
+
 def _timed(work: Callable[[], None]) -> Callable[[], float]:
     def run() -> float:
         gc.collect()
@@ -149,6 +171,7 @@ _GROUPS: dict[str, Callable[[Path], dict[str, Callable[[], float]]]] = {
     "memory, session": lambda folder: _session(f"embedded://{folder.name}-session"),
     "file, unit": lambda folder: _unit(f"embedded://{folder}/broker.db"),
     "Spark": lambda folder: _spark(f"embedded://{folder}/spark.db"),
+    "import": lambda _: _import(),
 }
 
 
