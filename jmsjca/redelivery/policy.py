@@ -142,8 +142,9 @@ def _parse_rule(element: str, source: Source, before: _Rule) -> _Rule:
     match = _ENTRY.fullmatch(element)
     if match is None:
         raise InvalidRedeliveryHandlingError(
-            "it must be <index>:<delay in ms>, <index>:<delay>s, <index>:delete or <index>:move(queue|topic|same:<name>),"
-            " in lower case, with at most one blank after a colon, and no blank before the first or after the last element."
+            "it must be <index>:<delay in ms>, <index>:<delay>s, <index>:delete or"
+            " <index>:move(queue|topic|same:<name>), in lower case, with at most one blank after a colon, and no blank"
+            " before the first or after the last element."
         )
     index = _parse_number(match["index"], 1, _MAX_INDEX, "index")
     if isinstance(before[1], Delete | Move):
