@@ -209,13 +209,14 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             InvalidActivationSpecError: Fields are invalid; the message lists all of them.
             ConfigurationError: The function has a parameter for which there is no argument.
         """
-        from jmsjca.config.activation_spec import ActivationSpec  # loads pydantic
+        from jmsjca.config.activation_spec import ActivationSpec, check_pool_is_used  # loads pydantic
 
         if callable(destination):
             raise InvalidActivationSpecError(
                 f"The listener {callable_name(destination)} has no destination: write @adapter.listener('orders')."
             )
         activation_spec = ActivationSpec(destination=destination, **spec)
+        check_pool_is_used(activation_spec, self._options, self._connection_url)
 
         def declare(handler: H) -> H:
             """Activate the handler and return it unchanged."""

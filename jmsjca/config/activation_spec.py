@@ -46,6 +46,7 @@ __all__ = [
     "Seconds",
     "SelectorVariables",
     "URLText",
+    "check_pool_is_used",
     "field_of",
     "merge_options",
     "resolve_spec",
@@ -204,9 +205,36 @@ _CONFLICTS = (
         "a queue keeps its messages without a subscription: leave it out, or name a topic",
     ),
     _Conflict(
+        "subscription_durable",
+        lambda durable, others: (
+            durable is not None and durable != (others.get("subscription_durability", "Durable") == "Durable")
+        ),
+        "it contradicts subscription_durability: leave out one of them",
+    ),
+    _Conflict(
+        "subscription_shared",
+        lambda shared, others: shared and others.get("destination_type") == "queue",
+        "all consumers of a queue share its messages: leave it out, or name a topic",
+    ),
+    _Conflict(
         "subscription_name",
-        lambda name, others: not name and _is_durable(others),
-        "it is missing: a durable subscription of a topic needs one",
+        lambda name, others: not name and (_is_durable(others) or others.get("subscription_shared")),
+        "it is missing: a durable or shared subscription of a topic needs one",
+    ),
+    _Conflict(
+        "subscription_name",
+        lambda name, others: name and others.get("subscription_shared") and name.startswith("jmsjca://"),
+        "processes share the queue of a distributed subscription: leave out subscription_shared, or give a plain name",
+    ),
+    _Conflict(
+        "concurrency_mode",
+        lambda mode, others: mode == "serial" and (others.get("concurrency") or 1) > 1,
+        "'serial' has one handler: leave out concurrency_mode or concurrency",
+    ),
+    _Conflict(
+        "endpoint_pool_max_size",
+        lambda size, others: others.get("concurrency") not in {None, size},
+        "concurrency has another number of handlers: leave out one of them",
     ),
     _Conflict(
         "subscription_name",
@@ -232,6 +260,19 @@ def _prefixed(text: str) -> object:
         return named_destination(text) if text.startswith(("queue:", "topic:")) else text
     except InvalidDestinationError as error:
         raise ValueError(str(error)) from error
+
+
+def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that ``concurrency`` and ``subscription_durable`` choose; those that are given count."""
+    chosen: dict[str, Any] = {}
+    if str(given.get("subscription_durable")).lower() in {"true", "1"}:
+        chosen["subscription_durability"] = "Durable"
+    handlers = given.get("concurrency")
+    if handlers is not None:
+        is_single = str(handlers) == "1" and not given.get("hold_until_ack") and not given.get("batch_size")
+        chosen |= {"concurrency_mode": "serial" if is_single else "cc"}
+        chosen |= {"endpoint_pool_max_size": handlers} if str(handlers).isdecimal() and int(handlers) else {}
+    return chosen
 
 
 class ActivationSpec(BaseModel):
@@ -272,7 +313,8 @@ class ActivationSpec(BaseModel):
     """The password of ``user_name``; ignored without a user name."""
 
     client_id: str | None = Field(default=None, serialization_alias="ClientId")
-    """The client id of the connection. The default for a durable subscription is ``CLIENTID-`` and its name."""
+    """The client id of the connection; the default for a durable subscription that is not shared is ``CLIENTID-`` and
+    its name."""
 
     options: Options = Field(
         default_factory=dict[str, str],
@@ -298,8 +340,21 @@ class ActivationSpec(BaseModel):
     )
     """"Durable" or "NonDurable", in exactly this spelling; only for topics."""
 
+    subscription_durable: Flag | None = Field(default=None, serialization_alias="subscriptionDurable")
+    """True for "Durable" as ``subscription_durability``, False for "NonDurable"; None leaves it to that field."""
+
+    subscription_shared: Flag = Field(default=False, serialization_alias="subscriptionShared")
+    """True if processes share the subscription of a topic: each message goes to one of them (JMS 3.1, section 8.3.2).
+    It has a name, and needs no client id."""
+
     subscription_name: str | None = Field(default=None, serialization_alias="subscriptionName", validate_default=True)
-    """The name of a durable subscription, or ``jmsjca://?distribution=1&subscribername=…``."""
+    """The name of a durable or shared subscription, or ``jmsjca://?distribution=1&subscribername=…``."""
+
+    concurrency: Annotated[int, Number] | None = Field(
+        default=None, serialization_alias="concurrency", ge=1, le=MAX_INT
+    )
+    """The number of concurrent handlers. It chooses the mode and the pool: 1 means mode "serial", or "cc" with batches
+    or held acknowledgement; a larger number mode "cc". None leaves that to the next two fields."""
 
     concurrency_mode: ConcurrencyMode = Field(default="serial", serialization_alias="ConcurrencyMode")
     """The delivery mode, in upper or lower case: "serial" delivers one message after the other, in order; "sync" has
@@ -309,6 +364,12 @@ class ActivationSpec(BaseModel):
         default=15, serialization_alias="endpointPoolMaxSize", ge=1, le=MAX_INT
     )
     """The maximum number of concurrent handlers, in modes "sync" and "cc"."""
+
+    rate_limit: Annotated[float, Number] | None = Field(
+        default=None, serialization_alias="rateLimit", gt=0, le=1e9, allow_inf_nan=False
+    )
+    """The maximum number of messages a second, on average over some seconds, in all handlers of this listener; None
+    for no limit. Other messages stay at the broker, as far as they are not prefetched."""
 
     batch_size: Annotated[int, Number] = Field(default=0, serialization_alias="BatchSize", ge=0, le=MAX_INT)
     """The maximum number of messages in one unit of work, in modes "sync" and "cc". 0 and 1 disable batches."""
@@ -401,13 +462,17 @@ class ActivationSpec(BaseModel):
         """Return the source of the consumer; for a distributed subscription, the source of the topic reader."""
         if self.destination_type == "queue":
             return Queue(self.destination)
-        topic = Topic(self.destination)
-        return Subscription(topic, self.subscriber_name, self.effective_client_id) if self.durable else topic
+        topic, shared = Topic(self.destination), self.subscription_shared
+        if not (self.durable or shared):
+            return topic
+        return Subscription(
+            topic, self.subscriber_name, self.effective_client_id, shared=shared, volatile=not self.durable
+        )
 
     @property
     def effective_client_id(self) -> str | None:
-        """The client id of the connection: the configured one, or one derived from the durable subscription's name."""
-        if self.client_id or not self.durable:
+        """The client id of the connection: the configured one, else one made from the durable subscription's name."""
+        if self.client_id or not self.durable or self.subscription_shared:
             return self.client_id
         return f"CLIENTID-{self.subscriber_name}"
 
@@ -436,9 +501,9 @@ class ActivationSpec(BaseModel):
         destination = given.get("destination")
         if isinstance(destination, str) and given.keys().isdisjoint({"destination_type", "destinationType"}):
             destination = _prefixed(destination)
-        if not isinstance(destination, Destination):
-            return fields  # pyright: ignore[reportUnknownVariableType]  # pydantic reports values that are not mappings
-        return {**given, "destination": destination.name, "destination_type": destination.kind}
+        if isinstance(destination, Destination):
+            given = {**given, "destination": destination.name, "destination_type": destination.kind}
+        return {**_chosen(given), **given} if given else fields  # pyright: ignore[reportUnknownVariableType]
 
     @field_validator(*{conflict.field for conflict in _CONFLICTS})
     @classmethod
@@ -564,12 +629,31 @@ def resolve_spec(
     inbound = InboundOptions.of(options)  # raises on invalid values
     changes: dict[str, object] = {
         "options": options,
+        "concurrency": None,  # an option may choose another mode
         "connection_url": add_options(url, provider_options(options)) if url else None,
         "selector": _selector(spec, options),
     }
     if inbound.bean_managed and spec.transaction == "required":
         changes["transaction"] = "bean"
     return _with_changes(spec, changes, {name: options[name] for name in _REPLACING if _is_set(options, name)})
+
+
+def check_pool_is_used(
+    spec: ActivationSpec, adapter_options: str | Mapping[str, str] | None, adapter_url: str | None
+) -> None:
+    """Raise an error if the spec of a listener has a pool of handlers that its mode does not use.
+
+    Raises:
+        InvalidActivationSpecError: The mode is "serial", and the spec names a pool of more than one handler.
+    """
+    options = merge_options(read_options(adapter_options), spec.options, url=spec.connection_url or adapter_url)
+    mode = options.get("JMSJCA.concurrencymode", "").lower() or spec.concurrency_mode
+    size = spec.endpoint_pool_max_size
+    if mode == "serial" and size > 1 and "endpoint_pool_max_size" in spec.model_fields_set:
+        raise InvalidActivationSpecError(
+            f"endpoint_pool_max_size={size} has no effect in mode 'serial', the default, which has one handler: write "
+            f"concurrency={size} instead, or add concurrency_mode='cc'."
+        )
 
 
 def _with_changes(spec: ActivationSpec, changes: Mapping[str, object], replacing: Mapping[str, str]) -> ActivationSpec:
@@ -627,9 +711,13 @@ class ListenerFields(TypedDict, total=False):
     selector: str | None
     selector_variables: Mapping[str, str | bool | int | float]
     subscription_durability: Literal["Durable", "NonDurable"]
+    subscription_durable: bool | None
+    subscription_shared: bool
     subscription_name: str | None
+    concurrency: int | None
     concurrency_mode: Literal["serial", "cc", "sync"]
     endpoint_pool_max_size: int
+    rate_limit: float | None
     batch_size: int
     split_failed_batches: bool
     hold_until_ack: bool

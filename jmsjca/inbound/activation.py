@@ -707,6 +707,7 @@ def _queue_spec(spec: "ActivationSpec", queue: Queue) -> "ActivationSpec":
             "destination": queue.name,
             "destination_type": queue.kind,
             "subscription_durability": "NonDurable",
+            "subscription_durable": None,
             "subscription_name": None,
             "client_id": None,
             "selector": None,  # the selector belongs to the subscription

@@ -1,4 +1,4 @@
-"""Limits of concurrency: units in flight, threads that deliver at a time, and receivers that take turns."""
+"""Limits of listeners: units in flight, messages a second, threads that deliver at a time, and receivers' turns."""
 
 import math
 import threading
@@ -6,9 +6,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Condition, Lock, get_ident
 
+from jmsjca.arguments import MAX_INT
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 
-__all__ = ["AdaptiveConcurrency", "InFlightLimit", "LeaderFollowers"]
+__all__ = ["AdaptiveConcurrency", "InFlightLimit", "LeaderFollowers", "RateLimit"]
 
 _LOOK_AGAIN = 0.1
 
@@ -125,6 +126,37 @@ _RETRY_AFTER, _MAX_RETRY_AFTER = (
     100,
     10_000,
 )  # messages until one thread is tried again; doubled after each failure
+
+
+class RateLimit:
+    """Spreads the messages of a listener over time. Thread-safe.
+
+    A receiver waits for `pause`, receives at most `burst` messages, and records them: later messages wait for them.
+
+    Args:
+        rate: Messages a second, on average; None for no limit.
+        clock: The source of time.
+
+    Attributes:
+        burst: The maximum number of messages of one receive: those of a tenth of a second.
+    """
+
+    def __init__(self, rate: float | None, clock: Clock) -> None:
+        self._interval = 0.0 if rate is None else 1 / rate
+        self._clock = clock
+        self._lock = Lock()
+        self._next = -math.inf  # the time of the monotonic clock from which on the next message may be received
+        self.burst = MAX_INT if rate is None else max(int(rate / 10), 1)
+
+    def pause(self) -> float:
+        """Return the seconds until the next message may be received."""
+        return max(self._next - self._clock.monotonic(), 0.0) if self._interval else 0.0
+
+    def record(self, messages: int) -> None:
+        """Record messages that were received."""
+        if self._interval and messages:
+            with self._lock:
+                self._next = max(self._next, self._clock.monotonic()) + messages * self._interval
 
 
 class AdaptiveConcurrency:

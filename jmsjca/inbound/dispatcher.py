@@ -90,6 +90,11 @@ class ConcurrentDispatcher(ABC):
         self._wake()
         self.in_flight.close()
 
+    def wait_until_stopped(self, seconds: float) -> bool:
+        """Return True if the dispatcher stops within so many seconds."""
+        with self._lock:
+            return self._changed.wait_for(lambda: self._stopping, seconds)
+
     @property
     def units_in_flight(self) -> int:
         """The number of units with an active handler, or that wait for acknowledgement or the end of a delay."""
@@ -243,8 +248,13 @@ class SerialDispatcher:
         """
         self._wait_for_abandoned_handler()
         with self._endpoint.statistics.endpoint():
+            rate = self._endpoint.rate
             while not self._stopping.is_set():
-                self._deliver_chunk(self._receiver.receive(self._endpoint.limits.chunk, None))
+                if (pause := rate.pause()) and self._stopping.wait(pause):
+                    break
+                chunk = self._receiver.receive(min(self._endpoint.limits.chunk, rate.burst), None)
+                rate.record(len(chunk))
+                self._deliver_chunk(chunk)
         if self._error is not None:
             raise self._error
 
@@ -346,7 +356,9 @@ class CCDispatcher(ConcurrentDispatcher):
             self._enqueue(self._redelivery.pop_due())
             free_slots = self._wait_for_free_slots()
             if free_slots:
-                self._admit(self._receiver.receive(free_slots, self._longest_wait()))
+                chunk = self._receiver.receive(min(free_slots, self.endpoint.rate.burst), self._longest_wait())
+                self.endpoint.rate.record(len(chunk))
+                self._admit(chunk)
                 if self._refused:
                     self._start_worker()
             elif not self._concurrency.single_threaded:
@@ -377,20 +389,23 @@ class CCDispatcher(ConcurrentDispatcher):
         """Return how many messages may be prefetched; 0 if something else has to be done first."""
         with self._lock:
             self._concurrency.try_scale_down()
+            pause = self.endpoint.rate.pause()
             free_slots = (
                 0
-                if self._alone is not None or self._is_full()
+                if pause or self._alone is not None or self._is_full()
                 else self._queue.free_slots(single_threaded=self._concurrency.single_threaded)
             )
             if not self._may_prefetch:
                 idle = self.endpoint.settings.pool_size - self._workers
                 free_slots = max(min(free_slots, self._queue.messages_for(idle)), 0)
             if not free_slots and not self._stopping:
-                self._concurrency.wait(self._changed, self._longest_wait(), something_waits=bool(self._queue.ready))
+                longest = self._longest_wait(pause)
+                self._concurrency.wait(self._changed, longest, something_waits=bool(self._queue.ready))
             return 0 if self._stopping else free_slots
 
-    def _longest_wait(self) -> float | None:
-        return self._redelivery.time_to_next(_LOOK_AGAIN if self._refused else None)
+    def _longest_wait(self, pause: float = 0.0) -> float | None:
+        longest = _LOOK_AGAIN if self._refused else None
+        return self._redelivery.time_to_next(min(pause, longest or pause) if pause else longest)
 
     def _is_full(self) -> bool:
         """Return True if the in-flight limit is reached, including messages that wait for the end of a delay."""

@@ -16,6 +16,7 @@ from jmsjca.config.naming import NamingContext, resolve_destination
 from jmsjca.destinations import Destination, Subscription, Topic
 from jmsjca.errors import ConfigurationError, ConnectionLostError, IllegalStateError, MessageFormatError
 from jmsjca.hooks import HookChain
+from jmsjca.inbound.concurrency import RateLimit
 from jmsjca.inbound.handler import Handler
 from jmsjca.inbound.handler_arguments import Invocation
 from jmsjca.inbound.listener_log import EventSource, RepeatLimit, log_context
@@ -85,6 +86,7 @@ class EndpointSettings:
         subscription_name: The name of a durable subscription; None for no subscription.
         client_id: The client id of the connection.
         given_client_id: The client id of the spec, for the properties of a moved message; None if it has none.
+        rate_limit: The maximum number of messages a second; None for no limit.
         context_name: The context name for log records of the handler.
         naming: Where the handler's sessions look up ``lookup://`` names.
     """
@@ -112,6 +114,7 @@ class EndpointSettings:
     subscription_name: str | None = None
     client_id: str | None = None
     given_client_id: str | None = None
+    rate_limit: float | None = None
     context_name: str | None = None
     naming: NamingContext = field(default_factory=NamingContext.default, repr=False, compare=False)
 
@@ -166,6 +169,7 @@ class EndpointSettings:
             subscription_name=source.name if isinstance(source, Subscription) else None,
             client_id=spec.effective_client_id,
             given_client_id=spec.client_id,
+            rate_limit=spec.rate_limit,
             context_name=spec.context_name,
         )
 
@@ -175,8 +179,11 @@ def _resolved_source(source: Destination | Subscription, place: Destination) -> 
 
 
 def _pool_size(mode: Mode, spec: "ActivationSpec") -> int:
-    """Return 1 in mode serial, and for topics in mode sync: each of several receivers would get every message."""
-    one = mode == "serial" or (mode == "sync" and spec.destination_type == "topic")
+    """Return 1 in mode serial, and for topics in mode sync: each of several receivers would get every message.
+
+    Receivers of a shared subscription share its messages.
+    """
+    one = mode == "serial" or (mode == "sync" and spec.destination_type == "topic" and not spec.subscription_shared)
     return 1 if one else spec.endpoint_pool_max_size
 
 
@@ -222,6 +229,7 @@ class Endpoint:
         untried: The messages that were returned before their handler saw them, and are to be delayed.
         held: The messages that wait for an acknowledgement.
         activity: The handlers and settlements in progress.
+        rate: Spreads the messages over time.
         log_source: The fields that all log records of the endpoint have.
         failures: The limit of log records about failures of the handler.
         rollbacks: The limit of log records about units that were rolled back at their commit.
@@ -265,7 +273,7 @@ class Endpoint:
         self.redelivery = RedeliveryHandler(settings.redelivery)
         self.unsettled, self.untried = UnsettledMessages(), UnsettledMessages()
         self.held = AcknowledgementRegistry(self.unsettled)
-        self.activity = Activity(clock)
+        self.activity, self.rate = Activity(clock), RateLimit(settings.rate_limit, clock)
         self.log_source = EventSource(adapter, name, str(settings.destination))
         self.failures, self.rollbacks = RepeatLimit(clock), RepeatLimit(clock)
         self.paused = self.isolates_suspects = False

@@ -49,6 +49,10 @@ _UNSUPPORTED: tuple[tuple[str, _Test], ...] = (
         lambda settings, can: isinstance(settings.source, Subscription) and settings.source.durable and not can.durable,
     ),
     (
+        "a shared subscription: it lacks the capability shared",
+        lambda settings, can: isinstance(settings.source, Subscription) and settings.source.shared and not can.shared,
+    ),
+    (
         "forwarding and acknowledging messages in one transaction: it lacks the capability atomic",
         lambda settings, can: settings.requires_atomic_unit and not can.atomic,
     ),
@@ -72,7 +76,11 @@ _DEGRADED: tuple[tuple[str, _Test], ...] = (
 _EMULATED: tuple[tuple[str, _Test], ...] = (
     (
         "has one receiver in mode sync: each of several receivers would get every message of the topic.",
-        lambda settings, _: settings.mode == "sync" and settings.destination.kind == "topic",
+        lambda settings, _: (
+            settings.mode == "sync"
+            and settings.destination.kind == "topic"
+            and not (isinstance(settings.source, Subscription) and settings.source.shared)
+        ),
     ),
     (
         "refuses sends in the unit of a message: the broker cannot acknowledge and send in one transaction (atomic).",

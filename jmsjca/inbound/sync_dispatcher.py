@@ -62,6 +62,10 @@ class _Receiver:
             self._prefetch.close_consumer()
 
     def _deliver_next(self) -> None:
+        pause = self._endpoint.rate.pause()
+        if pause:
+            self._group.wait_until_stopped(pause)
+            return
         if not self._prefetch.ready:  # a receiver delivers what it has prefetched first
             self._prefetch_group.wait_for_turn()
         with self._prefetch_group.isolating(self._prefetch) as isolated:
@@ -88,13 +92,16 @@ class _Receiver:
     def _deliver(self, delivery: spi.Delivery) -> None:
         """Deliver one unit in an acquired slot."""
         attempt = self._group.begin_attempt(self._prefetch.consumer)
+        self._endpoint.rate.record(1)
         try:
             attempt.deliver(batch_of(self._endpoint, delivery, self._next_of_batch, self._put_back))
         finally:
             self._group.end_attempt(attempt)
 
     def _next_of_batch(self, wanted: int) -> spi.Delivery | None:
-        return None if self._stopping else self._prefetch.next(wanted, _NEXT_OF_BATCH)
+        following = None if self._stopping else self._prefetch.next(wanted, _NEXT_OF_BATCH)
+        self._endpoint.rate.record(0 if following is None else 1)
+        return following
 
     def _put_back(self, delivery: spi.Delivery) -> None:
         """Put back the message that ends a batch. A suspect must not stay here while the batch is delivered."""
@@ -221,7 +228,8 @@ class PrefetchGroup:
         self._all: list[_ReceiverPrefetch] = []
         exact = connection.capabilities.exact_credit
         self.turns = LeaderFollowers(shared=exact)
-        self.prefetch_limit = endpoint.limits.prefetch_messages if exact and not endpoint.settings.batch_size else 0
+        prefetches = exact and not endpoint.settings.batch_size and endpoint.settings.rate_limit is None
+        self.prefetch_limit = endpoint.limits.prefetch_messages if prefetches else 0
         self.isolation = SuspectIsolation(endpoint, connection)
         self._isolating = threading.Lock()  # held by the one receiver that receives, or delivers a suspect
 

@@ -282,3 +282,12 @@ def test_send_without_a_broker_is_recorded_once_and_ends_with_the_retry_timeout(
     (record,) = [each for each in caplog.records if "is repeated" in each.getMessage()]
     assert record.levelname == "WARNING"
     assert "A send to queue:orders failed; it is repeated for at most 0.2 s" in record.getMessage()
+
+
+def test_pool_of_a_listener_that_its_mode_does_not_use_is_refused():
+    adapter = ResourceAdapter("embedded://declared")
+    with pytest.raises(InvalidActivationSpecError, match=r"'serial'.*write concurrency=8"):
+        adapter.listener("orders", endpoint_pool_max_size=8)
+    adapter.listener("orders", endpoint_pool_max_size=8, options={"JMSJCA.concurrencymode": "cc"})(print)
+    adapter.listener("orders", concurrency=8)(print)
+    assert [each.spec.concurrency_mode for each in adapter.activations] == ["cc", "cc"]

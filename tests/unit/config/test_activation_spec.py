@@ -6,6 +6,7 @@ import pytest
 
 from jmsjca import AcknowledgeMode, ActivationSpec, Queue, Topic
 from jmsjca.config import DistributedSubscription
+from jmsjca.config.activation_spec import resolve_spec
 from jmsjca.destinations import Subscription
 from jmsjca.errors import InvalidActivationSpecError
 from jmsjca.redelivery import Deliver, Move, RedeliveryPolicy
@@ -295,3 +296,58 @@ def test_url_as_user_name_is_refused_without_being_shown():
 def test_policy_in_place_of_its_text_is_refused_with_the_remedy():
     with pytest.raises(InvalidActivationSpecError, match=r"redelivery_handling: it must be the text.*str\(policy\)"):
         ActivationSpec(destination="q", redelivery_handling=RedeliveryPolicy.parse("3:25"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "mode", "size"),
+    [
+        ({"concurrency": 8}, "cc", 8),
+        ({"concurrency": 1}, "serial", 1),
+        ({"concurrency": 1, "batch_size": 5}, "cc", 1),
+        ({"concurrency": 1, "hold_until_ack": True}, "cc", 1),
+        ({"concurrency": 3, "concurrency_mode": "sync"}, "sync", 3),
+        ({"concurrency": 8, "endpoint_pool_max_size": 8}, "cc", 8),
+    ],
+)
+def test_concurrency_chooses_the_mode_and_the_pool(fields, mode, size):
+    spec = ActivationSpec(destination="q", **fields)
+    assert (spec.concurrency_mode, spec.endpoint_pool_max_size, spec.max_outstanding) == (mode, size, 10 * size)
+    effective = resolve_spec(spec)
+    assert (effective.concurrency_mode, effective.endpoint_pool_max_size) == (mode, size)
+
+
+def test_option_overrides_the_mode_that_concurrency_chooses():
+    spec = resolve_spec(ActivationSpec(destination="q", concurrency=8, options={"JMSJCA.concurrencymode": "sync"}))
+    assert (spec.concurrency_mode, spec.endpoint_pool_max_size) == ("sync", 8)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"concurrency": 0}, "concurrency: "),
+        ({"concurrency": True}, "concurrency: it must be a number"),
+        ({"concurrency": 8, "concurrency_mode": "serial"}, "concurrency_mode: 'serial' has one handler"),
+        ({"concurrency": 8, "endpoint_pool_max_size": 7}, "endpoint_pool_max_size: concurrency has another number"),
+        ({"subscription_shared": True}, "subscription_shared: all consumers of a queue"),
+        ({"destination": Topic("t"), "subscription_shared": True}, "subscription_name: it is missing"),
+        ({"rate_limit": 0}, "rate_limit: "),
+        (
+            {**DURABLE, "subscription_durable": False, "subscription_name": "s"},
+            "subscription_durable: it contradicts",
+        ),
+    ],
+)
+def test_fields_of_a_newcomer_that_contradict_others(fields, text):
+    with pytest.raises(InvalidActivationSpecError, match=text):
+        ActivationSpec(**{"destination": "q"} | fields)
+
+
+def test_shared_and_durable_subscription():
+    shared = {"destination": Topic("news"), "subscription_name": "s", "subscription_shared": True}
+    assert ActivationSpec(**shared).source() == Subscription(Topic("news"), "s", shared=True, volatile=True)
+    durable = ActivationSpec(**shared, subscription_durable=True)
+    assert durable.durable
+    assert durable.source() == Subscription(Topic("news"), "s", shared=True)
+    assert resolve_spec(durable).source() == durable.source()
+    alone = ActivationSpec(destination="topic:news", subscription_name="s", subscription_durable=True)
+    assert alone.source() == Subscription(Topic("news"), "s", "CLIENTID-s")

@@ -177,5 +177,7 @@ def test_a_handler_cannot_name_an_unbound_target_either(adapter, recorder):
 
 
 def test_what_changes_nothing_in_mode_serial_is_taken(jms_adapter):
-    jms_adapter.listener("q", endpoint_pool_max_size=3, max_outstanding=7, batch_size=1)(Inbox())
+    jms_adapter.activate(
+        ActivationSpec(destination="q", endpoint_pool_max_size=3, max_outstanding=7, batch_size=1), Inbox()
+    )
     assert len(jms_adapter.activations) == 1

@@ -1,4 +1,4 @@
-"""InFlightLimit, AdaptiveConcurrency and LeaderFollowers."""
+"""InFlightLimit, RateLimit, AdaptiveConcurrency and LeaderFollowers."""
 
 import queue
 import threading
@@ -8,7 +8,8 @@ import pytest
 
 from jmsjca import ActivationSpec, Outcome, Queue
 from jmsjca.config import DestinationSettings
-from jmsjca.inbound.concurrency import AdaptiveConcurrency, InFlightLimit, LeaderFollowers
+from jmsjca.inbound.concurrency import AdaptiveConcurrency, InFlightLimit, LeaderFollowers, RateLimit
+from tests.unit.clocks import HandClock
 from tests.unit.inbound.listeners import PATIENCE, in_thread, send
 
 
@@ -272,3 +273,14 @@ def test_nothing_is_taken_ahead_while_somebody_waits():
     with turns.waiting_for_message():
         assert not turns.may_prefetch()
     assert turns.may_prefetch()
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(None, 2**31 - 1), (0.5, 1), (5, 1), (100, 10)])
+def test_rate_limit_spreads_messages(rate, burst):
+    clock = HandClock()
+    limit = RateLimit(rate, clock)
+    assert (limit.burst, limit.pause()) == (burst, 0)
+    limit.record(burst)
+    assert limit.pause() == pytest.approx(burst / rate if rate else 0)
+    clock.time += limit.pause()
+    assert limit.pause() == pytest.approx(0)

@@ -9,6 +9,7 @@ import pytest
 from jmsjca import ActivationSpec, Limits, Queue, ResourceAdapter, TextMessage, Topic, reconnection
 from jmsjca.errors import ConfigurationError
 from jmsjca.providers import find_provider
+from jmsjca.testing.idle import wait_until_idle
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, send, waiting
 
 
@@ -205,3 +206,28 @@ def test_one_that_takes_no_work_is_no_loss(jms_broker_url, recorder, pools, capl
         recorder.await_status("Connecting", "Up", "Connecting")
     assert "does no work" in caplog.text
     assert waiting(adapter) == [("a", 0)]
+
+
+@pytest.mark.parametrize(("mode", "most"), [("serial", 1), ("sync", 2), ("cc", 1)])  # each receiver of sync has one
+def test_rate_limit_leaves_later_messages_at_the_broker(adapter, mode, most):
+    inbox = Inbox()
+    adapter.listener("limited", concurrency_mode=mode, concurrency=most, rate_limit=0.001)(inbox)
+    adapter.start(wait=PATIENCE)
+    adapter.send_many("limited", ["a", "b", "c", "d"])
+    inbox.take(1)
+    adapter.stop(PATIENCE)
+    assert len(waiting(adapter, "limited")) >= 4 - most
+
+
+@pytest.mark.parametrize("mode", ["serial", "sync", "cc"])
+@pytest.mark.parametrize("durable", [True, False])
+def test_listeners_share_a_subscription(adapter, mode, durable):
+    inboxes = [Inbox(), Inbox()]
+    fields = {"subscription_name": "audit", "subscription_shared": True, "subscription_durable": durable}
+    for inbox in inboxes:
+        adapter.listener("topic:news", concurrency_mode=mode, **fields)(inbox)
+    adapter.start(wait=PATIENCE)
+    adapter.send_many(Topic("news"), [str(number) for number in range(20)])
+    wait_until_idle(adapter)
+    taken = [body for inbox in inboxes for body, _ in inbox.take(inbox.got.qsize())]
+    assert sorted(taken) == sorted(str(number) for number in range(20))
