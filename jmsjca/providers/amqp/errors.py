@@ -61,7 +61,10 @@ def connection_error(condition: Any, client_id: str) -> JMSError:
     if name == "amqp:unauthorized-access":
         return JMSSecurityError(f"The broker refuses the login: {text}. {LOGIN_REMEDY}")
     if name == "amqp:invalid-field" and "container-id" in str(condition.info):
-        return InvalidClientIDError(f"The broker refuses the client id {client_id[:100]!r}: {text}")
+        return InvalidClientIDError(
+            f"The broker refuses the client id {client_id[:100]!r}: {text}. Processes share a durable subscription with"
+            " subscription_shared=True, which needs no client id."
+        )
     if name == "amqp:connection:redirect":
         return ConnectionLostError(
             f"The broker names another host, which must stand in the URL: {condition.info!r:.200}"
