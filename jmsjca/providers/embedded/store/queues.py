@@ -598,6 +598,6 @@ def register_client_id(cursor: sqlite3.Cursor, client_id: str, owner: int, conne
     if not cursor.rowcount:
         raise InvalidClientIDError(
             f"The client id {client_id!r} is in use by another connection; close that one. Processes share a"
-            " subscription with subscription_shared=True or create_shared_durable_consumer(…), which need no client id; with another"
-            " client id each gets all messages."
+            " subscription with subscription_shared=True or create_shared_durable_consumer(…), which need no client"
+            " id; with another client id each gets all messages."
         )
