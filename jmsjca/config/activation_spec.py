@@ -646,8 +646,8 @@ def check_pool_is_used(
     Raises:
         InvalidActivationSpecError: The mode is "serial", and the spec names a pool of more than one handler.
     """
-    options = merge_options(read_options(adapter_options), spec.options, url=spec.connection_url or adapter_url)
-    mode = options.get("JMSJCA.concurrencymode", "").lower() or spec.concurrency_mode
+    options = {**read_options(adapter_options), **spec.options}
+    mode = _effective_mode({**dict(spec), "options": options, "connection_url": spec.connection_url or adapter_url})
     size = spec.endpoint_pool_max_size
     if mode == "serial" and size > 1 and "endpoint_pool_max_size" in spec.model_fields_set:
         raise InvalidActivationSpecError(
