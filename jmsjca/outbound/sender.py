@@ -2,10 +2,11 @@
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache, partial
-from typing import Any, Generic, TypeVar, Unpack, cast
+from functools import lru_cache, partial, wraps
+from inspect import iscoroutinefunction
+from typing import Any, Generic, TypeVar, Unpack, cast, get_type_hints
 
 from jmsjca.arguments import MAX_INT, SECONDS, TEXT_OR_NONE, Constraint
 from jmsjca.config.limits import AcknowledgeMode
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _DUPLICATE_ID = "_AMQ_DUPL_ID"
 _LONGEST_PAUSE = 5.0  # seconds
@@ -621,6 +623,50 @@ class DeclaresPublishers(SendsMessages, ABC):
         publisher = Publisher(self, destination, body_type, description)
         self._publishers().append(cast("Publisher[object]", publisher))
         return publisher
+
+    def publishes(self, destination: str | Destination) -> Callable[[F], F]:
+        """Return a decorator for a function whose results are sent to a destination, except None.
+
+        In a handler they join the unit of the delivery. Write it below the listener, which then calls both::
+
+            @adapter.listener("orders")
+            @adapter.publishes("invoices")
+            def on_order(body: str) -> str: ...
+
+        The function still returns its result, so a listener also sends it to the ``reply_to`` of a request. The
+        AsyncAPI document has the annotated type of the result.
+
+        Args:
+            destination: As for `publisher`.
+
+        Raises:
+            InvalidDestinationError: As `publisher`.
+        """
+
+        def decorate(function: F) -> F:
+            """Return the function that also sends its results."""
+            publisher = self.publisher(destination, get_type_hints(function).get("return", object))
+            if iscoroutinefunction(function):
+
+                @wraps(function)
+                async def call_async(*args: Any, **kwargs: Any) -> Any:
+                    result = await function(*args, **kwargs)
+                    if result is not None:
+                        await publisher.send_async(result)
+                    return result
+
+                return cast("F", call_async)
+
+            @wraps(function)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                result = function(*args, **kwargs)
+                if result is not None:
+                    publisher.send(result)
+                return result
+
+            return cast("F", call)
+
+        return decorate
 
     def _publishers(self) -> list[Publisher[object]]:
         return self.__dict__.setdefault("_declared_publishers", [])  # type: ignore[no-any-return]

@@ -7,6 +7,8 @@ import pytest
 
 from jmsjca import Queue, ResourceAdapter, Topic
 from jmsjca.errors import ArgumentTypeError, InvalidDestinationError
+from jmsjca.management.asyncapi import document
+from jmsjca.testing.idle import wait_until_idle
 
 PATIENCE = 60
 
@@ -58,3 +60,50 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(ArgumentTypeError):
         adapter.publisher("orders", str, 3)
     assert adapter.publishers == ()
+
+
+def test_results_of_a_handler_are_published_in_its_unit(jms_adapter, jms_recorder):
+    attempts = []
+
+    @jms_adapter.listener("orders", redelivery_handling="5:delete")
+    @jms_adapter.publishes("topic:invoices")
+    def handle(body: str, delivery_count: int) -> str | None:
+        attempts.append(delivery_count)
+        return None if body == "nothing" else f"invoice for {body}"
+
+    @jms_adapter.listener("bills")
+    @jms_adapter.publishes("invoices")
+    async def handle_async(body: str) -> str:
+        return f"bill for {body}"
+
+    jms_adapter.listener("topic:invoices")(jms_recorder)
+    jms_adapter.listener("invoices")(jms_recorder)
+    jms_adapter.start(wait=60)
+    jms_adapter.send_many("orders", ["nothing", "a pear"])
+    jms_adapter.send("bills", "a fig")
+    jms_recorder.assert_received("invoice for a pear", "bill for a fig")
+    assert len(attempts) == 2
+    assert handle("a plum", 0) == "invoice for a plum"
+    assert [str(each.destination) for each in jms_adapter.publishers] == ["topic:invoices", "queue:invoices"]
+    assert document(jms_adapter)
+
+
+def test_published_result_of_a_failed_delivery_is_not_sent(jms_adapter, jms_recorder):
+    failures = [KeyError()]
+
+    @jms_adapter.publishes("invoices")
+    def price(body: str) -> str:
+        return f"invoice for {body}"
+
+    @jms_adapter.listener("orders")
+    def handle(body: str) -> None:
+        price(body)
+        if failures:
+            raise failures.pop()
+
+    jms_adapter.listener("invoices")(jms_recorder)
+    jms_adapter.start(wait=60)
+    jms_adapter.send("orders", "a pear")
+    jms_recorder.assert_received("invoice for a pear")
+    wait_until_idle(jms_adapter)
+    assert jms_recorder.bodies == ["invoice for a pear"]
