@@ -33,7 +33,7 @@ __all__ = [
 
 
 def take_account(settings: DemoSettings) -> dict[str, Any]:
-    """Count the events that were sent and their outcomes."""
+    """Count the sent events and their outcomes."""
     lines = settings.journal.read_text().splitlines()
     sent = {line.removesuffix(POISON_MARK) for line in lines}
     poison = {line.removesuffix(POISON_MARK) for line in lines if line.endswith(POISON_MARK)}
@@ -137,7 +137,7 @@ class Findings:
             self.events.update(events)
 
     def hold(self, expected: set[str]) -> bool:
-        """Return True if all of these events were found."""
+        """Return True if all expected events were found."""
         return expected <= self.events.keys()
 
     def flush(self) -> None:

@@ -96,7 +96,7 @@ _CHUNK = 200
 def send_events(
     settings: DemoSettings, events: Iterable[dict[str, Any]], poison: float, seed: int, report: Callable[[int], None]
 ) -> float:
-    """Send all events to the queue, in transactions where the broker has them; corrupt a share of the bodies.
+    """Send all events to the queue, in transactions if the broker supports them; corrupt a share of the bodies.
 
     Args:
         settings: The settings of the run.
@@ -179,8 +179,8 @@ class DemoRequest:
         events: Number of events to generate.
         poison: The share of bodies to corrupt, 0 to 1.
         crash: True to kill the query in the middle and start it again.
-        url: The URL of the broker; None starts an embedded broker in the folder of the run. A broker that is named here
-            may be shared: every destination name is unique to the run, and removed at the end.
+        url: The URL of the broker; None starts an embedded broker in the folder of the run. Another broker may be
+            shared, so every destination name is unique to the run, and the destinations are removed at the end.
         output: The folder below which each run creates its own folder.
         seed: Seed for the generated and the corrupted events.
         json: An additional file for the account; None writes only the one in the folder of the run.
@@ -223,5 +223,5 @@ class DemoRequest:
         return self.events if self.input is None else sum(1 for _ in read_events(self.input))
 
     def stream(self) -> Iterable[dict[str, Any]]:
-        """Return the events: read from the input file, or generated."""
+        """Return the events, read from the input file or generated."""
         return generate(self.events, self.seed) if self.input is None else read_events(self.input)

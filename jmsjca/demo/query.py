@@ -1,8 +1,7 @@
 """The Spark streaming query over the queue, in a separate process: ``python -m jmsjca.demo.query FILE``.
 
 Each micro-batch writes its results under its own number, so a batch that Spark repeats after a crash overwrites its
-earlier results. The messages that it sends again carry the same ids, by which the broker or the consumer recognises
-them as duplicates.
+earlier results. The repeated messages carry the same ids, so the broker or the consumer drops them as duplicates.
 """
 
 import os
@@ -39,7 +38,7 @@ class _Batches:
         """Write one batch to Parquet, to the topic and to the dead-letter queue."""
         begin = time.time()
         parsed = batch.withColumn("event", f.from_json("text", _EVENT, _READ)).withColumn("reason", _reason()).persist()
-        counts = Observation()  # without a job of its own
+        counts = Observation()  # counts during the write, without an extra job
         counted = parsed.observe(counts, f.count("*").alias("rows"), f.count("reason").alias("dead"))
         events = self._settings.events / f"batch={number}"
         flights = _flights(counted).join(self._airports, "origin", "left")
@@ -54,7 +53,7 @@ class _Batches:
         note(self._settings.batches, Batch(number, rows - dead, dead, again, begin, time.time()))
 
     def _send(self, results: DataFrame, parsed: DataFrame, ids: str) -> None:
-        """Send results and dead letters with one job: each row names its destination."""
+        """Send results and dead letters in one job. Each row names its destination."""
         messages = _to(self._settings.results, _as_messages(results, ids)).unionByName(
             _to(self._settings.dead_letters, _as_dead_letters(parsed, ids)), allowMissingColumns=True
         )
@@ -131,7 +130,7 @@ def _airports(spark: SparkSession, path: str | None) -> DataFrame:
 
 
 def _reason() -> Column:
-    """Return the reason why a message is not a flight; null if it is one."""
+    """Return the reason why a message is not a flight; null for a flight."""
     return (
         f.when(f.col("error").isNotNull(), f.col("error"))
         .when(f.col("event.broken").isNotNull(), f.lit("The body is not the JSON of a flight."))

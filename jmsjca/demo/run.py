@@ -50,7 +50,7 @@ _SHOWN = 20
 
 
 class DemoError(JMSError):
-    """The run failed before its account was complete."""
+    """The run failed before the account was complete."""
 
 
 def python(module: str, *arguments: str) -> list[str]:
@@ -92,15 +92,15 @@ class QueryProcess:
         return code is None
 
     def crash_when(self, ripe: Callable[[], bool]) -> bool:
-        """Kill the process and its children at a moment when a condition holds.
+        """Kill the process and its children while a condition holds.
 
-        The condition is checked again while all processes are suspended, so it holds at the time of the kill.
+        The condition is checked again after all processes are suspended, so it still holds at the time of the kill.
 
         Returns:
             False if the process ended before the condition held.
         """
         while self.is_running():
-            family = self._family()  # listing the processes may take longer than the condition holds, so it comes first
+            family = self._family()  # first: the condition may no longer hold once the processes are listed
             if _ripens(ripe):
                 self._stop(family)
                 if ripe():
@@ -124,7 +124,7 @@ class QueryProcess:
         self.end()
 
     def _stop(self, family: list[psutil.Process]) -> None:
-        """Suspend all processes, the newest first, including those that were started meanwhile."""
+        """Suspend all processes, the newest first, including processes that are started during the loop."""
         fresh = family
         while fresh:
             _signal(fresh[::-1], psutil.Process.suspend)
@@ -449,7 +449,7 @@ def listen(adapter: ResourceAdapter, settings: DemoSettings, totals: Totals) -> 
         subscription_durability="Durable",
         subscription_name=totals_of.name,
         client_id=totals_of.client_id,
-        redelivery_handling="3:100; 10:1000",  # without an end: the account needs every result
+        redelivery_handling="3:100; 10:1000",  # retries forever: the account needs every result
     )
     def on_result(message: Message) -> None:
         """Add one result, unless it is a duplicate or redelivered."""
