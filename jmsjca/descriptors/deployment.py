@@ -1,4 +1,4 @@
-"""A deployment: descriptors and configuration files, read into one configuration and a report."""
+"""A deployment: descriptors and configuration files, combined into one configuration and a report."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,11 +27,11 @@ __all__ = ["Deployment", "read"]
 class Deployment:
     """The adapters, specs, factories and destinations of a set of files.
 
-    `ResourceAdapter.from_configuration` makes an adapter of its configuration.
+    `ResourceAdapter.from_configuration` builds an adapter from its configuration.
 
     Attributes:
-        configuration: Everything as sections of a configuration file.
-        report: The properties that are not carried over, with the reasons.
+        configuration: All settings, as sections of a configuration file.
+        report: The properties that are not carried over, each with a reason.
     """
 
     def __init__(self, configuration: Configuration, report: Report) -> None:
@@ -45,7 +45,7 @@ class Deployment:
 
     @property
     def specs(self) -> Mapping[str, ActivationSpec]:
-        """The activation specs by the name of their bean or listener."""
+        """The activation specs, by bean or listener name."""
         return {name: listener.spec for name, listener in self.configuration.listeners.items()}
 
     @property
@@ -69,14 +69,15 @@ class Deployment:
 def read(*paths: str | Path) -> Deployment:
     """Read deployment descriptors and configuration files into one deployment.
 
-    The root element identifies an XML file: ``ra.xml``, ``sun-ra.xml``, ``ejb-jar.xml``, ``sun-ejb-jar.xml`` (or
-    GlassFish's), ``weblogic-ejb-jar.xml`` and ``jboss-ejb3.xml``, in any order. Other files are read as TOML.
+    The root element identifies an XML file: ``ra.xml``, ``sun-ra.xml``, ``ejb-jar.xml``, ``sun-ejb-jar.xml`` (or the
+    GlassFish version), ``weblogic-ejb-jar.xml`` and ``jboss-ejb3.xml``. All other files are read as TOML. The order of
+    the files does not matter.
 
     Args:
         paths: The files.
 
     Returns:
-        The deployment. Its report names each property and element of a descriptor that has no place in it.
+        The deployment. Its report names each property and element of a descriptor that is not carried over.
 
     Raises:
         ConfigurationError: A file cannot be read, is refused, or holds an invalid value; or two files define the same
@@ -89,7 +90,7 @@ def read(*paths: str | Path) -> Deployment:
 
 
 class _Reader:
-    """Sorts files by their kind, and combines them when all are known."""
+    """Sorts files by kind, and combines them once all are known."""
 
     def __init__(self) -> None:
         self._report = Report()
@@ -117,10 +118,10 @@ class _Reader:
             case "sun-ejb-jar" | "glassfish-ejb-jar" | "weblogic-ejb-jar":
                 self._companions.append(descriptor)
             case tag:
-                raise ConfigurationError(f"{path}: <{excerpt(tag)}> is no descriptor that is known here.")
+                raise ConfigurationError(f"{path}: <{excerpt(tag)}> is not a known descriptor.")
 
     def deployment(self) -> Deployment:
-        """Return the deployment of all files."""
+        """Combine all files into a deployment."""
         if len(self._adapters) == 1 and not self._configurations:
             self._adapters[0].rename("default")
         merged = Configuration()
@@ -153,7 +154,7 @@ class _Reader:
     def _report_jar(self, jar: Descriptor, names: list[str]) -> None:
         for each in children(jar.root, "enterprise-beans/*"):
             if bean_name(each) not in names:
-                self._report.note(jar.name, each.tag, bean_name(each), "it is no message-driven bean")
+                self._report.note(jar.name, each.tag, bean_name(each), "it is not a message-driven bean")
                 jar.done(each)
         has_annotations = jar.root.get("version", "")[:1] in ("3", "4") and not is_jboss(jar)
         if has_annotations and jar.root.get("metadata-complete") != "true":
@@ -184,7 +185,7 @@ class _Reader:
             return
         for name, options in self._pools.items():
             for option in options:
-                self._report.note(name, "resource-adapter", option, "there is no ra.xml whose factories it is for")
+                self._report.note(name, "resource-adapter", option, "there is no ra.xml with its factories")
 
     def _of_bean(self, bean: MessageDrivenBean, adapter: str | None, known: Configuration) -> Configuration:
         listener = ListenerSection(**dict(bean.spec), adapter=adapter)
@@ -231,4 +232,4 @@ def _merged(one: Configuration, other: Configuration) -> Configuration:
         if twice := first.keys() & second.keys():
             raise ConfigurationError(f"Two files define {name}.{excerpt(min(twice))}; remove one.")
         sections[name] = first | second
-    return Configuration.model_construct(**sections)  # the sections are valid already
+    return Configuration.model_construct(**sections)  # the sections were validated before

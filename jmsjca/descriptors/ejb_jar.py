@@ -13,20 +13,20 @@ from jmsjca.errors import ConfigurationError, InvalidActivationSpecError
 __all__ = ["Companion", "Companions", "MessageDrivenBean", "bean_name", "bean_names", "is_jboss", "read_bean"]
 
 _PROPERTY = "activation-config-property"
-_UNKNOWN = "there is no such property here"
+_UNKNOWN = "jmsjca has no such property"
 _KINDS = {"javax.jms.Queue": "queue", "javax.jms.Topic": "topic"}
 _JBOSS = ("http://www.jboss.com/", "urn:jboss:")
 
 
 @dataclass
 class Companion:
-    """The additions of the servers' own descriptors to one bean.
+    """The settings that the vendors' descriptors add to one bean.
 
     Attributes:
-        properties: Activation properties, which override those of ``ejb-jar.xml``.
-        defaults: Activation properties that count where the bean has no other, by the name of their element.
-        names: The global names of the bean's references, by their local names.
-        resource_adapter: The name of the bean's resource adapter; empty if none.
+        properties: Activation properties. They override the properties in ``ejb-jar.xml``.
+        defaults: Activation properties that apply if the bean does not set them, by the name of their element.
+        names: Global names of the bean's references, by local name.
+        resource_adapter: Name of the bean's resource adapter; empty if not set.
     """
 
     properties: dict[str, str] = field(default_factory=dict[str, str])
@@ -40,11 +40,11 @@ class MessageDrivenBean:
     """A message-driven bean.
 
     Attributes:
-        name: Its name.
-        spec: Its activation spec.
-        factories: The Java interfaces of the connection factories that it refers to, by their local names.
-        destinations: The kinds of the destinations that it refers to, "queue" or "topic", by their local names.
-        names: The global names of its references, by their local names.
+        name: Name of the bean.
+        spec: Activation spec of the bean.
+        factories: Java interfaces of the referenced connection factories, by local name.
+        destinations: Kinds of the referenced destinations, "queue" or "topic", by local name.
+        names: Global names of the references, by local name.
     """
 
     name: str
@@ -55,30 +55,30 @@ class MessageDrivenBean:
 
 
 def is_jboss(descriptor: Descriptor) -> bool:
-    """Return True for a ``jboss-ejb3.xml``, whose root element is named as that of an ``ejb-jar.xml``."""
+    """Return True for a ``jboss-ejb3.xml``. Its root element has the same name as in an ``ejb-jar.xml``."""
     return descriptor.namespace.startswith(_JBOSS)
 
 
 def bean_names(jars: Iterable[Descriptor]) -> list[str]:
-    """Return the names of the message-driven beans of ``ejb-jar.xml`` and ``jboss-ejb3.xml`` files, each once."""
+    """Return the unique names of the message-driven beans in ``ejb-jar.xml`` and ``jboss-ejb3.xml`` files."""
     beans = (each for jar in jars for each in children(jar.root, "enterprise-beans/message-driven"))
     return list(dict.fromkeys(map(bean_name, beans)))
 
 
 def bean_name(element: Element) -> str:
-    """Return the name of a bean, without reading it."""
+    """Return the name of a bean without marking it as read."""
     return (element.findtext("ejb-name") or "").strip()
 
 
 class Companions:
-    """What the descriptors of the servers add to the message-driven beans.
+    """The settings that the vendors' descriptors add to the message-driven beans.
 
     Attributes:
-        beans: The additions by the name of the bean.
-        destinations: The global names of the destinations that ``message-destination-link`` names.
+        beans: The settings, by bean name.
+        destinations: Global names of the destinations that a ``message-destination-link`` refers to.
 
     Args:
-        names: The names of the message-driven beans.
+        names: Names of the message-driven beans.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -86,7 +86,7 @@ class Companions:
         self.destinations: dict[str, str] = {}
 
     def read(self, descriptor: Descriptor) -> None:
-        """Read a descriptor of any server."""
+        """Read a descriptor of any vendor."""
         if descriptor.root.tag == "ejb-jar":
             self._read_jar(descriptor)
         elif descriptor.root.tag == "weblogic-ejb-jar":
@@ -138,14 +138,14 @@ class Companions:
         self.destinations |= _names(descriptor, descriptor.root, *place)
 
     def _read_jar(self, descriptor: Descriptor) -> None:
-        """Read what any ``ejb-jar.xml`` has, and what that of JBoss binds."""
+        """Read the common elements of an ``ejb-jar.xml``, and the bindings of JBoss."""
         for bean, companion in chain(
             self._beans(descriptor, "enterprise-beans/message-driven"), self._beans(descriptor, "enterprise-beans/ejb")
         ):
             companion.defaults |= _found(
                 ("destinationLookup", "destination-jndi-name", descriptor.text(bean, "destination-jndi-name"))
             )
-            for remote in ("mapped-name", "jndi-name", "lookup-name"):  # the last one counts
+            for remote in ("mapped-name", "jndi-name", "lookup-name"):  # the last one wins
                 for kind in ("resource", "resource-env", "message-destination"):
                     local = "res-ref-name" if kind == "resource" else f"{kind}-ref-name"
                     companion.names |= _names(descriptor, bean, f"{kind}-ref", local, remote)
@@ -177,7 +177,7 @@ def _activation_properties(descriptor: Descriptor, element: Element | None) -> d
 
 
 class _Sources:
-    """The elements of one bean, in ``ejb-jar.xml`` and in the files of JBoss, which override it."""
+    """The elements of one bean in ``ejb-jar.xml`` and in the JBoss files, which override it."""
 
     def __init__(self, name: str, jars: Iterable[Descriptor]) -> None:
         self.name = name
@@ -191,7 +191,7 @@ class _Sources:
         self.file = self._elements[0][0].name
 
     def text(self, path: str) -> str:
-        """Return the text at a path; that of the last file which has one."""
+        """Return the text at a path, from the last file that has one."""
         found = [jar.text(each, path) for jar, each in self._elements]
         return next((text for text in reversed(found) if text), "")
 
@@ -202,12 +202,12 @@ class _Sources:
                 yield jar, each
 
     def properties(self) -> Iterator[tuple[str, str]]:
-        """Yield the activation properties of all files, by name and value."""
+        """Yield name and value of the activation properties in all files."""
         for jar, element in self._elements:
             yield from _activation_properties(jar, element).items()
 
     def transaction_attribute(self) -> str:
-        """Return the attribute of the method that gets messages: those of timers have their own."""
+        """Return the transaction attribute of the method that receives messages. Timer methods have a separate one."""
         found = ""
         for jar in self._jars:
             for each in children(jar.root, "assembly-descriptor/container-transaction"):
@@ -223,13 +223,13 @@ class _Sources:
 def read_bean(
     name: str, jars: Iterable[Descriptor], companions: Companions, defaults: Mapping[str, str], report: Report
 ) -> MessageDrivenBean:
-    """Return a message-driven bean, and report what is not carried over.
+    """Read a message-driven bean, and report the properties that are not carried over.
 
     Args:
-        name: Its name.
+        name: Name of the bean.
         jars: The ``ejb-jar.xml`` and ``jboss-ejb3.xml`` files.
-        companions: The additions of the servers' descriptors.
-        defaults: The default activation properties of its resource adapter.
+        companions: Settings from the vendors' descriptors.
+        defaults: Default activation properties of the bean's resource adapter.
         report: Collects what is not carried over.
 
     Raises:
@@ -257,7 +257,7 @@ def read_bean(
 
 
 class _Fields:
-    """The activation properties of a bean by the field that they set: the property, its element and its value."""
+    """The activation properties of a bean, by spec field: property name, element and value."""
 
     def __init__(self, sources: _Sources, companion: Companion, report: Report) -> None:
         self._file, self._where, self._report = sources.file, f"message-driven {sources.name}", report
@@ -277,7 +277,7 @@ class _Fields:
         self._report.note(self._file, self._where, element, f"{self.values[known][1]} counts instead")
 
     def add_defaults(self, defaults: Mapping[str, tuple[str, str]]) -> None:
-        """Add properties, each by the name of its element, where there are no values yet."""
+        """Add properties, by element name, for the fields that have no value yet."""
         for element, (name, value) in defaults.items():
             known = field_of(name)
             if known is None:
@@ -288,7 +288,7 @@ class _Fields:
                 self._note(element, known)
 
     def spec(self) -> ActivationSpec:
-        """Return the activation spec."""
+        """Build the activation spec."""
         if self.values.get("subscription_durability", ("", "", ""))[1:] == ("subscription-durability", "Durable"):
             self.add_defaults({"subscription-durability": ("subscriptionName", self._name)})  # EJB 2.0 has no name
         properties = {name: value for name, _, value in self.values.values()}
@@ -299,7 +299,7 @@ class _Fields:
 
 
 def _of_elements(sources: _Sources, destinations: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the properties that a bean has as elements: those of EJB 2.0, and links of EJB 2.1."""
+    """Return the properties that a bean sets through elements: EJB 2.0 elements, and EJB 2.1 links."""
     link = sources.text("message-destination-link")
     return _found(
         ("destinationType", "destination-type", sources.text("message-driven-destination/destination-type")),
@@ -323,7 +323,7 @@ def _read_references(bean: MessageDrivenBean, sources: _Sources, report: Report)
         if interface.endswith("ConnectionFactory"):
             bean.factories[name] = interface
         elif name not in bean.factories:
-            report.note(jar.name, where, name, "it is no connection factory of JMS")
+            report.note(jar.name, where, name, "it is not a JMS connection factory")
             jar.done(each)
     for prefix in ("message-destination", "resource-env"):
         for jar, each in sources.children(f"{prefix}-ref"):
@@ -347,7 +347,7 @@ def _report_bean(sources: _Sources, attribute: str, report: Report) -> None:
         report.note(sources.file, where, "ejb-class", f"{name}: name its successor as handler")
     listener = _javax(sources.text("messaging-type"))
     if listener not in ("", "javax.jms.MessageListener"):
-        report.note(sources.file, where, "messaging-type", f"{listener} is no message listener of JMS")
+        report.note(sources.file, where, "messaging-type", f"{listener} is not the JMS message listener")
     if kind == "Container" or (attribute and not kind):
         reason = f"{attribute or 'Required'}: receipt and sends of the session commit together (transaction = 'local')"
         report.note(sources.file, where, "transaction-type", reason)

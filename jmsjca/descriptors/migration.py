@@ -1,4 +1,4 @@
-"""What a migration yields: the configuration as TOML, and the report of what has no place in it."""
+"""The results of a migration: the configuration as TOML, and a report of the properties that TOML cannot hold."""
 
 from typing import Any, NamedTuple, cast
 
@@ -13,13 +13,13 @@ __all__ = ["Report", "ReportEntry", "to_toml"]
 
 
 class ReportEntry(NamedTuple):
-    """One property that was not carried over as it is.
+    """One property that was not carried over unchanged.
 
     Attributes:
-        file: The name of the descriptor.
-        where: The element that has the property, for instance "message-driven mdbtest".
-        name: The name of the property or element.
-        reason: Why it is not carried over, and what to do.
+        file: Name of the descriptor.
+        where: Element that has the property, for example "message-driven mdbtest".
+        name: Name of the property or element.
+        reason: Why the property is not carried over, and what to do.
     """
 
     file: str
@@ -32,16 +32,16 @@ class ReportEntry(NamedTuple):
 
 
 class Report(list[ReportEntry]):
-    """The entries of all descriptors, in the order of the files."""
+    """The entries of all descriptors, in file order."""
 
     def note(self, file: str, where: str, name: str, reason: str) -> None:
-        """Append an entry, unless it is there."""
+        """Append an entry, unless the report already has it."""
         entry = ReportEntry(file, where, name, reason)
         if entry not in self:
             self.append(entry)
 
     def note_unread(self, descriptor: Descriptor) -> None:
-        """Append the elements of a descriptor that nothing has read."""
+        """Append the elements of a descriptor that were not read."""
         for where, name in descriptor.unread():
             self.note(descriptor.name, where, name, _REASONS.get(name, _SERVER))
 
@@ -69,7 +69,7 @@ _REASONS = {
     "description": _TEXT,
     "destination-resource-link": _DESTINATION,
     "display-name": _TEXT,
-    "ejb": "it is no message-driven bean of the ejb-jar.xml",
+    "ejb": "it is not a message-driven bean of the ejb-jar.xml",
     "ejb-local-ref": _ARGUMENT,
     "ejb-ref": _ARGUMENT,
     "exclude-list": _ROLE,
@@ -96,14 +96,14 @@ _REASONS = {
     "timeout-method": _TIMER,
     "timer": _TIMER,
     "transaction-support": "no XA: the broker commits last in a joined transaction",
-    "weblogic-enterprise-bean": "it is no message-driven bean of the ejb-jar.xml",
+    "weblogic-enterprise-bean": "it is not a message-driven bean of the ejb-jar.xml",
 }
 
 
 def to_toml(configuration: Configuration) -> str:
-    """Return a configuration as TOML. In the place of each secret it has a reference to an environment variable.
+    """Return a configuration as TOML, with each secret replaced by a reference to an environment variable.
 
-    A password, a connection URL with a password or options, and the options of the provider may be secrets.
+    Passwords, provider options, and connection URLs with a password or options count as secrets.
 
     Args:
         configuration: The configuration.
@@ -123,7 +123,7 @@ def to_toml(configuration: Configuration) -> str:
 
 
 def _entries(section: BaseModel, name: str) -> dict[str, Any]:
-    """Return the fields of a section that differ from their defaults."""
+    """Return the fields of a section that differ from the defaults."""
     defaults = {key: field.get_default() for key, field in type(section).model_fields.items()}
     set_fields = {key: getattr(section, key) for key in defaults if key in section.model_fields_set}
     if "endpoint_pool_max_size" in set_fields:  # the default of max_outstanding depends on it

@@ -38,18 +38,18 @@ _KINDS = {
     "javax.jms.TopicConnectionFactory": "topic",
 }
 _BLANK = "has no value"
-_UNKNOWN = "there is no such property here; what it configured in Java has no counterpart"
+_UNKNOWN = "jmsjca has no such property, and no counterpart of what it configures in Java"
 
 
 class ResourceAdapterFile:
     """The content of one ``ra.xml``.
 
     Attributes:
-        name: The name of the adapter: its display name, or the name of its file.
-        adapter: The adapter's values.
-        factories: The connection factories by the Java interface that they implement.
-        destinations: The administered objects that have a name, by that name.
-        defaults: The default properties of its activation specs (JCA 1.6).
+        name: Display name of the adapter, or the stem of the file name.
+        adapter: The adapter section.
+        factories: Connection factories, by the Java interface that they implement.
+        destinations: Administered objects that have a name, by name.
+        defaults: Default properties of the activation specs (JCA 1.6).
     """
 
     def __init__(self, name: str, adapter: AdapterSection) -> None:
@@ -66,11 +66,11 @@ class ResourceAdapterFile:
 
 
 def read_resource_adapter(path: Path, descriptor: Descriptor, report: Report) -> ResourceAdapterFile:
-    """Return the content of an ``ra.xml``, and report what is not carried over.
+    """Read an ``ra.xml``, and report the properties that are not carried over.
 
     Args:
-        path: The file, for errors.
-        descriptor: The descriptor.
+        path: The file, named in errors.
+        descriptor: The parsed file.
         report: Collects what is not carried over.
 
     Raises:
@@ -78,7 +78,7 @@ def read_resource_adapter(path: Path, descriptor: Descriptor, report: Report) ->
     """
     resource_adapter = descriptor.root.find("resourceadapter")
     if resource_adapter is None:
-        raise ConfigurationError(f"{path} has no element 'resourceadapter': it is no connector descriptor.")
+        raise ConfigurationError(f"{path} has no element 'resourceadapter': it is not a connector descriptor.")
     name = descriptor.text(descriptor.root, "display-name") or path.stem
     where = f"resourceadapter {name}"
     found = descriptor.properties(resource_adapter, "config-property")
@@ -133,7 +133,7 @@ def _section(section: type[Any], values: dict[str, Any], where: str) -> Any:
         return section(**values)
     except (ValidationError, JMSError) as error:
         detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-    # Raised here, so that pydantic's exception with the values, one of which may be a password, is not in the chain.
+    # Raised outside the except block: pydantic's exception holds the values, which may include a password.
     raise ConfigurationError(f"{where}: a value of {', '.join(values)} is invalid: {detail}")
 
 
@@ -144,7 +144,7 @@ def _add_factory(
     where = f"connection-definition {interface}"
     kind = _KINDS.get(interface)
     if kind is None:
-        report.note(path.name, where, "connectionfactory-interface", "it is no connection factory of JMS")
+        report.note(path.name, where, "connectionfactory-interface", "it is not a JMS connection factory")
         descriptor.done(definition)
         return
     found = descriptor.properties(definition, "config-property")
@@ -186,7 +186,7 @@ _POOL_ATTRIBUTES = {
 
 
 def pool_options(descriptor: Descriptor, report: Report) -> dict[str, str]:
-    """Return the options of pools that a ``sun-ra.xml`` sets, and report its other attributes.
+    """Return the pool options of a ``sun-ra.xml``, and report its other attributes.
 
     Args:
         descriptor: The descriptor.
@@ -204,5 +204,5 @@ def pool_options(descriptor: Descriptor, report: Report) -> dict[str, str]:
             name = each.get("name") or descriptor.text(each, "property-name") or "property"
             report.note(descriptor.name, "resource-adapter", name, _UNKNOWN)
             descriptor.done(each)
-    descriptor.text(descriptor.root, "resource-adapter")  # its attributes are read
+    descriptor.text(descriptor.root, "resource-adapter")  # marks the element as read: only its attributes matter
     return options

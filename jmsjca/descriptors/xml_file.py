@@ -1,4 +1,4 @@
-"""Deployment descriptors as XML: read without entities, external files or namespaces; what nobody reads is known."""
+"""Deployment descriptors as XML, read without entities, external files or namespaces. Unread elements are known."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,23 +10,23 @@ from jmsjca.errors import ConfigurationError, excerpt
 
 __all__ = ["Descriptor", "children"]
 
-_NAMES = ("ejb-name", "connectionfactory-interface", "adminobject-interface")  # of the elements that have a name
+_NAMES = ("ejb-name", "connectionfactory-interface", "adminobject-interface")  # each names its parent
 
 
 class Descriptor:
-    """A deployment descriptor. It records which of its elements are read, so that the others can be reported.
+    """A deployment descriptor. It records which elements are read, so that the others can be reported.
 
     Attributes:
-        name: The name of the file.
-        root: The root element; all names are without their namespaces.
-        namespace: The namespace of the root element; empty if none.
+        name: Name of the file.
+        root: Root element. All names are without namespaces.
+        namespace: Namespace of the root element; empty if it has none.
 
     Args:
         path: The file.
 
     Raises:
-        ConfigurationError: defusedxml is not installed; or the file cannot be read, is no XML, declares entities, or
-            has a DTD of its own.
+        ConfigurationError: defusedxml is not installed; or the file cannot be read, is not XML, declares entities, or
+            has an internal DTD.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,7 +35,7 @@ class Descriptor:
         self._read: set[Element] = set()
 
     def text(self, element: Element | None, path: str) -> str:
-        """Read the text at a path without surrounding blanks; empty without such an element."""
+        """Read the text at a path, stripped; empty if there is no such element."""
         found = None if element is None else element.find(path)
         if found is None:
             return ""
@@ -43,22 +43,22 @@ class Descriptor:
         return (found.text or "").strip()
 
     def properties(self, element: Element | None, prefix: str) -> Iterator[tuple[str, str]]:
-        """Read the names and values of an element's properties.
+        """Yield name and value of an element's properties.
 
         Args:
-            element: The parent of the properties.
-            prefix: The name of each property's element, for instance "config-property".
+            element: Parent of the properties.
+            prefix: Element name of the properties, for example "config-property".
         """
         for each in children(element, prefix):
-            self.text(each, f"{prefix}-type")  # the type of a field in Java
+            self.text(each, f"{prefix}-type")  # marks it as read: the Java type of the field is not needed
             yield self.text(each, f"{prefix}-name"), self.text(each, f"{prefix}-value")
 
     def done(self, element: Element) -> None:
-        """Record that an element was read with everything in it."""
+        """Mark an element and everything in it as read."""
         self._read.update(element.iter())
 
     def unread(self) -> Iterator[tuple[str, str]]:
-        """Yield what was not read: the named element that it is part of, and the name of the outermost such element."""
+        """Yield the outermost unread elements: the named element around each one, and its own name."""
         for child in self.root:
             yield from self._unread(child, child.tag)
 
@@ -74,15 +74,15 @@ class Descriptor:
 
 
 def children(element: Element | None, path: str) -> Iterator[Element]:
-    """Iterate over the elements at a path; over none if the element is None."""
+    """Iterate over the elements at a path; yield nothing if the element is None."""
     if element is not None:
         yield from element.iterfind(path)
 
 
 def _parse(path: Path) -> tuple[Element, str]:
-    """Return the root element and its namespace.
+    """Parse a file into its root element and the namespace.
 
-    A document type that only names an external DTD is accepted, and not read.
+    A document type that only names an external DTD is accepted; the DTD is not read.
     """
     try:
         from defusedxml.common import DefusedXmlException  # an extra
@@ -103,8 +103,8 @@ def _parse(path: Path) -> tuple[Element, str]:
         reason = "its encoding is unknown"
     except (DefusedXmlException, ConfigurationError, ValueError) as error:
         raise ConfigurationError(f"{path} is refused: {excerpt(error, 200)}.") from error
-    # Raised out here, without a chain: the parser's text names an undefined entity, which is part of a password that
-    # has an & not escaped.
+    # Raised outside the except block, without a chain: the parser's text names an undefined entity, and that can be
+    # part of a password with an unescaped &.
     raise ConfigurationError(f"{path} is refused: {reason}.")
 
 

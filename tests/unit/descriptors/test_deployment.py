@@ -146,7 +146,7 @@ def test_url_of_a_family_is_kept_and_its_successor_reported(write, scheme):
         ('<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><connector>&b;</connector>', "is refused"),
         ("<connector>", "is refused"),
         ("<connector/>", "no element 'resourceadapter'"),
-        ("<other/>", "<other> is no descriptor"),
+        ("<other/>", "<other> is not a known descriptor"),
     ],
 )
 def test_dangerous_or_unknown_file_is_refused(write, text, problem):
@@ -380,7 +380,7 @@ def test_two_companions_add_to_one_bean(write):
 def test_additions_to_other_beans_and_annotations_are_reported(write):
     jar = write("ejb-jar.xml", ejb(destination="q").replace("<ejb-jar>", '<ejb-jar version="3.2">'))
     found = read(jar, write("sun-ejb-jar.xml", SUN.format("", "").replace("orders", "cart")))
-    assert "no message-driven bean" in reported(found)["ejb"]
+    assert "not a message-driven bean" in reported(found)["ejb"]
     assert "annotations" in reported(found)["metadata-complete"]
 
 

@@ -15,7 +15,7 @@ def test_descriptors_become_a_configuration_file_and_a_report(tmp_path, capsys, 
     assert run(["convert", str(tmp_path / "ra.xml"), str(tmp_path / "ejb-jar.xml"), "-o", str(written)]) == 0
     assert read_configuration(written).listeners["orders"].destination == "Queue1"
     assert "geheim" not in written.read_text()
-    assert "ejb-jar.xml: message-driven orders: Foo: there is no such property here" in capsys.readouterr().err
+    assert "ejb-jar.xml: message-driven orders: Foo: jmsjca has no such property" in capsys.readouterr().err
 
 
 def test_without_an_output_file_the_configuration_is_printed(tmp_path, capsys):
@@ -33,11 +33,11 @@ def test_configuration_and_report_as_json(tmp_path, capsys):
     assert found["configuration"]["adapters"]["default"]["connection_url"] == "embedded://shop"
     entry = next(each for each in found["report"] if each["name"] == "Foo")
     assert (entry["file"], entry["where"]) == ("ejb-jar.xml", "message-driven orders")
-    assert "there is no such property" in entry["reason"]
+    assert "jmsjca has no such property" in entry["reason"]
     assert (written.err, "geheim" in written.out) == ("", False)
 
 
 def test_file_that_is_no_descriptor_is_a_usage_error(tmp_path, capsys):
     (tmp_path / "ra.xml").write_text("<other/>")
     assert run(["convert", str(tmp_path / "ra.xml")]) == 2
-    assert "<other> is no descriptor" in capsys.readouterr().err
+    assert "<other> is not a known descriptor" in capsys.readouterr().err
