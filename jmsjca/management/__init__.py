@@ -1,4 +1,4 @@
-"""Management: what an operator sees and changes. It may import every room; no room imports it."""
+"""Management: the operator's tools. This room may import every other room; no room imports it."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Insight", "MBeanServer"]
 
-_LAZY = {"Insight": "insight", "MBeanServer": "beans"}  # the command line starts without them
+_LAZY = {"Insight": "insight", "MBeanServer": "beans"}  # imported on first use: the command line starts faster
 
 
 def __getattr__(name: str) -> object:

@@ -28,14 +28,14 @@ _REFERENCES = "#/components/schemas/{model}"
 def document(adapter: "ResourceAdapter", title: str = "jmsjca", version: str = "1.0.0") -> Document:
     """Return the AsyncAPI 3.0 document of the listeners and publishers of an adapter.
 
-    It has a server for each broker, a channel for each destination, a receive operation for each listener, with the
-    JSON schema of the body that its handler takes, and of the reply that it returns; and a send operation for each
-    publisher. It has no user names, passwords and options of URLs.
+    It has a server for each broker and a channel for each destination. Each listener is a receive operation, with the
+    JSON schemas of its handler's body and reply; each publisher is a send operation. User names, passwords and URL
+    options are left out.
 
     Args:
         adapter: The adapter. It need not be started.
-        title: The title of the application.
-        version: The version of the application.
+        title: Title of the application.
+        version: Version of the application.
 
     Raises:
         ConfigurationError: Two classes of bodies have the same name.
@@ -57,7 +57,7 @@ def document(adapter: "ResourceAdapter", title: str = "jmsjca", version: str = "
 
 
 def as_yaml(described: Document) -> str:
-    """Return a document as YAML, in the order of its parts.
+    """Return a document as YAML, in the order of its sections.
 
     Args:
         described: The document.
@@ -77,11 +77,11 @@ class _DocumentWriter:
     """Collects the parts of a document.
 
     Attributes:
-        servers: The servers, by name.
-        channels: The channels, by name.
-        operations: The operations, by name.
-        messages: The messages, by name.
-        schemas: The schemas of classes, by name.
+        servers: Servers, by name.
+        channels: Channels, by name.
+        operations: Operations, by name.
+        messages: Messages, by name.
+        schemas: Schemas of classes, by name.
     """
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class _DocumentWriter:
         }
 
     def _on_channel(self, kind: str, address: str, url: str | None, message: str) -> Document:
-        """Add a message to the channel of a destination; return the references of the operation to both."""
+        """Add a message to the channel of a destination; return the operation's references to both."""
         channel, server = f"{kind}_{_identifier(address)}", self._server(url)
         entry = self.channels.setdefault(channel, {"address": address, "messages": {}, "servers": []})
         entry["messages"][message] = {"$ref": f"#/components/messages/{message}"}
@@ -152,11 +152,11 @@ class _DocumentWriter:
         return name
 
     def _schema(self, kind: Any) -> Document | None:
-        """Return the JSON schema of a type; None if it has none."""
+        """Return the JSON schema of a type; None if there is no schema."""
         if kind is None:
             return None
-        from pydantic import TypeAdapter  # takes long to load
-        from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # see above
+        from pydantic import TypeAdapter  # slow to import
+        from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError  # same
 
         try:
             schema = TypeAdapter(kind).json_schema(ref_template=_REFERENCES)
@@ -211,6 +211,6 @@ def _description(written: str | None) -> Document:
 def _return_type(handler: Callable[..., object]) -> Any:
     try:
         hints: Mapping[str, Any] = get_type_hints(handler, include_extras=True)
-    except (NameError, TypeError, AttributeError):  # an annotation for type checkers only, or none at all
+    except (NameError, TypeError, AttributeError):  # an annotation for type checkers only, or no annotation
         return None
     return hints.get("return")

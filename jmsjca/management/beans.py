@@ -1,8 +1,8 @@
 """Management beans: adapters and activations with the attributes and operations of JMSJCA's manual, found by name.
 
-A bean exists as long as its adapter is referenced: nothing is registered, and nothing is to be unregistered. Names of
-attributes and operations are those of the manual (``NMessages``, ``getStatus``); each is also a Python property or
-method (``n_messages``, ``get_status()``).
+A bean exists as long as its adapter is referenced, so there is no registration. Attributes and operations have the
+names of the manual (``NMessages``, ``getStatus``). Each is also a Python property or method (``n_messages``,
+``get_status()``).
 """
 
 import re
@@ -24,7 +24,7 @@ _SERVER_MANAGEMENT = ",servermgt=true"
 
 
 class Bean:
-    """Base of all beans: attributes and operations by the names of the manual.
+    """Base class of all beans: attributes and operations by the names of the manual.
 
     Attributes:
         name: The name of the bean.
@@ -109,27 +109,27 @@ class ActivationBean(Bean):
 
     @property
     def n_active_endpoints(self) -> int:
-        """The number of handlers that are active now."""
+        """Number of handlers that are active now."""
         return self._activation.stats.n_active_endpoints
 
     @property
     def n_configured_endpoints(self) -> int:
-        """The number of endpoints that may exist; -1 while there is no connection."""
+        """Number of endpoints that may exist; -1 without a connection."""
         return self._activation.stats.n_configured_endpoints
 
     @property
     def n_highest_active_endpoints(self) -> int:
-        """The highest number of handlers active at a time."""
+        """Highest number of handlers that were active at the same time."""
         return self._activation.stats.n_highest_active_endpoints
 
     @property
     def n_messages(self) -> int:
-        """The number of calls of the handler."""
+        """Number of calls of the handler."""
         return self._activation.stats.n_messages
 
     @property
     def n_total_endpoints(self) -> int:
-        """The number of endpoints that exist now."""
+        """Number of endpoints that exist now."""
         return self._activation.stats.n_total_endpoints
 
     @property
@@ -139,12 +139,12 @@ class ActivationBean(Bean):
 
     @property
     def resource_adapter(self) -> str | None:
-        """The name of the adapter's bean; None if it has none."""
+        """Name of the adapter's bean; None if it has no bean."""
         return self._adapter.mbean_object_name
 
     @property
     def stats(self) -> str:
-        """A snapshot of the performance figures, as the manual writes it."""
+        """A snapshot of the performance figures, in the format of the manual."""
         return str(self._activation.stats)
 
     @property
@@ -157,7 +157,7 @@ class ActivationBean(Bean):
         self._activation.start()
 
     def stop(self) -> None:
-        """Stop the delivery of messages, and wait for active handlers."""
+        """Stop message delivery, and wait for active handlers."""
         self._activation.stop()
 
     def restart(self) -> None:
@@ -175,12 +175,12 @@ class ActivationBean(Bean):
         return self._activation.status
 
     def get_properties(self) -> str:
-        """Return the configuration as lines ``name=value``; what is not set is left out."""
+        """Return the configuration as lines ``name=value``, without settings that have no value."""
         return "\n".join(f"{name}={value}" for name, value in self.properties.items())
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The configuration by the manual's names; what is not set is left out."""
+        """The configuration by the manual's names, without settings that have no value."""
         spec = self._activation.spec
         url = ConnectionURL.parse(spec.connection_url) if spec.connection_url else None
         found = {
@@ -211,18 +211,18 @@ class ActivationBean(Bean):
     is_restartable = is_stoppable = is_startable
 
     def pause(self) -> None:
-        """Take no more messages, but keep the connection."""
+        """Stop receiving messages, but keep the connection."""
         self._activation.pause()
 
     def resume(self) -> None:
-        """Take messages again."""
+        """Receive messages again."""
         self._activation.resume()
 
     def resize(self, size: int) -> None:
         """Change the maximum number of concurrent handlers.
 
         Args:
-            size: The number.
+            size: The new maximum.
         """
         self._activation.resize(size)
 
@@ -257,7 +257,7 @@ class AdapterBean(Bean):
 
     @property
     def connection_factories_info(self) -> str:
-        """A line for each connection factory: what it is, its attributes, and the counters of its sending pool."""
+        """One line per connection factory: its kind, its attributes, and the counters of its sending pool."""
         return "\n".join(sorted(map(_describe, self._adapter.connection_factories)))
 
     def get_ra_info(self) -> str:
@@ -281,15 +281,15 @@ class AdapterBean(Bean):
         return _server_type(self._adapter.connection_factory().login.url)
 
     def get_status(self) -> str:
-        """Return "Up": an adapter exists, or it does not."""
+        """Return "Up": an adapter that exists is up."""
         return "Up"
 
     def get_properties(self) -> str:
-        """Return an empty text: the adapter's configuration is in ``RAInfo``."""
+        """Return an empty text: the attribute ``RAInfo`` has the adapter's configuration."""
         return ""
 
     def start(self) -> None:
-        """Refuse: each activation has a bean of its own.
+        """Raise an error, because each activation has its own bean.
 
         Raises:
             NotSupportedError: Always.
@@ -315,7 +315,7 @@ class ServerBean(Bean):
         insight: Reads and manages the broker.
 
     Attributes:
-        insight: As given, for messages, dead letters and changes.
+        insight: The service of this bean, also for messages, dead letters and changes.
     """
 
     attribute_names = ("Destinations",)
@@ -327,7 +327,7 @@ class ServerBean(Bean):
 
     @property
     def destinations(self) -> list[str]:
-        """The destinations of the broker, as ``queue:NAME`` or ``topic:NAME``.
+        """Destinations of the broker, as ``queue:NAME`` or ``topic:NAME``.
 
         Raises:
             NotSupportedError: The broker does not list its destinations.
@@ -343,8 +343,8 @@ class MBeanServer:
     """Finds the beans of this process by name.
 
     Args:
-        domain: The domain: the beans are those of adapters with this ``mbean_server_domain``; None for the adapters
-            without one.
+        domain: Finds the beans of adapters with this ``mbean_server_domain``; None finds the beans of adapters without
+            a domain.
     """
 
     def __init__(self, domain: str | None = None) -> None:
@@ -352,7 +352,7 @@ class MBeanServer:
 
     @classmethod
     def default(cls) -> "MBeanServer":
-        """Return the server of the adapters without a domain."""
+        """Return the server for adapters without a domain."""
         return cls()
 
     def names(self) -> list[str]:
@@ -360,17 +360,15 @@ class MBeanServer:
         return sorted(name for name, _ in self._beans())
 
     def lookup(self, name: str) -> Bean:
-        """Return the bean with a name.
+        """Find a bean by name.
 
         Raises:
             NameNotFoundError: No bean has the name.
-            ConfigurationError: Several have the name.
+            ConfigurationError: Several beans have the name.
         """
         found = [make for known, make in self._beans() if known == name]
         if len(found) > 1:
-            raise ConfigurationError(
-                f"{len(found)} beans have the name {excerpt(name)!r}: give each a name of its own."
-            )
+            raise ConfigurationError(f"{len(found)} beans have the name {excerpt(name)!r}: give each a separate name.")
         if not found:
             raise NameNotFoundError(f"There is no bean {excerpt(name)!r} {_nearest(name, self.names())}")
         return found[0]()
@@ -407,7 +405,7 @@ def _sides(activations: Sequence[Activation]) -> Iterator[Activation]:
 
 
 def _describe(factory: ConnectionFactory) -> str:
-    """Return a factory and its attributes as text, without a password. Counters are there once its pool is used."""
+    """Return a factory and its attributes as text, without passwords. Counters are shown once its pool was used."""
     attributes = {
         "user_name": factory.login.user_name if not is_url(factory.login.user_name) else None,
         "client_id": factory.client_id,
@@ -428,6 +426,6 @@ def _nearest(name: str, names: Sequence[str]) -> str:
 
 
 def _python_name(name: str) -> str:
-    """Return ``n_active_endpoints`` for "NActiveEndpoints", and ``get_jms_server_mbean`` for "getJMSServerMBean"."""
+    """Return the Python name: ``n_active_endpoints`` for "NActiveEndpoints", or ``get_status`` for "getStatus"."""
     words = re.sub("JMSServerMBean", "JmsServerMbean", name).replace("JMS", "Jms").replace("RAInfo", "RaInfo")
     return re.sub(r"(?<!^)(?=[A-Z])", "_", words).lower()

@@ -1,4 +1,4 @@
-"""The commands of the command line: the tree, and those that check, measure, explain, convert and serve pages."""
+"""The command tree, and the commands that check, measure, explain, convert and serve pages."""
 
 import os
 import re
@@ -95,7 +95,7 @@ def check(file: _FileArgument, json: JsonOption = False) -> int:
 
 @file_app.command()
 def compact(file: _FileArgument, json: JsonOption = False) -> None:
-    """Release unused space to the disk. Other processes that use the file wait until the end."""
+    """Return unused space to the disk. Other processes that use the file are blocked until the end."""
     with busy("compacting"):
         freed = maintenance.compact(_existing(file))
     print_rows([{"file": file, "freed_bytes": freed}], as_json=json)
@@ -107,14 +107,14 @@ def backup(
     target: Annotated[Path, typer.Argument(help="The new file.")],
     json: JsonOption = False,
 ) -> None:
-    """Copy the file, as it is at one moment, while processes may use it. The new file is checked."""
+    """Copy a consistent snapshot of the file, also while processes use it. The new file is checked."""
     with busy("copying"):
         copied = maintenance.backup(_existing(file), target.resolve())
     print_rows([{"file": file, "backup": target, "bytes": copied}], as_json=json)
 
 
 def _existing(file: Path) -> Path:
-    """Return the absolute path of a file that exists.
+    """Return the absolute path of an existing file.
 
     Raises:
         ConfigurationError: There is no such file.
@@ -143,9 +143,9 @@ def repair_staging(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Check the staged messages of Spark queries, and repair what has one right answer. No query may run.
+    """Check the staged messages of Spark queries, and repair what has one right answer. No query may be running.
 
-    The exit status is 1 if something remains that must be restored from a backup, or given up by --accept-loss.
+    The exit status is 1 if a fault remains: restore it from a backup, or accept the loss with --accept-loss.
     """
     from jmsjca.spark.staging_location import open_location, parse_location, repair  # an extra
 
@@ -168,7 +168,7 @@ def bench(
     size: Annotated[int, typer.Option(min=0, help="Characters of each body.")] = 100,
     json: JsonOption = False,
 ) -> None:
-    """Measure sends and receipts through a queue of its own: each alone, and in transactions of 100 messages."""
+    """Measure sends and receipts through a separate queue: single messages, and transactions of 100 messages."""
     with ConnectionFactory(from_environment(url)).create_connection() as connection, _own_queue(connection) as queue:
         has_transactions = connection.capabilities.transacted_receive and connection.capabilities.transacted_send
         rows = [
@@ -181,9 +181,9 @@ def bench(
 
 @contextmanager
 def _own_queue(connection: Connection) -> Generator[Destination]:
-    """Provide a queue, which is removed with its messages at the end: a temporary one, or one with a unique name.
+    """Provide a temporary queue, or a queue with a unique name, and remove it with its messages at the end.
 
-    Without an administration over this protocol, the empty queue stays on brokers without temporary ones.
+    The empty queue remains on a broker that has neither temporary queues nor administration over this protocol.
     """
     with connection.create_session() as session:
         if connection.capabilities.temporary:
@@ -196,7 +196,7 @@ def _own_queue(connection: Connection) -> Generator[Destination]:
         yield named
         failed = False
     finally:
-        with suppress(JMSError) if failed else nullcontext():  # the first error is the one to show
+        with suppress(JMSError) if failed else nullcontext():  # do not hide the first error
             if connection.admin is not None:
                 connection.admin.remove(named)
 
@@ -220,7 +220,7 @@ def _rows(
 
 
 def _timed(session: Session, messages: int, step: Callable[[], object]) -> float:
-    """Return the seconds that steps take; a transacted session commits every hundred."""
+    """Return the duration of steps in seconds. A transacted session commits every hundred steps."""
     began = time.perf_counter()
     for number in range(1, messages + 1):
         step()
@@ -268,7 +268,7 @@ def main(
     """Message-driven endpoints for Python and Spark."""
     del version
     if url is not None:
-        context.with_resource(_environment("JMSJCA_URL", url))  # commands and processes that they start read it there
+        context.with_resource(_environment("JMSJCA_URL", url))  # commands and their child processes read it there
 
 
 @app.command()
@@ -339,9 +339,9 @@ def convert(
     ] = None,
     json: JsonOption = False,
 ) -> int:
-    """Convert deployment descriptors to a configuration file, and list what has no place in it.
+    """Convert deployment descriptors to a configuration file, and list the properties that it cannot hold.
 
-    Passwords, and whatever may hold one, become references to environment variables.
+    Passwords, and other values that may contain one, become references to environment variables.
     """
     from jmsjca.descriptors import read, to_toml  # an extra
 
@@ -372,9 +372,9 @@ def console(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Serve web pages about a broker, for browsers on this machine only, until SIGINT.
+    """Serve web pages about a broker, only for browsers on this machine, until SIGINT.
 
-    The address that it prints has the access token. JMSJCA_CONSOLE_TOKEN in the environment sets the token.
+    The printed address contains the access token. Set the token with the environment variable JMSJCA_CONSOLE_TOKEN.
     """
     from jmsjca.management.console import Console  # an extra
 
@@ -394,7 +394,7 @@ def console(
 
 @app.command()
 def mcp(url: UrlOption, files: HealthFilesOption = None) -> None:
-    """Serve ten read-only tools about a broker over MCP, on the standard input and output, until the input ends."""
+    """Serve ten read-only tools for a broker over MCP, on standard input and output, until the input ends."""
     try:
         from jmsjca.management.mcp_server import mcp_server, serve_standard_streams  # an extra
     except ImportError as error:
@@ -417,7 +417,7 @@ def doctor(
     ] = None,
     json: JsonOption = False,
 ) -> int:
-    """Check a broker: reach it, log in, list what it lacks, measure a round trip. The exit status is 1 if it fails."""
+    """Check a broker: connect, log in, list what it lacks, measure a round trip. The exit status is 1 on failure."""
     findings = list(diagnose(from_environment(url), [Queue(name) for name in queue or ()]))
     print_rows(map(asdict, findings), as_json=json)
     return int(any(each.result == "failed" for each in findings))
@@ -434,7 +434,7 @@ def explain(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Draw the ladder of a redelivery handling, or show the memory of the listeners of an adapter."""
+    """Draw the ladder of a redelivery handling, or show the memory of an adapter's listeners."""
     if adapter is not None:
         print_rows(prefetch_rows(load_adapter(adapter)), as_json=json)
         return
@@ -458,7 +458,7 @@ def check_selector(
     return int(not matches)
 
 
-# As in the grammar of selectors.
+# As in the selector grammar.
 _NUMBER = re.compile(
     r"[+-]?(?:(?P<integer>(?:0[xX][0-9a-fA-F]+|[0-9]+)[lL]?)"
     r"|(?P<real>(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?|[0-9]+(?:[eE][+-]?[0-9]+[fFdD]?|[fFdD])))"
@@ -466,7 +466,7 @@ _NUMBER = re.compile(
 
 
 def _typed_pair(text: str) -> tuple[str, object]:
-    """Return a property; a value that is a literal of selectors for a number, true or false is one."""
+    """Return a property. A value that is a selector literal (number, true, false) gets that type."""
     name, value = parse_property(text)
     if value.lower() in {"true", "false"}:
         return name, value.lower() == "true"
@@ -480,14 +480,14 @@ def _typed_pair(text: str) -> tuple[str, object]:
     return name, -number if value.startswith("-") else number
 
 
-_PER_HANDLER = 2  # messages that the mode cc prefetches for each handler
+_PER_HANDLER = 2  # messages per handler that mode cc prefetches
 
 
 def prefetch_rows(adapter: ResourceAdapter) -> Iterator[dict[str, object]]:
     """Yield one row for each listener of an adapter: its consumers, and the messages and bytes that they prefetch.
 
-    ``usual_bytes`` is the bound while messages are of similar sizes: `Limits.prefetch_bytes` and one message for each
-    consumer. ``worst_bytes`` is the bound if all messages suddenly are as large as `Limits.message_bytes` permits.
+    ``usual_bytes`` is the bound for messages of similar sizes: `Limits.prefetch_bytes` and one message per consumer.
+    ``worst_bytes`` is the bound if all messages suddenly are as large as `Limits.message_bytes` permits.
     """
     limits = adapter.limits
     for activation in adapter.activations:
@@ -504,7 +504,7 @@ def prefetch_rows(adapter: ResourceAdapter) -> Iterator[dict[str, object]]:
 
 
 def _bounds(spec: ActivationSpec, limits: Limits) -> tuple[int, int]:
-    """Return the number of consumers, and of the messages that one of them prefetches at most."""
+    """Return the number of consumers, and the maximum number of messages that each of them prefetches."""
     size = spec.batch_size or 1
     if spec.concurrency_mode == "serial":
         return 1, limits.chunk
@@ -515,7 +515,7 @@ def _bounds(spec: ActivationSpec, limits: Limits) -> tuple[int, int]:
 
 _ROUND_TRIPS = 5
 _PATIENCE = 10.0
-_CLOCK_SECONDS = 1.0  # a smaller difference is no fault
+_CLOCK_SECONDS = 1.0  # a smaller difference is not a fault
 _NEEDED = {
     "atomic": "receipts and sends are not one transaction: a listener that sends may send twice. {elsewhere}",
     "selectors": "consumers cannot filter. {elsewhere}",
@@ -539,9 +539,9 @@ class Finding:
     """The result of one check.
 
     Attributes:
-        check: The name of the check.
+        check: Name of the check.
         result: "ok", "missing" (a capability, or a value that the broker does not report) or "failed".
-        detail: A value, or what is missing or wrong, with its remedy.
+        detail: A value; or what is missing or wrong, and the remedy.
     """
 
     check: str
@@ -550,11 +550,11 @@ class Finding:
 
 
 def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
-    """Check a broker step by step; a failure ends the checks, except for that of the clock.
+    """Check a broker step by step. A failure ends the checks, except a failure of the clock check.
 
     Args:
         url: The connection URL.
-        queues: The queues whose delivery limits are checked; without any all that the broker lists.
+        queues: Queues to check for delivery limits; empty checks all queues that the broker lists.
     """
     try:
         yield Finding("URL", "ok", str(ConnectionURL.parse(url)))
@@ -585,12 +585,12 @@ def _capabilities(connection: Connection) -> Iterator[Finding]:
 
 
 def _clock(connection: Connection) -> Finding:
-    """Compare the broker's clock with that of this machine; a user without permission gets no time."""
+    """Compare the broker's clock with the clock of this machine. A user without permission gets no time."""
     admin = connection.admin
     if admin is None:
         return Finding("clock", "missing", f"the broker does not report its time over this protocol. {_CLOCKS}")
     try:
-        admin.clock()  # the first request also opens what it needs
+        admin.clock()  # warm-up: the first request also opens what it needs
         began = time.time()
         found = admin.clock()
         ended = time.time()
@@ -602,7 +602,7 @@ def _clock(connection: Connection) -> Finding:
 
 
 def _delivery_limits(connection: Connection, queues: Sequence[Queue]) -> Iterator[Finding]:
-    """Find the queues that drop messages which are returned a few times, prefetched ones included."""
+    """Find the queues that drop a message after a few returns, also if it was only prefetched."""
     admin, check = connection.admin, "delivery limits"
     limiting: object = admin
     if admin is None or not isinstance(limiting, DeliveryLimits):
@@ -621,12 +621,12 @@ def _delivery_limits(connection: Connection, queues: Sequence[Queue]) -> Iterato
 
 
 def clock_finding(began: float, found: float, ended: float) -> Finding:
-    """Return the finding for a time that a broker has reported.
+    """Return the finding for a time that a broker reported.
 
     Args:
-        began: The time of this machine at the request, in seconds.
-        found: The broker's time; a broker that reports whole seconds has left out the rest.
-        ended: The time of this machine at the response.
+        began: Local time at the request, in seconds.
+        found: The broker's time; possibly truncated to whole seconds.
+        ended: Local time at the response.
     """
     rest = 0.5 if found.is_integer() else 0.0
     difference, uncertain = found + rest - (began + ended) / 2, (ended - began) / 2 + rest
@@ -637,7 +637,7 @@ def clock_finding(began: float, found: float, ended: float) -> Finding:
 
 
 def _round_trips(connection: Connection) -> Iterator[Finding]:
-    """Send to a temporary queue and receive from it; without temporary queues nothing is sent."""
+    """Send to a temporary queue and receive from it. Without temporary queues nothing is sent."""
     if not connection.capabilities.temporary:
         yield Finding("round trip", "missing", "no temporary queues; try jmsjca send and receive with a queue of yours")
         return

@@ -1,4 +1,4 @@
-"""A dead letter: the copy of a message that a listener moved, with its origin and its failure, and the way back."""
+"""A dead letter: the copy of a failed message, the record of its origin and failure, and its way back."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +31,7 @@ _FACTS = (
     *("ExceptionClass", "ExceptionMessage", "ExceptionStackTrace"),
 )
 _FACT_NAMES = frozenset(name for fact in _FACTS for name in vendor_names(fact))
-# What brokers record when they dead-letter a message themselves: the embedded broker and Artemis, and ActiveMQ.
+# Properties of messages that brokers dead-letter themselves: the embedded broker and Artemis, then ActiveMQ.
 _BROKER_ADDRESS, _BROKER_ROUTING, _BROKER_EXPIRY = "_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_ROUTING_TYPE", "_AMQ_ACTUAL_EXPIRY"
 _BROKER_CAUSE, _EXPIRED = "dlqDeliveryFailureCause", "Message Expired"  # the second is a part of the first's value
 _BROKER_FACTS = frozenset(
@@ -40,27 +40,27 @@ _BROKER_FACTS = frozenset(
         *("_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID", "_AMQ_ORIG_MESSAGE_ID_STR"),
     }
 )
-# The delivery count and the duplicate id are not restored: with the latter the broker would drop the message.
+# The delivery count and the duplicate id are not restored: the broker would drop a message with a known duplicate id.
 _RESTORED = (GROUP_ID, "JMSXGroupSeq")
 _RENAMED = f"{PREFIX}JMSX"
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRecord:
-    """The origin and the failure that a moved copy records.
+    """The origin and the failure of a moved message, as its copy records them.
 
     Attributes:
-        message_id: The id of the copy in the dead-letter queue.
-        origin: The destination that the message came from; None if the copy has no record of it.
-        reason: The class of the last exception; "expired", "delivered too often" or "moved by the broker" if the broker
-            itself dead-lettered the message; None if neither is recorded.
-        error: The text of the last exception.
-        stack_trace: The stack trace of the last exception.
-        redeliveries: The number of redeliveries before the move; None if the copy has no record of it.
-        replays: The number of earlier replays: a number above 0 means that the message failed again.
-        moved: The time of the move, timezone-aware.
-        expiration: When the message expires, or expired, if it had a time to live; timezone-aware.
-        original_id: The id of the message before the move.
+        message_id: Id of the copy in the dead-letter queue.
+        origin: Destination that the message came from; None if not recorded.
+        reason: Class of the last exception; "expired", "delivered too often" or "moved by the broker" if the broker
+            itself dead-lettered the message; None if not recorded.
+        error: Text of the last exception.
+        stack_trace: Stack trace of the last exception.
+        redeliveries: Number of redeliveries before the move; None if not recorded.
+        replays: Number of earlier replays. Above 0, the message has failed again after a replay.
+        moved: Time of the move, timezone-aware.
+        expiration: Expiration of the message, if it had a time to live; timezone-aware.
+        original_id: Id of the message before the move.
         user_data: The user rollback data that the handler set.
     """
 
@@ -82,8 +82,8 @@ class DeadLetterRecord:
 
         Args:
             message: The message.
-            queue: The name of the queue; None if it is not known. A message that names another destination as its own
-                came from there: Broker-J, and ActiveMQ if the sender used AMQP, dead-letter a message as it is.
+            queue: Name of the queue; None if not known. A message that names another destination came from there:
+                Broker-J, and ActiveMQ for messages sent over AMQP, dead-letter a message unchanged.
 
         Raises:
             MessageFormatError: The message cannot be decoded.
@@ -104,11 +104,11 @@ class DeadLetterRecord:
 
 
 def with_origins(records: Sequence[DeadLetterRecord], queue: str, connection: Connection) -> Sequence[DeadLetterRecord]:
-    """Return records of one queue, completed with the origins that only the management of the broker knows.
+    """Add the origins that only the broker's management knows to the records of one queue.
 
     Args:
         records: The records.
-        queue: The name of the queue.
+        queue: Name of the queue.
         connection: A connection to the broker.
     """
     unknown = [each.message_id for each in records if each.origin is None and each.message_id]
@@ -125,19 +125,19 @@ def with_origins(records: Sequence[DeadLetterRecord], queue: str, connection: Co
 
 
 def original_expiration(message: Message) -> datetime | None:
-    """Return when a message expires: of a dead letter, the expiration before its move; None for never."""
+    """Return the expiration of a message, or of the original of a dead letter; None if it does not expire."""
     recorded = _fact(message, ORIGINAL_EXPIRATION), message.properties.get(_BROKER_EXPIRY)
     return next((found for value in recorded if (found := _moment(value))), message.expiration)
 
 
 def replay_copy(message: Message) -> Message:
-    """Return the copy of a dead letter to replay: the message as its sender sent it, with its replays counted.
+    """Return the copy of a dead letter to replay: the message as it was sent originally, with its replays counted.
 
-    The record of the failure is left out, and the message group is restored. The duplicate id stays renamed, because
-    the broker would drop a second message with it. The send sets the expiration, as `original_expiration` says.
+    The record of the failure is removed, and the message group is restored. The duplicate id stays renamed, because the
+    broker would drop a second message with this id. The send sets the expiration from `original_expiration`.
 
     Args:
-        message: The dead letter, which is not changed.
+        message: The dead letter; it is not changed.
     """
     copy, original = plain_copy(message), message.properties
     for name in original:
@@ -156,9 +156,9 @@ def _fact(message: Message, name: str) -> Any:
 
 
 def _moment(value: object) -> datetime | None:
-    """Return the time of recorded milliseconds, which are text in copies that were sent over STOMP; None for none."""
+    """Convert recorded milliseconds to a time; None if not recorded. Copies sent over STOMP record text."""
     with suppress(ValueError, TypeError):
-        return to_datetime(int(value))  # type: ignore[call-overload]  # whatever other clients have set
+        return to_datetime(int(value))  # other clients may have set anything
     return None
 
 
@@ -173,14 +173,14 @@ def _origin(message: Message) -> Destination | None:
 
 
 def _other_destination(message: Message, queue: str | None) -> Destination | None:
-    """Return the destination to which a message was sent, if that is not the queue that it waits in."""
+    """Return the destination in the message, if it is not the queue that the message waits in."""
     sent_to = message.destination
     elsewhere = queue is not None and sent_to is not None and not sent_to.temporary and sent_to != Queue(queue)
     return sent_to if elsewhere else None
 
 
 def _broker_reason(message: Message, queue: str | None) -> str | None:
-    """Return why the broker itself dead-lettered a message; None if it has no record of that."""
+    """Return why the broker itself dead-lettered a message; None if the message does not record that."""
     if message.properties.get(_BROKER_EXPIRY) is not None or _EXPIRED in (_broker_cause(message) or ""):
         return "expired"
     if any(message.properties.get(each) is not None for each in (_BROKER_ADDRESS, _BROKER_CAUSE)):

@@ -1,7 +1,7 @@
 """Health for orchestrators: an ASGI application, a small HTTP server, and a file for probes by exit status.
 
-Readiness means that messages can flow. Liveness fails only if a new process may help: a broker that is down is no
-reason to restart its clients.
+Readiness means that messages can flow. Liveness fails only if a new process may help. A broker that is down does not
+affect it, because restarting the clients would not help.
 """
 
 import json
@@ -43,15 +43,15 @@ _METRICS, _METRICS_TYPE = "/metrics", "text/plain; version=0.0.4; charset=utf-8"
 _METHODS, _JSON = ("GET", "HEAD"), "application/json"
 _OK, _NOT_FOUND, _METHOD_NOT_ALLOWED, _UNAVAILABLE = 200, 404, 405, 503
 _MAX_CONNECTIONS = 64
-_MAX_CHECK_SECONDS = 20.0  # of a check of a server: less than a connection lasts
-_MAX_SECONDS = 30.0  # of one connection, so that a client that sends slowly holds no place
+_MAX_CHECK_SECONDS = 20.0  # per check; a server's connection lasts longer
+_MAX_SECONDS = 30.0  # per connection, so that a slow client does not occupy a place forever
 
 
 def app_for(adapter: "ResourceAdapter", interval: float = 30.0) -> _Application:
     """Return an ASGI application with the routes ``/ready`` and ``/live``: status 200 or 503, and the health as JSON.
 
-    The check runs on a thread, so a blocked broker does not block the event loop. A check that does not end within
-    ``interval`` seconds counts as neither ready nor alive, and no further one begins until it ends.
+    The check runs on a thread, so a blocked broker does not block the event loop. A check that exceeds ``interval``
+    seconds counts as neither ready nor alive. No further check starts before it ends.
 
     Args:
         adapter: The adapter.
@@ -77,8 +77,8 @@ _DEAD = {"ready": False, "alive": False}
 class _SharedCheck:
     """Runs a check on a thread, one at a time: a probe that arrives during a check gets the result of that check.
 
-    So the probes of a check that is blocked do not add a thread each. The thread is a daemon, and not one of an
-    executor, which the application would miss.
+    Otherwise the probes during a blocked check would each add a thread. The thread is a daemon, because an executor's
+    thread would block the exit of the application.
 
     Args:
         check: Returns the health.
@@ -92,14 +92,14 @@ class _SharedCheck:
         self._begun_at = 0.0
 
     def report(self) -> Report:
-        """Return the result of a check."""
+        """Wait for the result of a check, and return it."""
         running, seconds = self._join()
         wait([running], seconds)
         return running.result() if running.done() else self._stuck()
 
     async def report_async(self) -> Report:
-        """Return the result of a check, without blocking the event loop."""
-        import asyncio  # loaded already where this runs
+        """Wait for the result of a check without blocking the event loop, and return it."""
+        import asyncio  # already loaded in an ASGI application
 
         running, seconds = self._join()
         try:
@@ -108,7 +108,7 @@ class _SharedCheck:
             return running.result() if running.done() else self._stuck()
 
     def _join(self) -> tuple[Future[Report], float]:
-        """Return the check that runs, or begin one; and the seconds until it counts as stuck."""
+        """Return the running check, or start one; and the seconds until it counts as stuck."""
         with self._lock:
             if self._current is None or self._current.done():
                 self._current = self._begin()
@@ -117,7 +117,7 @@ class _SharedCheck:
 
     def _begin(self) -> Future[Report]:
         begun: Future[Report] = Future()
-        begun.set_running_or_notify_cancel()  # from now on a probe that leaves cannot cancel it
+        begun.set_running_or_notify_cancel()  # from now on a cancelled probe cannot cancel the check
         threading.Thread(target=self._run, args=(begun,), name="jmsjca health check", daemon=True).start()
         return begun
 
@@ -168,15 +168,15 @@ def _encoded(value: object) -> bytes:
 class HealthServer:
     """Serves ``/ready`` and ``/live`` over HTTP, for programs without an ASGI server. Use it as a context manager.
 
-    It has no login: the health names destinations and errors. It answers 64 connections at a time, each for 30 seconds
-    at most. A further one replaces the oldest connection that has not sent a whole request, of the address that has
-    most of them, so that slow clients keep no probe out. A check that does not end within 20 seconds counts as neither
-    ready nor alive.
+    It has no login: the health names destinations and errors. It answers 64 connections at a time, each for at most
+    30 seconds. A further connection replaces an unfinished request: the oldest one from the address that has most of
+    them. So slow clients cannot block probes. A check that does not end within 20 seconds counts as neither ready nor
+    alive.
 
     Args:
-        check: Returns the health; called on a thread of its own, by one request at a time.
+        check: Returns the health. Called on a separate thread, by one request at a time.
         port: The port; 0 for a free one.
-        host: The address to listen on. A probe of Kubernetes comes over the network: "0.0.0.0".
+        host: Address to listen on. Kubernetes probes over the network, so use "0.0.0.0" there.
         metrics: Returns the text of ``/metrics`` for Prometheus; None omits the route.
 
     Raises:
@@ -212,18 +212,18 @@ class HealthServer:
 
 
 class _BoundedServer(ThreadingHTTPServer):
-    """A server with a bound of its connections, and of the time of each."""
+    """An HTTP server that bounds the number of connections and the duration of each."""
 
     daemon_threads = True
     request_queue_size = _MAX_CONNECTIONS  # with the default of 5, many connections at once delay a probe by seconds
 
     def __init__(self, address: tuple[str, int], handler: Callable[..., BaseHTTPRequestHandler]) -> None:
         self._opened: dict[socket.socket, float] = {}
-        self._sending: dict[socket.socket, str] = {}  # those without a whole request yet, and their addresses
+        self._sending: dict[socket.socket, str] = {}  # connections without a complete request, and their addresses
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection on a thread of its own, unless too many are being answered."""
+        """Answer a connection on a separate thread; if too many are open, first end a slow one."""
         if len(self._opened) >= _MAX_CONNECTIONS and not self._end_slowest():
             self.shutdown_request(request)
             return
@@ -232,19 +232,19 @@ class _BoundedServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def _end_slowest(self) -> bool:
-        """End the oldest connection that still sends, of the address with most of them; return False without any."""
+        """End the oldest unfinished request from the address that has most of them; return False if there are none."""
         sending = list(self._sending.items())
         if not sending:
             return False
         [(address, _)] = Counter(address for _, address in sending).most_common(1)
         slowest = next(request for request, its_address in sending if its_address == address)
         self._forget(slowest)
-        with suppress(OSError):  # it has just been closed
+        with suppress(OSError):  # closed in the same moment
             slowest.shutdown(socket.SHUT_RDWR)
         return True
 
     def request_read(self, request: socket.socket) -> None:
-        """Record that a whole request was read: its connection is not replaced any more."""
+        """Record that the request is complete: its connection is not replaced any more."""
         self._sending.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
@@ -257,14 +257,14 @@ class _BoundedServer(ThreadingHTTPServer):
         self._sending.pop(request, None)
 
     def service_actions(self) -> None:
-        """End the connections that have lasted too long: their threads read the end, and close them."""
+        """End connections that last too long. Their threads see the end of the stream, and close them."""
         oldest = time.monotonic() - _MAX_SECONDS
         for request in [each for each, opened in list(self._opened.items()) if opened < oldest]:
-            with suppress(OSError):  # it has just been closed
+            with suppress(OSError):  # closed in the same moment
                 request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report an error of the check. A client that has gone is no error."""
+        """Report an error of the check. A disconnected client is not an error."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -278,14 +278,14 @@ class _RequestHandler(BaseHTTPRequestHandler):
         """Answer a request."""
         self._answer()
 
-    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  # likewise
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815  # names that http.server calls
 
     def version_string(self) -> str:
-        """Return the name of the server, without versions."""
+        """Return the server name, without versions."""
         return "jmsjca"
 
     def log_message(self, *_: object, **__: object) -> None:
-        """Write no access log: probes come every few seconds."""
+        """Do nothing: an access log would grow every few seconds, with each probe."""
 
     def _answer(self) -> None:
         cast("_BoundedServer", self.server).request_read(self.connection)
@@ -304,15 +304,15 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
 
 class HealthFile:
-    """Writes the health of an adapter to a file again and again, for a probe by exit status: ``jmsjca status --file``.
+    """Writes the health of an adapter to a file periodically, for a probe by exit status: ``jmsjca status --file``.
 
-    A process that hangs, is stopped or was killed writes no more: a file that is too old is a failure as well. A check
-    or a write that fails later is logged, and tried again. Use it as a context manager.
+    A process that hangs, is stopped or was killed does not write, so a file that is too old is also a failure. A later
+    failure of a check or a write is logged, and retried. Use it as a context manager.
 
     Args:
         check: Returns the health.
-        path: The file. It is replaced in one step, so that readers always see all of it.
-        interval: As for `ResourceAdapter.health`; the file is written at least five times as often.
+        path: The file. It is replaced atomically, so readers never see a part of it.
+        interval: As for `ResourceAdapter.health`. The file is written at least five times per interval.
 
     Raises:
         ConfigurationError: The file cannot be written.
@@ -352,14 +352,14 @@ class HealthFile:
         while not self._stopped.wait(min(self._interval / 5, 1.0)):
             try:
                 self.write()
-            except Exception as error:  # noqa: BLE001  # of the check, or of the disk: it may be over soon
+            except Exception as error:  # noqa: BLE001  # from the check or the disk, possibly temporary
                 self._report(error, again=failing)
                 failing = True
             else:
                 failing = False
 
     def _report(self, error: Exception, *, again: bool) -> None:
-        """Log the first of several failures in a row; one of the check with its traceback."""
+        """Log the first of several consecutive failures; for a failed check with its traceback."""
         if not again:
             traceback = None if isinstance(error, OSError) else exc_info_of(error)
             text = "The health file %s cannot be written, trying again: %s: %s"
@@ -367,24 +367,24 @@ class HealthFile:
 
 
 def read_health_file(path: str | Path, now: float | None = None) -> Report:
-    """Return what `HealthFile` wrote; neither ready nor alive if it is too old, or further in the future than that.
+    """Read the file of a `HealthFile`. Its age must not exceed its limit, in either direction, to be ready and alive.
 
     Args:
         path: The file.
-        now: The time in seconds since the epoch; None for the present.
+        now: Time in seconds since the epoch; None for the current time.
 
     Raises:
-        ConfigurationError: There is no such file, or it is no health file.
+        ConfigurationError: There is no such file, or it is not a health file.
     """
     try:
         report = cast("dict[str, Any]", json.loads(Path(path).read_bytes()))
         age, interval = (time.time() if now is None else now) - report["written"], report["interval"]
-        report |= {name: report[name] for name in ("status", "ready", "alive")}  # a KeyError without one of them
+        report |= {name: report[name] for name in ("status", "ready", "alive")}  # KeyError if one is missing
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
-            f"{path} is no health file ({type(error).__name__}): is the worker running with --health-file {path}?"
+            f"{path} is not a health file ({type(error).__name__}): is the worker running with --health-file {path}?"
         ) from error
-    if not abs(age) <= interval:  # nor NaN
+    if not abs(age) <= interval:  # also catches NaN
         since = f"for {age:.0f} s" if age > 0 else f"since the clock was set back by {-age:.0f} s"
         reason = f"the process {report.get('pid')} has not written the file {since}"
         return {**report, "status": "stuck", "reason": reason, **_DEAD}

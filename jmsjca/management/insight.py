@@ -1,7 +1,7 @@
 """Insight: reads and manages the destinations, messages and dead letters of one broker.
 
-The command line presents it. Each change of a message is a transaction of its own: an interruption at any moment leaves
-every message in one queue, exactly once.
+Each change of a message is a separate transaction, so an interruption at any moment leaves every message in exactly one
+queue. The command line presents this service.
 """
 
 import sys
@@ -60,7 +60,7 @@ __all__ = [
 
 logger = get_logger("jmsjca.management")
 
-_OF_ARTEMIS = "::"  # in the names of queues of an address, which brokers do not list by this name
+_OF_ARTEMIS = "::"  # in the names of the queues of an address, which brokers do not list by these names
 _MAX_COMPARED = 100  # characters of a name
 
 
@@ -70,11 +70,10 @@ class DestinationInfo:
 
     Attributes:
         destination: The destination.
-        depth: The numbers of messages of a queue; None for a topic.
-        activity: The consumers of a queue, and the messages that came and went; None for a topic, or if the broker
-            counts neither.
-        added_per_second: Messages that came in a second; None unless it was measured.
-        settled_per_second: Messages that consumers acknowledged in a second; None unless it was measured.
+        depth: Numbers of messages of a queue; None for a topic.
+        activity: Consumers of a queue, and counters of its messages; None for a topic, or if the broker counts neither.
+        added_per_second: Messages added per second; None if not measured.
+        settled_per_second: Messages acknowledged per second; None if not measured.
     """
 
     destination: Destination
@@ -85,12 +84,12 @@ class DestinationInfo:
 
 
 def _in_order(found: Iterable[Destination]) -> list[Destination]:
-    """Return destinations sorted by kind and name."""
+    """Sort destinations by kind and name."""
     return sorted(found, key=lambda each: (each.kind, each.name))
 
 
 def _describe(admin: spi.Admin, capabilities: spi.Capabilities, found: Destination) -> DestinationInfo:
-    """Return a destination with its depth and its use, as far as the broker counts them."""
+    """Return a destination with depth and activity, as far as the broker counts them."""
     if found.kind == "topic":
         return DestinationInfo(found, None)
     counts = capabilities.counts_consumers or capabilities.counts_traffic
@@ -104,11 +103,11 @@ def _measure_rates(
     interval: float,
     pause: Callable[[float], None],
 ) -> Sequence[DestinationInfo]:
-    """Return destinations, with the messages in a second of each queue.
+    """Measure the messages per second of each queue.
 
     Args:
-        admin: The administration of the broker.
-        capabilities: The capabilities of its connection.
+        admin: Administration of the broker.
+        capabilities: Capabilities of its connection.
         found: The destinations.
         interval: Seconds to measure.
         pause: Waits a number of seconds.
@@ -150,12 +149,12 @@ def _require_admin(connection: Connection, capability: str) -> spi.Admin:
 class Insight:
     """Reads and manages the destinations, messages and dead letters of one broker. Thread-safe.
 
-    Each call opens a connection of its own and closes it.
+    Each call opens and closes a separate connection.
 
     Args:
         source: A resource adapter, a connection factory, or a connection URL.
-        must_exist: True to raise an error when a queue that does not exist is read, where the broker lists its queues;
-            False to find no messages there.
+        must_exist: True to raise an error when a queue that does not exist is read, if the broker lists its queues;
+            False to return no messages.
     """
 
     def __init__(self, source: "ResourceAdapter | ConnectionFactory | str", *, must_exist: bool = False) -> None:
@@ -182,7 +181,7 @@ class Insight:
     def destination_rates(
         self, interval: float = 1.0, *, pause: Callable[[float], None] = time.sleep
     ) -> Sequence[DestinationInfo]:
-        """Return the destinations, with the messages in a second of each queue.
+        """Return the destinations, with the messages per second of each queue.
 
         Args:
             interval: Seconds to measure.
@@ -198,7 +197,7 @@ class Insight:
             return _measure_rates(admin, connection.capabilities, _in_order(admin.destinations()), interval, pause)
 
     def queue_info(self, queue: str) -> DestinationInfo:
-        """Return the depth and the use of one queue.
+        """Return the depth and the activity of one queue.
 
         Raises:
             NotSupportedError: The broker has no administration over this protocol.
@@ -207,10 +206,10 @@ class Insight:
             return _describe(_require_admin(connection, "admin"), connection.capabilities, Queue(queue))
 
     def create(self, queue: Destination) -> None:
-        """Create a queue; one that exists is no error.
+        """Create a queue. It is not an error if the queue exists.
 
         Raises:
-            InvalidDestinationError: It is a topic, which exists as soon as it is used; or the broker refuses the name.
+            InvalidDestinationError: It is a topic, which needs no creation; or the broker refuses the name.
             NotSupportedError: The broker creates no queues over this protocol.
         """
         with self._factory.create_connection() as connection:
@@ -228,7 +227,7 @@ class Insight:
             _require_admin(connection, "admin").remove(queue)
 
     def purge(self, queue: str) -> int:
-        """Delete all messages that wait in a queue, in one step, and return their number; held ones stay.
+        """Delete all waiting messages of a queue in one step, and return their number. Held messages stay.
 
         Raises:
             NotSupportedError: The broker has no administration over this protocol.
@@ -239,15 +238,15 @@ class Insight:
     def find_destinations(
         self, containing: str = "", *, page: int = 1, page_size: int = 50, interval: float | None = None
     ) -> tuple[Sequence[DestinationInfo], int]:
-        """Return one page of the destinations with a text in their names, and the number of all of them.
+        """Return one page of the destinations with a text in their names, and the total number of matches.
 
-        Only the depths of the page are read, so the page is quick on a broker with very many queues.
+        The broker is asked for the depths of this page only, so the call is fast on a broker with very many queues.
 
         Args:
-            containing: The text, in any case; an empty one finds all.
-            page: The number of the page, from 1.
-            page_size: The number of destinations of a page.
-            interval: Seconds to measure the messages in a second of the queues of the page; None measures nothing.
+            containing: The text; case-insensitive. An empty text matches all names.
+            page: Number of the page, from 1.
+            page_size: Destinations per page.
+            interval: Seconds to measure the messages per second of the queues on the page; None does not measure.
 
         Raises:
             InvalidArgumentError: The page or its size is below 1, or the interval is not above 0.
@@ -264,7 +263,7 @@ class Insight:
             return _measure_rates(admin, connection.capabilities, shown, interval, time.sleep), len(found)
 
     def message(self, queue: str, message_id: str) -> Message:
-        """Return a message that waits in a queue, without consuming it.
+        """Return a waiting message of a queue, without consuming it.
 
         Raises:
             InvalidArgumentError: The queue has no message with this id.
@@ -280,16 +279,16 @@ class Insight:
     def messages(
         self, queue: str, selector: str | None = None, *, page: int | None = None, page_size: int = 50
     ) -> Sequence[Message]:
-        """Return the messages that wait in a queue, all or one page of them, without consuming them.
+        """Return the waiting messages of a queue, all or one page, without consuming them.
 
-        Messages that cannot be decoded are left out, with a warning in the log. For a queue whose messages do not fit
-        into memory together, use pages or `all_messages`.
+        Messages that cannot be decoded are skipped, with a warning in the log. If the messages of a queue do not
+        fit into memory together, use pages or `all_messages`.
 
         Args:
-            queue: The name of the queue.
-            selector: Only matching messages; None for all.
-            page: The number of the page, from 1; None for all messages.
-            page_size: The number of messages of a page, 50 by default; ignored without a page.
+            queue: Name of the queue.
+            selector: Returns only matching messages; None returns all.
+            page: Number of the page, from 1; None returns all messages.
+            page_size: Messages per page, 50 by default; ignored without a page.
 
         Raises:
             InvalidArgumentError: The page or its size is below 1.
@@ -304,7 +303,7 @@ class Insight:
             return list(islice(self._browse(connection, session, queue, selector), *bounds))
 
     def all_messages(self, queue: str, selector: str | None = None) -> Iterator[Message]:
-        """Yield the messages that wait in a queue, without consuming them, as `messages` returns them."""
+        """Yield the waiting messages of a queue, without consuming them, as `messages` returns them."""
         with self._connected() as (connection, session):
             yield from self._browse(connection, session, queue, selector)
 
@@ -322,13 +321,13 @@ class Insight:
         return sorted(self.records(queue, self.all_messages(queue, selector)), key=_order)
 
     def records(self, queue: str, messages: Iterable[Message]) -> Sequence[DeadLetterRecord]:
-        """Return the records of messages in a dead-letter queue, in their order.
+        """Return the records of messages in a dead-letter queue, in the same order.
 
-        An origin that is not in the message is asked of the broker's management, where it knows that.
+        If a message does not record its origin, the broker's management is asked, where it knows the origin.
 
         Args:
-            queue: The name of the queue.
-            messages: The messages, as `messages` returns them.
+            queue: Name of the queue.
+            messages: Messages that `messages` returned.
         """
         found = [DeadLetterRecord.of(message, queue) for message in messages]
         if all(record.origin for record in found):
@@ -346,22 +345,22 @@ class Insight:
         rate: float | None = None,
         dry_run: bool = False,
     ) -> Changes:
-        """Send dead letters back to where each came from. Each is sent and acknowledged in one transaction.
+        """Send dead letters back to their origins. Each is sent and acknowledged in one transaction.
 
-        A replayed message counts its replays in the property ``_JMSJCA_ReplayCount``. If it fails again, its record
-        has that number. It expires when the original would have expired; if that time is over, it does not expire, and
-        its change says so (``expired``). The messages are those that wait when the replay begins.
+        The replay covers the messages that wait when it begins. A replayed message has its number of replays in the
+        property ``_JMSJCA_ReplayCount``; if it fails again, its record has that number. It expires when the original
+        would have expired. If that time is over, it does not expire, and its change has ``expired`` set.
 
         Args:
-            queue: The name of the dead-letter queue.
-            selector: Only matching messages; None for all.
-            to: The destination for all; None for the origin of each.
-            edit: Changes each message before it is sent; None for none.
-            rate: The maximum number of messages in a second; None for no limit.
+            queue: Name of the dead-letter queue.
+            selector: Replays only matching messages; None replays all.
+            to: Destination of all messages; None sends each to its origin.
+            edit: Changes each message before it is sent; None changes nothing.
+            rate: Maximum number of messages per second; None for no limit.
             dry_run: True to change nothing.
 
         Returns:
-            An iterator over the change of each message; it is carried out when it is read.
+            An iterator over the changes. Each change is carried out when it is read.
 
         Raises:
             InvalidDestinationError: A message has no record of its origin, and ``to`` is None. Nothing is changed.
@@ -373,7 +372,7 @@ class Insight:
         handle = replay if edit is None else edited(edit, as_replay=True)
 
         def plan(record: DeadLetterRecord) -> Change:
-            """Return the planned change of a dead letter."""
+            """Plan the change of a dead letter."""
             return replace(_planned(record, to or _known_origin(record)), expired=remaining_life(record.expiration) < 0)
 
         return self._change(queue, selector, plan, handle, rate, dry_run=dry_run)
@@ -382,13 +381,13 @@ class Insight:
         """Move messages to another destination, each in one transaction.
 
         Args:
-            queue: The name of the queue.
-            selector: Only matching messages; None for all.
+            queue: Name of the queue.
+            selector: Moves only matching messages; None moves all.
             to: The destination.
             dry_run: True to change nothing.
 
         Returns:
-            An iterator over the change of each message; it is carried out when it is read.
+            An iterator over the changes. Each change is carried out when it is read.
 
         Raises:
             NotSupportedError: As `replay`.
@@ -396,40 +395,40 @@ class Insight:
         return self._change(queue, selector, lambda record: _planned(record, to), move, dry_run=dry_run)
 
     def copy(self, queue: str, selector: str | None = None, *, to: Destination, dry_run: bool = False) -> Changes:
-        """Send copies of messages to another destination, each in one transaction; the messages stay.
+        """Send copies of messages to another destination, each in one transaction. The messages stay.
 
         A repeated call sends the copies again.
 
         Args:
-            queue: The name of the queue.
-            selector: Only matching messages; None for all.
+            queue: Name of the queue.
+            selector: Copies only matching messages; None copies all.
             to: The destination.
             dry_run: True to change nothing.
 
         Returns:
-            An iterator over the change of each message; it is carried out when it is read.
+            An iterator over the changes. Each change is carried out when it is read.
 
         Raises:
             NotSupportedError: The broker cannot browse.
         """
-        found = list(self.all_messages(queue, selector))  # the copies may go to the same queue
+        found = list(self.all_messages(queue, selector))  # read first: the copies may go to the same queue
         plan = [_planned(DeadLetterRecord.of(message), to) for message in found]
         return Changes(plan, iter(plan) if dry_run else self._copy(found, plan, to))
 
     def edit(
         self, queue: str, message_id: str, edit: Edit, *, to: Destination | None = None, dry_run: bool = False
     ) -> Change:
-        """Replace a message by an edited copy, in one transaction. The copy has a new id.
+        """Replace a message by an edited copy with a new id, in one transaction.
 
         Args:
-            queue: The name of the queue.
-            message_id: The id of the message.
+            queue: Name of the queue.
+            message_id: Id of the message.
             edit: The changes.
-            to: The destination of the copy; None for the same queue, where it goes to the end.
+            to: Destination of the copy; None puts it at the end of the same queue.
             dry_run: True to change nothing.
 
         Returns:
-            The change, after its commit; its outcome is "gone" if another consumer receives the message first.
+            The change, after its commit. Its outcome is "gone" if another consumer received the message first.
 
         Raises:
             InvalidArgumentError: The queue has no such message, or the edit does not fit it (`Edit.check`).
@@ -447,12 +446,12 @@ class Insight:
         """Delete messages, each in one transaction.
 
         Args:
-            queue: The name of the queue.
-            selector: Only matching messages; None for all.
+            queue: Name of the queue.
+            selector: Deletes only matching messages; None deletes all.
             dry_run: True to change nothing.
 
         Returns:
-            An iterator over the change of each message; it is carried out when it is read.
+            An iterator over the changes. Each change is carried out when it is read.
 
         Raises:
             NotSupportedError: As `replay`.
@@ -460,7 +459,7 @@ class Insight:
         return self._change(queue, selector, lambda record: _planned(record, None), delete, dry_run=dry_run)
 
     def send_all(self, queue: str, messages: Iterable[Message]) -> int:
-        """Send messages to a queue, all in one transaction; return their number.
+        """Send messages to a queue, all in one transaction, and return their number.
 
         Raises:
             NotSupportedError: The broker cannot send in a transaction.
@@ -495,8 +494,8 @@ class Insight:
                 yield replace(planned, outcome="done", expired=copy_message(session, message, to))
 
     def _browse(self, connection: Connection, session: Session, queue: str, selector: str | None) -> Iterator[Message]:
-        """Yield the messages that can be decoded; of those with an id in the selector, the ones with this very id."""
-        if self._must_exist:  # before there is a browser, for which Artemis and Broker-J create a missing queue
+        """Yield the messages that can be decoded. If the selector has an id, yield only messages with this id."""
+        if self._must_exist:  # before a browser exists: for it Artemis and Broker-J create a missing queue
             _check_exists(connection, Queue(queue), selector)
         messages = iter(session.create_browser(Queue(queue), selector or None))
         by_id = [name for name in ("JMSMessageID", "JMSCorrelationID") if name in (selector or "")]
@@ -510,7 +509,7 @@ class Insight:
             except MessageFormatError as error:
                 logger.warning("A message in the queue %s is left out: %s", queue, error)
             else:
-                if wanted is None or wanted.matches(message):  # brokers compare ids of AMQP without their types
+                if wanted is None or wanted.matches(message):  # brokers compare AMQP ids without their types
                     yield message
 
     @contextmanager
@@ -531,10 +530,10 @@ class Insight:
 
 
 def _bounds_of(page: int, page_size: int) -> tuple[int, int]:
-    """Return the indexes of the first item of a page, and of the first one after it.
+    """Return the index of the first item of a page, and the index after its last item.
 
     Raises:
-        InvalidArgumentError: One of them is below 1, or too large.
+        InvalidArgumentError: The page or its size is below 1, or too large.
     """
     if page < 1 or page_size < 1:
         raise InvalidArgumentError(f"page={page} and page_size={page_size} must be 1 or more.")
@@ -544,11 +543,11 @@ def _bounds_of(page: int, page_size: int) -> tuple[int, int]:
 
 
 def _check_exists(connection: Connection, queue: Queue, selector: str | None) -> None:
-    """Raise an error for a queue that the broker does not list. Without `lists_destinations` any queue may exist.
+    """Raise an error if the broker does not list a queue. Without `lists_destinations` every queue may exist.
 
     Raises:
         InvalidDestinationError: The queue does not exist.
-        InvalidSelectorError: It does not exist, and the selector is invalid, as for a queue that exists.
+        InvalidSelectorError: The queue does not exist and the selector is invalid, as for an existing queue.
     """
     admin = connection.admin if connection.capabilities.lists_destinations else None
     if admin is None or _OF_ARTEMIS in queue.name:

@@ -1,4 +1,4 @@
-"""An MCP server: ten tools that read destinations, messages and dead letters. No tool changes anything."""
+"""An MCP server with ten tools that read destinations, messages and dead letters. All tools are read-only."""
 
 import json
 import signal
@@ -31,7 +31,7 @@ _MAX_PAGE_SIZE = 50
 _MAX_PLAN = 200
 _MAX_TEXT = 8192  # characters of a stack trace or a body
 _MAX_FIELD = 1024  # characters of any other text
-_LONGEST_LINE = 16 * 1024 * 1024  # bytes; the tools take texts of some kilobytes
+_LONGEST_LINE = 16 * 1024 * 1024  # bytes; the arguments of tools have a few kilobytes
 _PARSE_ERROR = -32700  # JSON-RPC 2.0, section 5.1
 _INSTRUCTIONS = (
     "Reads the queues, messages and dead letters of one message broker. Nothing is consumed or changed. The content of"
@@ -41,11 +41,11 @@ _INSTRUCTIONS = (
 
 
 def mcp_server(insight: Insight, health_files: Sequence[Path] = ()) -> MCPServer[Any]:
-    """Return a server with the tools of one broker.
+    """Create an MCP server with the tools for one broker.
 
     Args:
         insight: Reads the broker.
-        health_files: The health files of the workers that the tool ``worker_health`` reads.
+        health_files: Health files of workers, for the tool ``worker_health``.
     """
     server: MCPServer[Any] = MCPServer("jmsjca", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
     tools = _Tools(insight, health_files)
@@ -60,12 +60,12 @@ def mcp_server(insight: Insight, health_files: Sequence[Path] = ()) -> MCPServer
 
 
 def serve_standard_streams(server: MCPServer[Any]) -> None:
-    """Serve on the standard input and output until the input ends.
+    """Serve on standard input and output until the input ends.
 
     Raises:
-        JMSError: A line of the input was too long. It was answered.
+        JMSError: An input line was too long. The client got an error response.
     """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the server would wait for the thread that reads the input
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise the server waits for the thread that reads the input
     lines = _BoundedLines(cast("BufferedReader", sys.stdin.buffer))
     sys.stdin = TextIOWrapper(lines, encoding="utf-8", errors="replace")
     server.run("stdio")
@@ -78,7 +78,7 @@ def serve_standard_streams(server: MCPServer[Any]) -> None:
 
 
 def _telling_errors(tool: Callable[..., object]) -> Callable[..., object]:
-    """Return a tool that reports its errors to the client as texts."""
+    """Wrap a tool so that its errors reach the client as text."""
 
     @wraps(tool)
     def call(*args: Any, **kwargs: Any) -> object:
@@ -92,11 +92,11 @@ def _telling_errors(tool: Callable[..., object]) -> Callable[..., object]:
 
 
 class _Tools:
-    """The tools. Their names, arguments and docstrings are what a client sees.
+    """The tools. MCP clients see their names, arguments and docstrings.
 
     Args:
         insight: Reads the broker.
-        health_files: The health files of the workers.
+        health_files: Health files of the workers.
     """
 
     def __init__(self, insight: Insight, health_files: Sequence[Path]) -> None:
@@ -153,7 +153,7 @@ class _Tools:
         return list(redelivery_ladder(RedeliveryPolicy.parse(handling, queue, "queue")))
 
     def worker_health(self) -> list[Mapping[str, Any]]:
-        """Return the health of the workers whose health files the server was started with."""
+        """Return the health of the workers, from the health files that the server was started with."""
         return [read_health_file(path) for path in self._health_files]
 
     def _page(self, queue: str, selector: str | None, page: int, page_size: int) -> Sequence[Message]:
@@ -163,22 +163,22 @@ class _Tools:
 
 
 class _BoundedLines(BufferedIOBase):
-    """The standard input, which ends at a line that is too long: the server would hold all of it in memory.
+    """Standard input that ends at a line that is too long. Without this bound the server reads any line into memory.
 
-    It has no ``fileno``, so that the server reads this object and not the file behind it.
+    It has no ``fileno``, so the server reads through this object and not directly from the file.
 
     Args:
         source: The bytes of the standard input.
 
     Attributes:
-        is_exceeded: True once there was such a line.
+        is_exceeded: True after a line that was too long.
     """
 
     name = "<stdin>"
 
     def __init__(self, source: BufferedReader) -> None:
         self._source = source
-        self._length = 0  # of the line that has begun
+        self._length = 0  # of the current line
         self.is_exceeded = False
 
     def readable(self) -> bool:
@@ -186,7 +186,7 @@ class _BoundedLines(BufferedIOBase):
         return True
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Return the next bytes; none at the end, or after a line that is too long."""
+        """Return the next bytes; empty at the end of the input, or after a line that is too long."""
         data = b"" if self.is_exceeded else self._source.read1(size)
         _, line_end, rest = data.rpartition(b"\n")
         self._length = len(rest) if line_end else self._length + len(rest)

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _BATCH = 50  # ids in the selector of one consumer
-_PATIENCE = 5.0  # seconds to wait for a message that was browsed; then another consumer has it
+_PATIENCE = 5.0  # seconds to wait for a browsed message; after that another consumer has it
 
 Handle = Callable[[Session, Message, Destination | None], bool]
 """Sends the message that takes the place of a received one, if any; the commit follows.
@@ -46,12 +46,12 @@ class Change:
     """The result for one message of a replay, a move, a copy, an edit or a deletion.
 
     Attributes:
-        message_id: The id of the message.
-        target: The destination that the message is sent to; None if it is deleted.
-        outcome: "done"; "planned" in a dry run; "gone" if another consumer had received the message; or "skipped" if it
-            has no id to select it by.
-        replays: The number of earlier replays of a dead letter.
-        expired: True if the time to live of the message is over: what is sent for it does not expire.
+        message_id: Id of the message.
+        target: Destination that the message is sent to; None if it is deleted.
+        outcome: "done"; "planned" in a dry run; "gone" if another consumer received the message; or "skipped" if the
+            message has no id, so that it cannot be selected.
+        replays: Number of earlier replays of a dead letter.
+        expired: True if the message has outlived its time to live. The message sent in its place does not expire.
     """
 
     message_id: str
@@ -62,15 +62,15 @@ class Change:
 
 
 class Changes(Iterator[Change]):
-    """The changes of the messages of a queue, each of which is carried out when it is read.
+    """The changes of the messages of a queue. Each change is carried out when it is read.
 
     Args:
         planned: The planned changes.
         changes: The changes.
 
     Attributes:
-        planned: As given.
-        total: The number of changes.
+        planned: The planned changes.
+        total: Number of changes.
     """
 
     def __init__(self, planned: Sequence[Change], changes: Iterator[Change]) -> None:
@@ -79,7 +79,7 @@ class Changes(Iterator[Change]):
         self._changes = changes
 
     def __next__(self) -> Change:
-        """Carry out the next change, and return it after its commit."""
+        """Carry out the next change, commit it, and return it."""
         return next(self._changes)
 
 
@@ -98,11 +98,11 @@ class Edit:
     removed: Sequence[str] = ()
 
     def check(self, message: Message) -> None:
-        """Check that the edit fits a message, of which nothing is changed.
+        """Check that the edit fits a message. The message is not changed.
 
         Raises:
-            InvalidArgumentError: The message has no property of a name to remove, or its body is no text, so that it
-                cannot be replaced by one.
+            InvalidArgumentError: The message lacks a property that the edit removes; or the edit has a body, and the
+                message's body is not text.
         """
         if self.body is not None:
             _set_text(plain_copy(message), self.body)
@@ -114,11 +114,11 @@ class Edit:
                 )
 
     def apply(self, copy: Message) -> None:
-        """Change a copy that is about to be sent.
+        """Apply the edit to a copy before it is sent.
 
         Raises:
-            InvalidArgumentError: The body is no text, so that it cannot be replaced by one.
-            MessageFormatError: A property has no valid name or value.
+            InvalidArgumentError: The edit has a body, and the body of the copy is not text.
+            MessageFormatError: The name or the value of a property is invalid.
         """
         if self.body is not None:
             _set_text(copy, self.body)
@@ -128,10 +128,10 @@ class Edit:
 
 
 def parse_property(text: str) -> tuple[str, str]:
-    """Return the name and the value of ``NAME=VALUE``.
+    """Parse ``NAME=VALUE``.
 
     Raises:
-        InvalidArgumentError: The text is something else.
+        InvalidArgumentError: The text has another form.
     """
     name, equals, value = text.partition("=")
     if not (name and equals):
@@ -140,10 +140,10 @@ def parse_property(text: str) -> tuple[str, str]:
 
 
 def text_message(body: str, properties: Mapping[str, object]) -> TextMessage:
-    """Return a text message with properties that are arguments of a command.
+    """Build a text message from command arguments.
 
     Raises:
-        InvalidArgumentError: A message cannot have one of the properties.
+        InvalidArgumentError: A property is not valid.
     """
     try:
         return TextMessage(body, properties=properties)
@@ -169,19 +169,19 @@ def _set_text(copy: Message, body: str) -> None:
 
 
 def selector_of_ids(ids: Iterable[str]) -> str:
-    """Return the selector of the messages with these ids, of which there is one at least."""
+    """Return a selector for messages with these ids; there must be at least one id."""
     quoted = ("'" + each.replace("'", "''") + "'" for each in ids)
     return f"JMSMessageID IN ({', '.join(quoted)})"
 
 
 def carry_out(session: Session, queue: str, plan: Sequence[Change], handle: Handle) -> Iterator[Change]:
-    """Carry out planned changes, each when its result is read.
+    """Carry out planned changes. Each change is carried out when its result is read.
 
     Args:
         session: A transacted session.
-        queue: The name of the queue with the messages.
+        queue: Name of the queue with the messages.
         plan: The planned changes.
-        handle: Sends the message that takes the place of a received one.
+        handle: Sends the replacement of a received message.
 
     Yields:
         Each change after its commit.
@@ -199,12 +199,12 @@ def paced(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[Change]:
-    """Yield changes, not more in a second than the rate permits.
+    """Yield changes, limited to a number per second.
 
     Args:
-        changes: The changes, each of which is carried out when it is read.
-        rate: The maximum number in a second; None for no limit.
-        clock: Source of the time, in seconds.
+        changes: The changes. Each is carried out when it is read.
+        rate: Maximum number per second; None for no limit.
+        clock: Source of time, in seconds.
         pause: Waits a number of seconds.
     """
     return changes if rate is None else _paced(changes, 1 / rate, clock, pause)
@@ -220,21 +220,21 @@ def _paced(
         if (left := due - clock()) > 0:
             pause(left)
         else:
-            due = clock()  # a slow broker is not made up for by a burst
+            due = clock()  # a slow broker does not cause a burst later
 
 
 def replay(session: Session, message: Message, to: Destination | None) -> bool:
-    """Send the copy of a dead letter without the record of its failure, and with what is left of its time to live."""
+    """Send the copy of a dead letter, without the record of its failure and with its remaining time to live."""
     return _send(session, replay_copy(message), to, original_expiration(message))
 
 
 def copy_message(session: Session, message: Message, to: Destination | None) -> bool:
     """Send the copy of a message with all its properties and its remaining time to live.
 
-    If the time of the message is over, the copy does not expire: an operator who moves it wants to have it.
+    If the time to live is over, the copy does not expire: an operator who moves the message wants to keep it.
     """
     copy = plain_copy(message)
-    copy.properties.pop(DUPLICATE_ID, None)  # a broker that has seen the id before would drop the message
+    copy.properties.pop(DUPLICATE_ID, None)  # a broker that knows the id would drop the message
     return _send(session, copy, to, message.expiration)
 
 
@@ -252,7 +252,7 @@ def edited(edit: Edit, *, as_replay: bool) -> Handle:
 
     Args:
         edit: The edit.
-        as_replay: True for the copy of a replay, which has no record of the failure.
+        as_replay: True to send the copy of a replay, without the record of the failure.
     """
 
     def handle(session: Session, message: Message, to: Destination | None) -> bool:
@@ -267,7 +267,7 @@ def edited(edit: Edit, *, as_replay: bool) -> Handle:
 
 def _carry_out_batch(session: Session, queue: str, plan: Sequence[Change], handle: Handle) -> Iterator[Change]:
     planned = {each.message_id: each for each in plan}
-    left = [each.message_id for each in plan]  # one id may belong to several messages
+    left = [each.message_id for each in plan]  # several messages may have the same id
     with session.create_consumer(Queue(queue), selector_of_ids(planned)) as consumer:
         while left and (message := consumer.receive(_PATIENCE)) is not None:
             change = planned.get(message.message_id or "")
@@ -285,13 +285,13 @@ def _carry_out_batch(session: Session, queue: str, plan: Sequence[Change], handl
 
 
 def _without(ids: list[str], one: str) -> list[str]:
-    """Return the ids without the first one that is equal to ``one``."""
+    """Return the ids without the first one equal to ``one``."""
     place = ids.index(one) if one in ids else len(ids)
     return ids[:place] + ids[place + 1 :]
 
 
 def _send(session: Session, copy: Message, to: Destination | None, expiration: datetime | None) -> bool:
-    """Send a copy with what is left of a time to live; return True if it is over: then the copy does not expire."""
+    """Send a copy with the remaining time to live. If it is over, the copy does not expire; then return True."""
     left = remaining_life(expiration)
     session.create_producer(to).send(
         copy, delivery_mode=copy.delivery_mode, priority=copy.priority, time_to_live=max(left, 0.0)

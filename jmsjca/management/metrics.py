@@ -27,7 +27,7 @@ _bucket_of = partial(bisect_left, _BUCKETS)
 _OTHER, _TEMPORARY = "other", "temporary"
 _LISTENER = ["listener"]
 _MAX_PENDING = 256  # durations of handlers that wait to be counted
-_NOT_SAMPLED = 63  # after a message whose age is measured: its timestamp takes time to decode
+_NOT_SAMPLED = 63  # messages without a measured age after one with it: decoding a timestamp takes time
 
 
 _instances: "WeakSet[Metrics]" = WeakSet()
@@ -36,13 +36,14 @@ _instances: "WeakSet[Metrics]" = WeakSet()
 class Metrics(Hooks):
     """Counts what listeners and senders do, and is a collector of a Prometheus registry.
 
-    Give one instance to the adapter (``hooks=[metrics]``), and call `watch` for what its activations and pool count.
-    In a pickled connection factory plain `Hooks` take its place.
+    Pass one instance to the adapter (``hooks=[metrics]``). Call `watch` to add the figures of its activations and its
+    pool. Pickling a connection factory replaces this object by plain `Hooks`.
 
     Args:
-        registry: The registry of `prometheus_client` to register with. There is no default: it is never the global one.
-        max_destinations: The number of different destinations of sends that have a label of their own; all others are
-            counted as "other", temporary ones as "temporary".
+        registry: The registry of `prometheus_client` to register with; required, because the global registry is never
+            used.
+        max_destinations: Number of destinations with a separate label in the metrics of sends. All further destinations
+            are counted as "other", and temporary destinations as "temporary".
 
     Attributes:
         registry: As given.
@@ -63,19 +64,19 @@ class Metrics(Hooks):
         _instances.add(self)
 
     def watch(self, adapter: "ResourceAdapter") -> None:
-        """Export the figures of the activations of an adapter, and of its pool, as well.
+        """Export also the figures of an adapter's activations and of its pool.
 
-        Activations with equal names are one listener: their figures are added, and it is up if all of them are.
+        Activations with the same name are one listener: their figures are added, and it is up if all of them are up.
 
         Args:
-            adapter: The adapter; nothing changes if it is watched already.
+            adapter: The adapter. Watching it again has no effect.
         """
         with self._lock:
             if adapter not in self._adapters:
                 self._adapters.append(adapter)
 
     def handled(self, endpoint: str, message: Message | None, seconds: float, *, failed: bool) -> None:
-        """Count a call of the handler, and measure the age of some messages, beginning with the first."""
+        """Count a call of the handler. Measure the age of the first message, and of one in 64 after it."""
         figures = self._listeners.get(endpoint) or self._listener(endpoint)
         pending = figures.pending
         pending.append(seconds)
@@ -104,7 +105,7 @@ class Metrics(Hooks):
     def status_changed(self, endpoint: str, status: str) -> None:
         """Count each connection."""
         if status == "Up":
-            self._listener(endpoint).connections += 1  # one thread at a time reports the changes of an activation
+            self._listener(endpoint).connections += 1  # status changes of one activation come from one thread at a time
 
     def collect(self) -> Iterator[Any]:
         """Yield the metric families. The registry calls it at each scrape."""
@@ -117,7 +118,7 @@ class Metrics(Hooks):
         yield from _activation_families(self._families, adapters)
 
     def describe(self) -> Iterator[Any]:
-        """Yield nothing: all names are fixed, so that the registry need not collect to learn them."""
+        """Yield nothing: all names are fixed, so the registry does not need to collect once to learn them."""
         return iter(())
 
     def __reduce__(self) -> tuple[type[Hooks], tuple[()]]:
@@ -137,18 +138,19 @@ class Metrics(Hooks):
 
 
 def exposition(adapter: "ResourceAdapter") -> Callable[[], bytes]:
-    """Return a function that returns the metrics of an adapter in the text format of Prometheus.
+    """Return a function that renders the metrics of an adapter in the text format of Prometheus.
 
-    If the program has made `Metrics`, the text has everything in its registry. Otherwise it has what the adapter's
-    activations and pool count.
+    If the program has created `Metrics`, the text has everything in its registry. Otherwise it has the figures of the
+    adapter's activations and pool.
 
     Args:
         adapter: The adapter.
 
+
     Raises:
         ProviderNotInstalledError: The extra is not installed.
     """
-    _families()  # names the extra if it is missing
+    _families()  # raises an error that names the extra if it is missing
     from prometheus_client import CollectorRegistry, generate_latest
 
     metrics = next(iter(_instances), None) or Metrics(CollectorRegistry())
@@ -157,7 +159,7 @@ def exposition(adapter: "ResourceAdapter") -> Callable[[], bytes]:
 
 
 class _Histogram:
-    """Counts observations by bucket. Cheaper than the client library's: one search, and no lock of its own."""
+    """Counts observations by bucket. Cheaper than the client library's histogram: one search, and no lock inside."""
 
     __slots__ = ("counts", "sum")
 
@@ -171,7 +173,7 @@ class _Histogram:
         self.sum += seconds
 
     def observe_all(self, seconds: Sequence[float]) -> None:
-        """Count observations, many at a time for less than one by one. The caller holds a lock."""
+        """Count many observations at once, which is cheaper than one by one. The caller holds a lock."""
         for bucket, count in Counter(map(_bucket_of, seconds)).items():
             self.counts[bucket] += count
         self.sum += sum(seconds)
@@ -187,19 +189,19 @@ class _ListenerFigures:
         self._lock = threading.Lock()
         self.failures = self.moved = self.deleted = self.connections = 0
         self.handler, self.lag = _Histogram(), _Histogram()
-        # Durations that are not in the histogram yet. Appending needs no lock, and counting many at a time is cheaper.
+        # Durations not yet in the histogram. Appending needs no lock, and counting many at once is cheaper.
         self.pending: deque[float] = deque()
 
     def record_lag(self, message: Message, seconds: float) -> None:
-        """Record the age that a message had when its handler was called, if it has a timestamp.
+        """Record the age of a message at the call of its handler, if the message has a timestamp.
 
         Args:
             message: The message.
-            seconds: The duration of the call, which has ended.
+            seconds: Duration of the call, which has ended.
         """
         try:
             sent = message.timestamp
-        except JMSError:  # the handler gets it all the same
+        except JMSError:  # damaged headers: the handler gets the message anyway
             return
         if sent is not None:
             with self._lock:
@@ -213,7 +215,7 @@ class _ListenerFigures:
     def count_pending(self) -> None:
         """Add the pending durations to the histogram."""
         with self._lock:
-            # Other threads append meanwhile; only the holder of the lock removes.
+            # Other threads may append at the same time; only the holder of the lock removes.
             self.handler.observe_all([self.pending.popleft() for _ in range(len(self.pending))])
 
     def record_dead_letter(self, *, moved: bool) -> None:
@@ -294,7 +296,7 @@ def _send_families(families: Any, sends: dict[str, _SendFigures]) -> Iterator[An
 
 
 def _activation_families(families: Any, adapters: Sequence["ResourceAdapter"]) -> Iterator[Any]:
-    """Yield what is read from the activations at the scrape, and costs nothing for each message."""
+    """Yield the figures that are read from the activations at the scrape, without any cost per message."""
     gauge, counter = families.GaugeMetricFamily, families.CounterMetricFamily
     up = gauge("jmsjca_listener_up", "1 while the listener is up.", labels=_LISTENER)
     active = gauge("jmsjca_handlers_active", "Active handlers.", labels=_LISTENER)
@@ -318,7 +320,7 @@ def _activation_families(families: Any, adapters: Sequence["ResourceAdapter"]) -
 
 
 def _by_name(adapters: Sequence["ResourceAdapter"]) -> dict[str, list["Activation"]]:
-    """Return the activations by name: Prometheus refuses two samples with equal labels."""
+    """Group the activations by name, because Prometheus refuses two samples with equal labels."""
     found: dict[str, list[Activation]] = {}
     for adapter in adapters:
         for activation in adapter.activations:

@@ -71,16 +71,16 @@ _MAX_CELL = 200
 _GAP = 2  # between two columns
 _MIN_NAME = 20  # characters of a shortened name
 _MAX_SUMMARY = 500
-_FIELD_WIDTH = 15  # of "delivery count:", the longest name of a header
+_FIELD_WIDTH = 15  # the length of "delivery count:", the longest header name
 _REFERENCE = "env:"
 
 
 def from_environment(text: str, option: str = "--url") -> str:
-    """Return the value of an option, or the value of the environment variable that the option names.
+    """Return the value of an option. ``env:NAME`` stands for the value of an environment variable.
 
     Args:
         text: The value, or ``env:NAME``.
-        option: The option, for the error.
+        option: Name of the option, for the error.
 
     Raises:
         ConfigurationError: The environment variable is not set.
@@ -96,7 +96,7 @@ def from_environment(text: str, option: str = "--url") -> str:
 
 
 class HelpGroup(TyperGroup):
-    """A group of commands. Its help has whole summaries under ``headings``, and other commands under "Commands"."""
+    """A group of commands. Its help lists commands with whole summaries, under ``headings`` or else "Commands"."""
 
     headings: Mapping[str, Sequence[str]] = {}
 
@@ -111,13 +111,13 @@ class HelpGroup(TyperGroup):
 
 
 def broker_url(text: str) -> str:
-    """Return the URL of ``--url``. It must name a broker that lives longer than the command.
+    """Return the URL of ``--url``. The broker must live longer than the command.
 
     Args:
         text: The URL, or ``env:NAME``.
 
     Raises:
-        ConfigurationError: The environment variable is not set; or the broker is one in the memory of a process.
+        ConfigurationError: The environment variable is not set; or the broker exists only in the memory of a process.
     """
     found = from_environment(text)
     url = ConnectionURL.parse(found)
@@ -130,29 +130,29 @@ def broker_url(text: str) -> str:
 
 
 def parse_destination(text: str) -> Destination:
-    """Return the destination of ``name``, ``queue:name`` or ``topic:name``.
+    """Parse ``name``, ``queue:name`` or ``topic:name``.
 
     Raises:
-        InvalidArgumentError: No destination can have this name.
+        InvalidArgumentError: The name is not valid for a destination.
     """
     decoded(text, "The destination")
     try:
         return named_destination(text)
-    except InvalidDestinationError as error:  # an argument: the broker has refused nothing
+    except InvalidDestinationError as error:  # an argument error: the broker has not refused anything
         raise InvalidArgumentError(str(error)) from error
 
 
 def decoded(text: T, what: str) -> T:
-    """Return a text, or several, after a check that all bytes could be decoded.
+    """Return a text or several texts, after checking that all their bytes could be decoded.
 
-    Python keeps bytes of another encoding as halves of surrogate pairs.
+    Python represents undecodable bytes as lone surrogates.
 
     Args:
-        text: The text, or several; None if it is not given.
-        what: The text in words, for the error.
+        text: The text, or several; None if not given.
+        what: Description of the text, for the error.
 
     Raises:
-        InvalidArgumentError: A text has such bytes.
+        InvalidArgumentError: A text has undecodable bytes.
     """
     for each in [text] if isinstance(text, str) else cast("list[str]", text or []):
         try:
@@ -164,7 +164,7 @@ def decoded(text: T, what: str) -> T:
 
 
 def text_option(param: typer.CallbackParam, given: T) -> T:
-    """Return the texts of an argument or an option of a command: the callback for typer of `decoded`."""
+    """Callback of typer for text arguments and options: checks them with `decoded`."""
     return decoded(given, f"A text of {param.name!r:.100}")
 
 
@@ -174,10 +174,10 @@ PropertyOption = Annotated[
 
 
 def queue_name(name: str) -> str:
-    """Return the name of a queue that is an argument of a command: ``name`` or ``queue:name``.
+    """Return the queue name of a command argument: ``name`` or ``queue:name``.
 
     Raises:
-        InvalidArgumentError: No queue can have this name, or it names a topic.
+        InvalidArgumentError: The name is not valid for a queue, or it names a topic.
     """
     found = parse_destination(name)
     if not isinstance(found, Queue):
@@ -196,7 +196,7 @@ def print_output(text: str, *, nl: bool = True) -> None:
         nl: True to end the line.
 
     Raises:
-        OSError: The text cannot be written, or the output is closed: what follows must not take it for written.
+        OSError: The text cannot be written, or the output is closed. The caller must not treat the text as written.
     """
     if sys.stdout is None:
         raise OSError(errno.EBADF, "The output is closed")
@@ -204,12 +204,12 @@ def print_output(text: str, *, nl: bool = True) -> None:
 
 
 def is_terminal() -> bool:
-    """Return True if the output is a terminal, and not a file, a pipe or closed."""
+    """Return True if the output is a terminal: not a file, not a pipe, not closed."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def print_json(value: object, *, lines: bool = False) -> None:
-    """Write a value as one JSON text. Numbers that JSON does not have are texts: "NaN", "Infinity", "-Infinity".
+    """Write a value as JSON. Numbers that JSON lacks become text: "NaN", "Infinity", "-Infinity".
 
     Args:
         value: The value.
@@ -221,7 +221,7 @@ def print_json(value: object, *, lines: bool = False) -> None:
 
 
 def print_field(name: str, value: object) -> None:
-    """Write one field of a message as a line, or as several on a narrow terminal."""
+    """Write one field of a message as a line, or as several lines on a narrow terminal."""
     head, text = f"{name.replace('_', ' ') + ':':<{_FIELD_WIDTH}} ", visible("-" if value is None else str(value), None)
     for part in text.expandtabs().split("\n"):
         for line in wrapped(head, part, _terminal_columns()):
@@ -230,7 +230,7 @@ def print_field(name: str, value: object) -> None:
 
 
 def print_text(text: str) -> None:
-    """Write a text of several lines, wrapped to their indentation on a narrow terminal, without control characters."""
+    """Write text of several lines without control characters; on a narrow terminal wrap it and keep its indentation."""
     columns = _terminal_columns()
     for line in visible(text, None).expandtabs().split("\n"):
         words = line.lstrip()
@@ -242,14 +242,14 @@ def print_text(text: str) -> None:
 def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool, shorten: str | None = None) -> None:
     """Write rows as a table with aligned columns, or as a JSON array.
 
-    Control characters are escaped in a table: names and texts come from other programs, and could control the terminal.
-    On a terminal that is too narrow for the table, each row is a paragraph with a line for each value, wrapped between
-    words.
+    A table escapes control characters, because names and texts come from other programs and could control the terminal.
+    On a terminal that is too narrow for the table, each row becomes a paragraph with one line per value, wrapped
+    between words.
 
     Args:
         rows: The rows, with equal keys.
         as_json: True for JSON.
-        shorten: The key of a column of names. Long names get an ellipsis in the middle if the table fits then; None
+        shorten: Key of a column of names. Long names get an ellipsis in the middle if that makes the table fit; None
             shortens nothing.
     """
     found = list(rows)
@@ -278,7 +278,7 @@ def print_rows(rows: Iterable[Mapping[str, object]], *, as_json: bool, shorten: 
 
 
 def _shortened(text: str, width: int) -> str:
-    """Return a text with an ellipsis in the middle, if it is longer than the width."""
+    """Shorten a text that is longer than the width, with an ellipsis in the middle."""
     head, tail = width // 2, (width - 1) // 2
     return text if len(text) <= width else f"{text[:head]}\u2026{text[-tail:]}"
 
@@ -288,12 +288,12 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _terminal_columns() -> int | None:
-    """Return the columns of the terminal; None if the output is a file or a pipe, whose lines have no limit."""
+    """Return the width of the terminal in columns; None for a file or a pipe, which have no limit."""
     return shutil.get_terminal_size().columns if is_terminal() else None
 
 
 def _paragraph(names: Sequence[str], cells: Sequence[str], columns: int) -> Iterator[str]:
-    """Yield the lines of one row, and an empty one."""
+    """Yield the lines of one row, and an empty line."""
     margin = max(map(len, names)) + 3
     for name, cell in zip(names, cells, strict=True):
         yield from (line.rstrip() for line in wrapped(f"{name}:".ljust(margin), cell, columns))
@@ -301,12 +301,12 @@ def _paragraph(names: Sequence[str], cells: Sequence[str], columns: int) -> Iter
 
 
 def wrapped(head: str, text: str, columns: int | None) -> Sequence[str]:
-    """Return a text as lines behind a head, wrapped between words, or where a word is longer than a line.
+    """Wrap a text into lines after a head. Words that are longer than a line are split.
 
     Args:
-        head: The beginning of the first line; the others are indented to its width.
+        head: Beginning of the first line. The other lines are indented to its width.
         text: The text.
-        columns: The columns of the terminal; None for no limit.
+        columns: Width of the terminal in columns; None for no limit.
     """
     if columns is None or len(head) + len(text) <= columns:
         return [head + text]
@@ -323,12 +323,12 @@ def _cell(value: object) -> str:
 def with_progress(
     items: Iterable[ItemT], what: str, total: int | None = None, *, size: Callable[[ItemT], int] = lambda _: 1
 ) -> Iterator[ItemT]:
-    """Yield items; the bar advances when the caller asks for the next one.
+    """Yield items with a progress bar, which advances when the caller asks for the next item.
 
     Args:
         items: The items.
         what: A word for the work.
-        total: The sum of the sizes; None if it is not known.
+        total: Sum of the sizes; None if not known.
         size: Returns the size of an item.
     """
     if not sys.stderr.isatty():
@@ -343,7 +343,7 @@ def with_progress(
 
 @contextmanager
 def busy(what: str) -> Generator[None]:
-    """Show that a step of unknown length goes on, with the time that it has taken.
+    """Show that a step of unknown length is running, with its duration so far.
 
     Args:
         what: A word for the work.
@@ -360,7 +360,7 @@ def busy(what: str) -> Generator[None]:
 
 
 def _bar(*, known: bool) -> "Progress":
-    """Return a bar that disappears at its end."""
+    """Create a bar that disappears at its end."""
     from rich.console import Console  # slow to import
     from rich.progress import (
         BarColumn,

@@ -1,4 +1,4 @@
-"""The commands on queues, messages and dead letters. ``dlq export`` and ``dlq import`` exchange JSON lines."""
+"""The commands for queues, messages and dead letters. ``dlq export`` and ``dlq import`` use JSON lines."""
 
 import json
 from base64 import b64decode, b64encode
@@ -89,7 +89,7 @@ def queues(
 
 @queue_app.command()
 def create(queue: _QueueArgument, url: UrlOption, json: JsonOption = False) -> None:
-    """Create a queue; one that exists stays as it is."""
+    """Create a queue. An existing queue stays unchanged."""
     Insight(broker_url(url)).create(Queue(queue))
     print_rows([{"queue": queue, "outcome": "created"}], as_json=json)
 
@@ -125,7 +125,7 @@ def view(
     url: UrlOption,
     json: JsonOption = False,
 ) -> None:
-    """Show one message: its headers, its properties and its body by type."""
+    """Show one message: headers, properties, and the body by type."""
     message = find_message(Insight(broker_url(url)), queue, message_id, "browse")
     if json:
         print_json(message_row(message))
@@ -195,7 +195,7 @@ def receive(
     timeout: Annotated[float, typer.Option(help="Seconds to wait.")] = 1.0,
     json: JsonOption = False,
 ) -> int:
-    """Receive one message, which is written before it is acknowledged. Without a message the exit status is 1."""
+    """Receive one message; it is written before it is acknowledged. The exit status is 1 if there is no message."""
     factory = ConnectionFactory(broker_url(url))
     with factory.create_connection() as connection, connection.create_session(acknowledge_mode="client") as session:
         message = session.create_consumer(Queue(queue), selector).receive(timeout)
@@ -229,7 +229,7 @@ def purge(
     dry_run: _DryRun = False,
     json: JsonOption = False,
 ) -> int:
-    """Delete messages: all of them only if that is said."""
+    """Delete messages. Without a selector, --all is required."""
     if not ((selector and selector.strip()) or all_messages or dry_run):
         raise typer.BadParameter("Without --selector this deletes every message: add --all to do that.")
     changes = Insight(broker_url(url), must_exist=True).delete(queue, selector, dry_run=dry_run)
@@ -252,7 +252,7 @@ def show(
     url: UrlOption,
     json: JsonOption = False,
 ) -> None:
-    """Show a dead letter with its body and its failure, the stack trace included."""
+    """Show a dead letter: its body, its failure and the stack trace."""
     insight = Insight(broker_url(url))
     message = find_message(insight, queue, message_id, "dlq list")
     [record] = insight.records(queue, [message])
@@ -276,7 +276,7 @@ def replay(
     dry_run: _DryRun = False,
     json: JsonOption = False,
 ) -> int:
-    """Send dead letters back to where each came from, each in one transaction. The exit status is 1 if one is gone."""
+    """Send dead letters back to their origins, each in one transaction. The exit status is 1 if one is gone."""
     target = parse_destination(to) if to else None
     changes = Insight(broker_url(url), must_exist=True).replay(queue, selector, to=target, rate=rate, dry_run=dry_run)
     return print_changes(changes, as_json=json)
@@ -299,14 +299,14 @@ def edit_letter(
     insight, target = Insight(broker_url(url)), parse_destination(to) if to else None
     edit.check(find_message(insight, queue, message_id, "dlq list"))
     changes = insight.replay(queue, selector_of_ids([message_id]), to=target, edit=edit, dry_run=dry_run)
-    if not changes.total:  # a consumer has received it since
+    if not changes.total:  # another consumer has received it since
         raise _no_message(queue, message_id, "dlq list")
     return print_changes(changes, as_json=json)
 
 
 @dead_letter_app.command()
 def export(queue: _LettersArgument, url: UrlOption, selector: SelectorOption = None) -> None:
-    """Write dead letters as JSON lines, each with its body and its failure. The queue is not changed."""
+    """Write dead letters as JSON lines, with body and failure. The queue is not changed."""
     messages = Insight(broker_url(url), must_exist=True).all_messages(queue, selector)
     for message in messages if is_terminal() else with_progress(messages, "messages"):
         print_json(_message_line(message), lines=True)
@@ -319,13 +319,13 @@ def import_letters(
     url: UrlOption,
     json: JsonOption = False,
 ) -> None:
-    """Send the messages of a file to a queue, all in one transaction. Each gets a new id."""
+    """Send the messages in a file to a queue, all in one transaction. Each gets a new id."""
     try:
         with file.open(encoding="utf-8") as lines:
             size = file.stat().st_size
             read = with_progress(lines, "bytes", size, size=lambda line: len(line.encode()))
             count = Insight(broker_url(url)).send_all(queue, _read_lines(read))
-    except JMSError:  # some are an OSError too
+    except JMSError:  # some JMS errors are also an OSError
         raise
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}.") from error
@@ -333,10 +333,10 @@ def import_letters(
 
 
 def _edit_of(body: str | None, properties: list[str] | None, remove: list[str] | None) -> Edit:
-    """Return the edit that the options describe.
+    """Build the edit from the options.
 
     Raises:
-        InvalidArgumentError: They describe none, or a property is not ``NAME=VALUE`` with a valid name.
+        InvalidArgumentError: There is no change, or a property is not ``NAME=VALUE`` with a valid name.
     """
     if body is None and not properties and not remove:
         raise InvalidArgumentError("There is nothing to edit: add --body, --property or --remove.")
@@ -350,8 +350,8 @@ def find_message(insight: Insight, queue: str, message_id: str, shown_by: str) -
     Args:
         insight: Reads the broker.
         queue: The queue.
-        message_id: The id of the message.
-        shown_by: The command that shows ids.
+        message_id: The message id.
+        shown_by: The command that lists ids, named in the error.
 
     Raises:
         JMSError: The queue has no such message.
@@ -363,17 +363,17 @@ def find_message(insight: Insight, queue: str, message_id: str, shown_by: str) -
 
 
 def _no_message(queue: str, message_id: str, shown_by: str) -> JMSError:
-    """Return the error for an id that no message has: no wrong argument, as a consumer may have received it."""
+    """Return the error for an unknown id. It is not an argument error: a consumer may have received the message."""
     return JMSError(f"The queue {queue} has no message {message_id!r:.100}; jmsjca {shown_by} {queue} shows the ids.")
 
 
 def print_changes(changes: Iterable[Change], *, as_json: bool) -> int:
-    """Write changes; return the exit status: 1 if a message was not found any more, or has no id.
+    """Write changes, and return the exit status: 1 if a message is gone or has no id.
 
-    If one fails, those that were made before are written, and the error is raised.
+    If a change fails, the completed changes are written before the error is raised.
 
     Args:
-        changes: The changes, of which each is carried out when it is read.
+        changes: The changes. Each is carried out when it is read.
         as_json: True for JSON.
     """
     total = changes.total if isinstance(changes, Changes) else None
@@ -394,8 +394,8 @@ _STORED = "stored"
 def _message_line(message: Message) -> dict[str, object]:
     """Return a message for one line: its readable fields, and its exact content in the field ``stored``.
 
-    The expiration is left out: the message would expire in the file. An object message with data of another client
-    than Python has no ``stored``.
+    The expiration is left out, because the message would expire in the file. An object message whose data is not from
+    a Python client has no ``stored``.
     """
     row = message_row(message)
     if isinstance(message, ObjectMessage) and plain_data_of(message) is not None:
@@ -411,10 +411,10 @@ def _message_line(message: Message) -> dict[str, object]:
 
 
 def _read_lines(lines: Iterable[str]) -> Iterator[Message]:
-    """Yield the messages of lines that `_message_line` has made.
+    """Yield the messages of lines that `_message_line` has written.
 
     Raises:
-        InvalidArgumentError: A line holds no message.
+        InvalidArgumentError: A line does not hold a message.
     """
     for number, line in enumerate(lines, 1):
         if line.strip():

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans and durations of listeners and senders, as hooks. The extra ``tracing`` installs the API.
+"""OpenTelemetry spans and duration metrics of listeners and senders, as hooks. The extra ``tracing`` adds the API.
 
 The names follow the semantic conventions for messaging, version 1.44.
 """
@@ -26,19 +26,19 @@ _Attributes = dict[str, str | int | bool]
 class Tracing(Hooks):
     """Creates a span for each send, receive, call of a handler and settlement, and measures their durations.
 
-    A send writes its context into the properties of the message (``traceparent``, ``tracestate``, as the propagator
-    that the application has set), where Java's instrumentation reads it. In a transaction that is the context of a span
-    "create", and the commit has the span "send". The spans "receive" and "process" link to the context in the message,
-    and what the handler sends belongs to the span of the delivery. In a pickled connection factory plain `Hooks` take
-    its place.
+    A send writes its context into the message properties (``traceparent``, ``tracestate``, or as the application's
+    propagator defines), where Java's instrumentation reads it. In a transaction the message carries the context of a
+    span "create", and the commit has the span "send". The spans "receive" and "process" link to the context in the
+    message. Sends of a handler belong to the span of its delivery. Pickling a connection factory replaces this object
+    by plain `Hooks`.
 
     Args:
-        tracer_provider: The provider of tracers; None for the application's global one.
-        meter_provider: The provider of meters; None for the application's global one.
-        system: The attribute ``messaging.system``: "jms", "activemq", "rabbitmq", or one of your own.
-        parent: True if the span of a delivery is also a child of the span of the send, in the same trace.
-        max_destinations: The number of different destinations that the measurements name. Those of all others, such as
-            reply queues with names of their own, have no ``messaging.destination.name``. Spans always have it.
+        tracer_provider: Provider of tracers; None for the application's global provider.
+        meter_provider: Provider of meters; None for the application's global provider.
+        system: The attribute ``messaging.system``: "jms", "activemq", "rabbitmq", or a custom value.
+        parent: True to make the span of a delivery also a child of the span of the send, in the same trace.
+        max_destinations: Number of destinations that the metrics name. Metrics of all further destinations, such as
+            unique reply queues, have no ``messaging.destination.name``. Spans always have it.
 
     Raises:
         ProviderNotInstalledError: The extra is not installed.
@@ -73,7 +73,7 @@ class Tracing(Hooks):
         self._measured_names: set[str | int | bool] = set()
 
     def around_send(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
-        """Create a span "send", and write its context into the message."""
+        """Create a span "send", and inject its context into the message."""
         attributes = self._attributes("send", destination)
         span = self._trace.SpanKind.PRODUCER
         with self._span(attributes, span, _identified(attributes, message), [], duration=self._operations):
@@ -82,7 +82,7 @@ class Tracing(Hooks):
             self._sent.add(1, self._measured(attributes))
 
     def around_create(self, message: Message, destination: Destination, call_next: Callable[[], None]) -> None:
-        """Create a span "create", and write its context into the message. The commit sends it."""
+        """Create a span "create", and inject its context into the message. The commit sends the message."""
         attributes = self._attributes("create", destination)
         span = self._trace.SpanKind.PRODUCER
         with self._span(attributes, span, _identified(attributes, message), [], duration=self._operations):
@@ -103,7 +103,7 @@ class Tracing(Hooks):
     def received(
         self, source: Destination, message: Message | None, seconds: float, error: Exception | None = None
     ) -> None:
-        """Create a span "receive" for a received message, linked to the context that it carries, or for an error."""
+        """Create a span "receive", linked to the context of the message if there is one, or with the error."""
         attributes = self._attributes("receive", source)
         details, links = attributes, []
         if message is not None:
@@ -123,7 +123,7 @@ class Tracing(Hooks):
         self._operations.record(seconds, self._measured(attributes))
 
     def around_delivery(self, endpoint: str, message: Message, call_next: Callable[[], object]) -> object:
-        """Create a span "process", linked to the context that the message carries."""
+        """Create a span "process", linked to the context in the message."""
         attributes = self._attributes("process", _destination_of(message))
         sent_in = self._extract(message)
         details = {**_identified(attributes, message), "jmsjca.listener": endpoint}
@@ -134,7 +134,7 @@ class Tracing(Hooks):
             return call_next()
 
     def around_settlement(self, endpoint: str, messages: Sequence[Message], call_next: Callable[[], None]) -> None:
-        """Create a span "settle" for a unit, linked to the contexts of its messages."""
+        """Create a span "settle" for a unit, linked to the contexts in its messages."""
         destination = _destination_of(messages[0]) if messages else None
         attributes = self._attributes("settle", destination)
         details = {**_of_messages(attributes, messages), "jmsjca.listener": endpoint}
@@ -146,7 +146,7 @@ class Tracing(Hooks):
         return Hooks, ()
 
     def _attributes(self, operation: str, destination: Destination | None) -> _Attributes:
-        """Return the attributes of a span that also measurements have, as far as `_measured` keeps them."""
+        """Return the span attributes that metrics share; `_measured` removes some of them."""
         attributes: _Attributes = {
             "messaging.system": self._system,
             "messaging.operation.name": operation,
@@ -159,7 +159,7 @@ class Tracing(Hooks):
         return attributes
 
     def _measured(self, attributes: _Attributes) -> _Attributes:
-        """Return the attributes of a measurement: few values each, so that further destinations have no name."""
+        """Return the attributes of a metric. Their values are bounded: further destinations have no name."""
         name = attributes.get(_DESTINATION)
         if name is None or name in self._measured_names:
             return attributes
@@ -180,7 +180,7 @@ class Tracing(Hooks):
         duration: Any,
         context: Any = None,
     ) -> Generator[None]:
-        """Create the current span of the block, and measure the block. An exception becomes an event of the span."""
+        """Run the block in a new current span, and measure its duration. An exception becomes an event of the span."""
         began, error_type = perf_counter(), None
         with self._tracer.start_as_current_span(
             _span_name(attributes), context, kind, details, links, record_exception=True, set_status_on_exception=True
@@ -201,18 +201,18 @@ class Tracing(Hooks):
         try:
             for name, value in carrier.items():
                 message.properties[_property_name(name)] = value
-        except JMSError:  # a received message that is sent on has read-only properties, and keeps its context
+        except JMSError:  # a received message that is forwarded has read-only properties, and keeps its context
             return
 
     def _extract(self, message: Message) -> Any:
-        """Return the context that a message carries; an empty one without."""
+        """Return the context in a message; an empty context if there is none."""
         carrier: dict[str, str] = {}
         try:
             for field in self._propagate.get_global_textmap().fields:
                 value = message.properties.get(_property_name(field))
                 if isinstance(value, str):
                     carrier[field] = value
-        except JMSError:  # its properties are damaged
+        except JMSError:  # damaged properties
             carrier.clear()
         return self._propagate.extract(carrier, self._context.Context())
 
@@ -226,7 +226,7 @@ def _histogram(meter: Any, name: str, text: str) -> Any:
 
 
 def _property_name(field: str) -> str:
-    """Return the property of a field such as ``X-B3-TraceId``, as OpenTelemetry names it in Java programs."""
+    """Return the property for a field such as ``X-B3-TraceId``, named as by OpenTelemetry for Java."""
     return field.replace("-", "__dash__")
 
 
@@ -236,7 +236,7 @@ def _span_name(attributes: _Attributes) -> str:
 
 
 def _of_messages(attributes: _Attributes, messages: Sequence[Message]) -> _Attributes:
-    """Return the attributes with the id of the only message, or with the number of several."""
+    """Add the message id if there is one message, or the number of messages."""
     if len(messages) == 1:
         return _identified(attributes, messages[0])
     return {**attributes, "messaging.batch.message_count": len(messages)}
@@ -245,12 +245,12 @@ def _of_messages(attributes: _Attributes, messages: Sequence[Message]) -> _Attri
 def _destination_of(message: Message) -> Destination | None:
     try:
         return message.destination
-    except JMSError:  # its headers are damaged
+    except JMSError:  # damaged headers
         return None
 
 
 def _identified(attributes: _Attributes, message: Message) -> _Attributes:
-    """Return the attributes with the ids of a message, which only spans may have."""
+    """Add the message ids. Only spans may have them, because every value is different."""
     try:
         ids = {
             "messaging.message.id": message.message_id,

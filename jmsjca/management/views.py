@@ -1,6 +1,6 @@
-"""One view of a message, a destination, a dead letter and a change, for the command line, the console and MCP.
+"""Views of messages, destinations, dead letters and changes, shared by the command line, the console and MCP.
 
-Rows have whole values, as JSON and tables need them. A `MessageView` is bounded text. No pickle is loaded.
+Rows have complete values, for JSON and tables. A `MessageView` is text of bounded length. Pickles are never loaded.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ _MAX_TEXT = 64 * 1024  # characters of a body
 _MAX_FIELD = 1024  # characters of a header, a property or an entry
 _MAX_BYTES = 4096  # bytes of a hexadecimal dump
 _MAX_ENTRIES = 200  # properties, or entries of a body
-_LINE = 16  # bytes of a line of the dump
+_LINE = 16  # bytes per line of the dump
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Entry:
     """A property of a message, or an entry of a map or stream body.
 
     Attributes:
-        name: The name, or the index from 0.
-        type: The type of the value.
+        name: Name, or index from 0.
+        type: Type of the value.
         value: The value as text.
     """
 
@@ -56,15 +56,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """A message as text. Control characters are escaped, and everything is bounded.
+    """A message as text. Control characters are escaped, and all sizes are bounded.
 
     Attributes:
-        kind: The class of the message.
+        kind: Class of the message.
         headers: The headers that are set, by name.
-        properties: The properties; the first 200.
-        text: The body of a text message; or the hexadecimal dump of bytes, or of a pickle, which is not loaded.
-        entries: The entries of a map or stream message; the first 200.
-        size: The size of the body in characters, bytes or entries; None without a body.
+        properties: The first 200 properties.
+        text: Body of a text message; or a hexadecimal dump of bytes, or of a pickle, which is not loaded.
+        entries: The first 200 entries of a map or stream message.
+        size: Size of the body in characters, bytes or entries; None without a body.
         cut: True if the body is longer than what is shown.
     """
 
@@ -88,7 +88,7 @@ class MessageView:
         return cls(type(message).__name__, headers, properties, **_body(message))
 
     def beginning(self, limit: int) -> dict[str, Any]:
-        """Return the beginning of the body, with a limit of its characters, and its size, as values of JSON."""
+        """Return the beginning of the body, limited in characters, and the size of the body, as JSON values."""
         if self.entries:
             return {"entries": {each.name: each.value for each in self.entries}, "size": self.size, "cut": self.cut}
         text = self.text
@@ -96,10 +96,10 @@ class MessageView:
         return {"text": text and text[:limit], "size": self.size, "cut": cut}
 
     def as_dict(self, limit: int) -> dict[str, Any]:
-        """Return the view as values of JSON.
+        """Return the view as JSON values.
 
         Args:
-            limit: The maximum number of characters of the body.
+            limit: Maximum number of characters of the body.
         """
         properties = {each.name: each.value for each in self.properties}
         return {"kind": self.kind, "headers": dict(self.headers), "properties": properties, **self.beginning(limit)}
@@ -124,7 +124,7 @@ def message_row(message: Message) -> dict[str, object]:
 
 
 def destination_row(info: DestinationInfo) -> dict[str, object]:
-    """Return a destination with its depth and its consumers as a row; None where the broker does not count them."""
+    """Return a destination with depth and consumers as a row. Figures that the broker does not count are None."""
     depth = info.depth
     return {
         "kind": info.destination.kind,
@@ -156,7 +156,7 @@ def record_row(record: DeadLetterRecord) -> dict[str, object]:
 
 
 def record_details(record: DeadLetterRecord) -> dict[str, object]:
-    """Return the row of a dead letter with its stack trace and the data that the handler set."""
+    """Return the row of a dead letter, with its stack trace and the user data of the handler."""
     return {
         **record_row(record),
         "original_id": record.original_id,
@@ -178,11 +178,11 @@ def change_row(change: Change) -> dict[str, object]:
 
 
 def bounded(value: Any, limit: int) -> Any:
-    """Return a value of JSON with the beginning of each text; characters that are not printable are escaped.
+    """Return a JSON value with each text truncated, and non-printable characters escaped.
 
     Args:
         value: A text, a mapping of values, or any other value.
-        limit: The maximum number of characters of each text.
+        limit: Maximum number of characters per text.
     """
     if isinstance(value, Mapping):
         found = cast("Mapping[str, object]", value)
@@ -191,11 +191,11 @@ def bounded(value: Any, limit: int) -> Any:
 
 
 def visible(text: str, limit: int | None = _MAX_TEXT) -> str:
-    """Return the beginning of a text; characters that are not printable, except newline and tab, are escaped.
+    """Return the beginning of a text. Non-printable characters, except newline and tab, are escaped.
 
     Args:
         text: The text.
-        limit: The maximum number of its characters; None for all of them.
+        limit: Maximum number of characters; None for all.
     """
     return "".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text[:limit])
 
@@ -205,7 +205,7 @@ def _seconds(moment: datetime | None) -> str | None:
 
 
 def _whole_body(message: Message) -> Any:
-    """Return the body; a pickled object is never loaded, and bytes that are no text are shown in hexadecimal."""
+    """Return the body. Pickled objects are never loaded, and bytes that are not text are shown in hexadecimal."""
     try:
         body = message.get_body(object)
     except MessageFormatError:

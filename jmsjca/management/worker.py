@@ -1,4 +1,4 @@
-"""A worker: serves an adapter in this process, or supervises several processes that do."""
+"""A worker: serves an adapter in this process, or supervises several processes that serve it."""
 
 import itertools
 import json
@@ -46,9 +46,9 @@ __all__ = [
 logger = get_logger("jmsjca.management")
 
 _BACKOFF = (0.5, 1.0, 2.0, 5.0, 10.0)  # seconds before a restart; the last one is repeated
-_STABLE_AFTER = 30.0  # a process that lived this long (seconds) is restarted without back-off
+_STABLE_AFTER = 30.0  # seconds; a process that ran this long is restarted without back-off
 _TICK = 0.2
-_GRACE = 10.0  # seconds between the deadline of a process and its end by force
+_GRACE = 10.0  # seconds between the deadline of a process and SIGKILL
 _FILE = re.compile(r"(?P<file>.+\.toml)(?::(?P<adapter>.+))?", re.DOTALL)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -58,19 +58,19 @@ class WorkerSettings:
     """The settings of a worker.
 
     Attributes:
-        target: As for `load_adapter`.
-        processes: The number of processes.
-        timeout: Seconds from the first signal to the deadline; None waits for active handlers.
+        target: The adapter, as for `load_adapter`.
+        processes: Number of processes.
+        timeout: Seconds from the first signal to the deadline; None waits for active handlers without a limit.
         interval: As for `ResourceAdapter.health`.
-        health_port: The port of ``/ready`` and ``/live``; None for none.
-        health_host: The address to listen on.
-        health_file: The file for ``jmsjca status``; None for none.
-        log_level: The lowest level of log records that are written; None keeps the level of the program.
+        health_port: Port of ``/ready`` and ``/live``; None disables them.
+        health_host: Address to listen on.
+        health_file: File for ``jmsjca status``; None writes no file.
+        log_level: Lowest level of log records that are written; None keeps the level of the program.
         reload: True to restart the processes when a source file below the current folder, or the configuration file of
             the target, has changed.
 
     Raises:
-        InvalidArgumentError: The timeout or the interval is no number of seconds.
+        InvalidArgumentError: The timeout or the interval is not a number of seconds.
     """
 
     target: str
@@ -89,12 +89,12 @@ class WorkerSettings:
 
 
 def load_adapter(target: str) -> ResourceAdapter:
-    """Import an adapter, or read it from a configuration file. Nothing is started.
+    """Import an adapter, or read it from a configuration file. It is not started.
 
     Args:
-        target: ``module:adapter``, or ``module:function`` for a function that returns the adapter; "adapter" is the
-            default name. Or a configuration file (``FILE.toml``), or one of its adapters (``FILE.toml:NAME``). Modules
-            are found in the current folder as well.
+        target: ``module:adapter``, or ``module:function`` for a function that returns the adapter; the default name is
+            "adapter". Or a configuration file (``FILE.toml``), or one of its adapters (``FILE.toml:NAME``). Modules are
+            also searched in the current folder.
 
     Raises:
         ConfigurationError: The module or the file cannot be loaded, or has no such adapter.
@@ -107,7 +107,7 @@ def load_adapter(target: str) -> ResourceAdapter:
 
 
 def load_adapters(target: str) -> Sequence[ResourceAdapter]:
-    """Return the adapter of `load_adapter`; all adapters of a configuration file, if it names none of them.
+    """Return the adapter of `load_adapter`, or all adapters of a configuration file if the target names none of them.
 
     Args:
         target: As for `load_adapter`.
@@ -120,7 +120,7 @@ def load_adapters(target: str) -> Sequence[ResourceAdapter]:
         return [load_adapter(target)]
     _find_modules_here()
     configuration = read_configuration(found["file"])
-    names = list(configuration.adapters) or [configuration.adapter_name()]  # without any, this raises the error
+    names = list(configuration.adapters) or [configuration.adapter_name()]  # without an adapter, this raises the error
     return [ResourceAdapter.from_configuration(configuration, name) for name in names]
 
 
@@ -131,7 +131,7 @@ def _find_modules_here() -> None:
 
 
 def _adapter_of(file: str, name: str | None) -> ResourceAdapter:
-    """Return an adapter of a configuration file; log which others have listeners, if it was not named."""
+    """Return an adapter of a configuration file. If it was not named, log which other adapters have listeners."""
     configuration = read_configuration(file)
     chosen = configuration.adapter_name(name)
     with_handlers = [each for each in configuration.listeners.values() if each.handler is not None]
@@ -173,10 +173,10 @@ def _takes_no_arguments(function: Callable[..., object]) -> bool:
 
 
 def write_log_records(level: str | None) -> None:
-    """Write log records with time and level to the error output, unless the program has configured the log.
+    """Write log records with time and level to standard error, unless the program has configured logging.
 
     Args:
-        level: The name of the lowest level that is written; None keeps the level of the program ("warning" by default).
+        level: Lowest level that is written; None keeps the level of the program ("warning" by default).
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if level is not None:
@@ -190,9 +190,9 @@ def serve_adapter(
 
     Args:
         adapter: The adapter.
-        settings: The settings; this process is the only one.
-        announce: Called before the adapter starts, when the settings are known to be usable.
-        supervised: True to stop as well when the standard input ends: the supervisor was killed.
+        settings: The settings. The number of processes is ignored.
+        announce: Called before the adapter starts, after the settings are validated.
+        supervised: True to stop also when standard input ends, because then the supervisor was killed.
 
     Raises:
         ConfigurationError: The health port or file cannot be used.
@@ -200,7 +200,7 @@ def serve_adapter(
     """
 
     def report() -> Report:
-        """Return the health, with what the process is doing."""
+        """Return the health, and what the process is doing."""
         stats = {each.name: each.stats.as_dict() for each in adapter.activations}
         return {**adapter.health(settings.interval).as_dict(), "stats": stats}
 
@@ -223,7 +223,7 @@ def _open_probes(
 ) -> None:
     if settings.health_port is not None:
         metrics = None
-        with suppress(ProviderNotInstalledError):  # then there is no /metrics
+        with suppress(ProviderNotInstalledError):  # without the extra there is no /metrics
             metrics = None if adapter is None else exposition(adapter)
         stack.enter_context(HealthServer(check, settings.health_port, settings.health_host, metrics))
     if settings.health_file is not None:
@@ -231,16 +231,16 @@ def _open_probes(
 
 
 class Supervisor:
-    """Runs the processes of a worker, and restarts those that end, with back-off, until SIGINT or SIGTERM.
+    """Runs the processes of a worker until SIGINT or SIGTERM, and restarts failed ones with back-off.
 
-    Each process runs ``jmsjca run`` for the same adapter. A signal is passed on; the supervisor waits until all have
-    ended, and kills those that live beyond the deadline, which they share. A second signal is passed on as well, and is
-    the begin of a deadline. Call it on the main thread.
+    Each process runs ``jmsjca run`` for the same adapter. The supervisor forwards a signal, waits until all processes
+    have ended, and kills those that exceed the common deadline. A second signal is also forwarded, and starts a
+    deadline. Use the supervisor on the main thread.
 
     Args:
         settings: The settings.
-        report: Called with each event: a text, and its fields.
-        announce: Called before the processes start, when the settings are known to be usable.
+        report: Called with each event: a text and its fields.
+        announce: Called before the processes start, after the settings are validated.
     """
 
     def __init__(
@@ -251,8 +251,8 @@ class Supervisor:
     ) -> None:
         self._settings = settings
         self._report, self._announce = report, announce
-        self._is_stopping = False  # no Event: a signal handler would wait for the lock that its own thread holds
-        self._killed_at = inf  # the deadline of a second signal, by the monotonic clock
+        self._is_stopping = False  # not an Event: a signal handler would wait for the lock that its own thread holds
+        self._killed_at = inf  # the deadline of a second signal, in monotonic time
         self._folder = Path()
         self._children: list[_Child] = []
 
@@ -260,7 +260,7 @@ class Supervisor:
         """Supervise until a signal.
 
         Returns:
-            The accounts of the processes, one for each that ended after the signal; those that were killed lack one.
+            The accounts of the processes that ended after the signal. A killed process has no account.
 
         Raises:
             ConfigurationError: The health port or file cannot be used. No process was started.
@@ -314,10 +314,10 @@ class Supervisor:
                 self._children[position] = self._replacement(child)
 
     def _replacement(self, ended: "_Child") -> "_Child":
-        """Start a process in the place of one that has ended; return that one if the system has no room for it."""
+        """Start a replacement for an ended process; return the ended one if the system has no resources for it."""
         try:
             following = self._start(ended.number)
-        except OSError as error:  # such as too many processes or open files, which may be over soon
+        except OSError as error:  # such as too many processes or open files, which may be temporary
             self._report("failed", {"process": ended.number, "error": repr(str(error))})
             ended.begin_pause()
             return ended
@@ -325,7 +325,7 @@ class Supervisor:
         return following
 
     def _restart_all(self) -> list[dict[str, object]] | None:
-        """Stop all processes, and start them again; return their accounts instead if a signal has come meanwhile."""
+        """Stop and restart all processes. If a signal arrives, return the accounts instead of restarting."""
         self._report("reload", {"processes": len(self._children)})
         accounts = self._stop_all()
         if self._is_stopping:
@@ -339,14 +339,14 @@ class Supervisor:
             child.signal(signal.SIGTERM)
         self._wait_for_all()
         for child in self._children:
-            child.signal(signal.SIGKILL)  # no effect on those that have ended
+            child.signal(signal.SIGKILL)  # no effect on ended processes
         accounts = [child.close() for child in self._children]
         for child, account in zip(self._children, accounts, strict=True):
             self._report("stopped", {"process": child.number, "pid": child.pid, "status": child.status, **account})
         return accounts
 
     def _wait_for_all(self) -> None:
-        """Wait until all processes have ended, or the deadline, which they share, is over."""
+        """Wait until all processes have ended, or until their common deadline."""
         timeout = self._settings.timeout
         deadline = inf if timeout is None else monotonic() + timeout + _GRACE
         while monotonic() < min(deadline, self._killed_at):
@@ -356,7 +356,7 @@ class Supervisor:
             running.wait(_TICK)
 
     def _health(self) -> Report:
-        """Return the health of all processes: ready and alive if all are."""
+        """Return the health of all processes: ready (alive) only if all are ready (alive)."""
         reports = [self._health_of(child) for child in self._children] or [_down(0, "has not started yet")]
         red = next((each for each in reports if not each["ready"]), None)
         return {
@@ -369,7 +369,7 @@ class Supervisor:
         }
 
     def _health_of(self, child: "_Child") -> Report:
-        if child.status is not None:  # its file may say that it is ready
+        if child.status is not None:  # its file may still say that it is ready
             return _down(child.number, f"has ended with the status {child.status}")
         try:
             return {"process": child.number, **read_health_file(child.health_file)}
@@ -378,7 +378,7 @@ class Supervisor:
 
 
 def _down(number: int, reason: str) -> Report:
-    """Return the health of a process that does not run: alive, because the supervisor restarts it."""
+    """Return the health of a process that is not running: alive, because the supervisor restarts it."""
     text = f"process {number} {reason}"
     return {"process": number, "status": "down", "reason": text, "ready": False, "alive": True}
 
@@ -397,8 +397,8 @@ class _Child:
 
     Args:
         settings: The settings of the worker.
-        health_file: The file that the process writes.
-        number: The number of the process.
+        health_file: File that the process writes.
+        number: Number of the process.
     """
 
     def __init__(self, settings: WorkerSettings, health_file: Path, number: int) -> None:
@@ -413,7 +413,7 @@ class _Child:
         command += ["--interval", str(settings.interval)]
         command += [] if settings.timeout is None else ["--timeout", str(settings.timeout)]
         command += [] if settings.log_level is None else ["--log-level", settings.log_level]
-        # In a session of its own: a Ctrl+C at the terminal reaches the supervisor only, which passes it on once.
+        # In a separate session: Ctrl+C at the terminal then reaches only the supervisor, which forwards it once.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603  # ourselves
         self.pid = self._process.pid
         self._started_at = monotonic()
@@ -428,15 +428,15 @@ class _Child:
         return status
 
     def was_stable(self) -> bool:
-        """Return True if the process had lived so long that it is restarted without back-off."""
+        """Return True if the process ran long enough to be restarted without back-off."""
         return self._ended_at is not None and self._ended_at - self._started_at >= _STABLE_AFTER
 
     def next_pause(self) -> float:
-        """Return the seconds from the end of the process to its restart."""
+        """Return the seconds to wait between the end of the process and its restart."""
         return 0.0 if self.was_stable() else _BACKOFF[min(self.failures, len(_BACKOFF) - 1)]
 
     def begin_pause(self) -> None:
-        """Begin the next, longer pause: the restart has failed."""
+        """Begin the next, longer pause, after a failed restart."""
         self.failures += 1
         self._started_at = self._ended_at = monotonic()
 
@@ -449,33 +449,33 @@ class _Child:
         self._process.send_signal(number)
 
     def wait(self, seconds: float) -> None:
-        """Wait for the end of the process, so many seconds at most."""
+        """Wait for the end of the process, at most this many seconds."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
 
     def close(self) -> dict[str, object]:
-        """Wait for the end of the process without a limit, and return its account."""
+        """Wait for the end of the process without a time limit, and return its account."""
         self._process.wait()
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
             account: dict[str, object] = json.loads(self._account_file.read_text())
-        except (OSError, ValueError):  # it was killed; by SIGTERM before it handled signals, so it had served nothing
+        except (OSError, ValueError):  # killed, or ended by SIGTERM before it handled signals and served anything
             return {"pid": self.pid, **asdict(StopReport(self.status == -signal.SIGTERM))}
         return account
 
 
 def account_of(report: StopReport) -> dict[str, object]:
-    """Return the account of a stop as values that JSON can hold."""
+    """Return the account of a stop as JSON values."""
     return {"pid": os.getpid(), **asdict(report)}
 
 
 def _sources(target: str) -> dict[Path, float]:
-    """Return the configuration file of a target and the Python files below the current folder, with their times."""
+    """Return the modification times of the target's configuration file and of the Python files below this folder."""
     configuration = _FILE.fullmatch(target)
     found: dict[Path, float] = {}
     for path in itertools.chain([Path(configuration["file"])] if configuration else [], _python_files()):
-        with suppress(OSError):  # it was removed meanwhile
+        with suppress(OSError):  # removed since the listing
             found[path] = path.stat().st_mtime
     return found
 

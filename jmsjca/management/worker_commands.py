@@ -90,12 +90,12 @@ def run(
     settings = WorkerSettings(
         target, processes, timeout, interval, health_port, health_host, health_file, level, reload=reload
     )
-    adapter = load_adapter(target)  # in a supervisor: a mistake is one line here, instead of one for each process
+    adapter = load_adapter(target)  # in a supervisor: an error is one line here, instead of one line per process
     write_log_records(level)
     supervised = account_file is not None
 
     def announce() -> None:
-        """Write what the worker serves, unless its supervisor has written it."""
+        """Write what the worker serves, unless its supervisor has already written it."""
         for line in () if supervised else banner(adapter, settings):
             _tell(line)
 
@@ -118,7 +118,7 @@ def check(
     target: Annotated[str, typer.Argument(help="A configuration file, one of its adapters, or module:adapter.")],
     json: JsonOption = False,
 ) -> int:
-    """Check the adapters of a file, or one: listeners, URLs, options, selectors, handlers. Nothing is connected.
+    """Check the adapters of a file, or one adapter: listeners, URLs, options, selectors, handlers. Opens no connection.
 
     The exit status is 2 if there is a problem.
     """
@@ -128,10 +128,10 @@ def check(
 
 
 def banner(adapter: ResourceAdapter, settings: WorkerSettings) -> Iterator[str]:
-    """Yield the lines that a worker writes at its start: its adapter, its broker, its listeners and their modes."""
+    """Yield the lines that a worker writes at its start: adapter, broker, and the listeners with their modes."""
     try:
         broker = str(ConnectionURL.parse(adapter.connection_url or ""))
-    except JMSError:  # each listener names its own, or a naming context does
+    except JMSError:  # each listener names its own URL, or a naming context does
         broker = "the brokers of its listeners"
     count = "" if settings.processes == 1 else f" in {settings.processes} processes"
     yield f"{__version__} serves {settings.target} on {broker}{count}; Ctrl+C stops it"
@@ -143,8 +143,8 @@ def banner(adapter: ResourceAdapter, settings: WorkerSettings) -> Iterator[str]:
 
 
 def _tell(text: str) -> None:
-    """Write a line to the error output."""
-    with suppress(OSError):  # a reader that is gone, or a full disk, does not stop the processes
+    """Write a line to standard error."""
+    with suppress(OSError):  # a closed pipe or a full disk must not stop the processes
         typer.echo(f"jmsjca: {one_line(text)}", err=True)
 
 
@@ -163,7 +163,7 @@ def top(
     whole: WholeOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Show listeners of workers, or queues of a broker, again and again, with their messages per second."""
+    """Show listeners of workers, or queues of a broker, with their messages per second. The view is updated."""
     if bool(files) is bool(url):
         raise InvalidArgumentError("Name health files of workers (--file), or a broker (--url).")
     for number, rows in enumerate(_queue_tables(url, interval) if url else _listener_tables(files or [], interval), 1):
@@ -171,7 +171,7 @@ def top(
             print_json(rows, lines=True)
         else:
             if is_terminal():
-                typer.echo("\x1b[2J\x1b[H", nl=False)  # a terminal shows one table, which changes
+                typer.echo("\x1b[2J\x1b[H", nl=False)  # a terminal shows one table that is updated
             print_rows(rows, as_json=False, shorten=None if whole else "name" if url else "listener")
         if number == count:
             return
@@ -185,7 +185,7 @@ def _listener_tables(files: Sequence[Path], interval: float) -> Iterator[list[di
 
 
 def _queue_tables(url: str, interval: float) -> Iterator[list[dict[str, object]]]:
-    """Yield the queues of a broker, those with the most messages per second first."""
+    """Yield the queues of a broker, sorted by messages per second, highest first."""
     insight = Insight(broker_url(url))
     while True:
         queues = [each for each in insight.destination_rates(interval) if each.depth is not None]
@@ -199,8 +199,8 @@ def activity_rows(
     """Yield one row for each listener of each process.
 
     Args:
-        reports: The health of the workers, with their statistics.
-        before: The messages and the time of the row before, by process and listener; changed for the next call.
+        reports: The health of the workers, with statistics.
+        before: Messages and time of the previous row, by process and listener; updated for the next call.
     """
     for report in itertools.chain.from_iterable(map(_processes_of, reports)):
         if "written" not in report:  # a process that has ended, or has not started yet
@@ -260,7 +260,7 @@ def docs(
 
 
 def _rows(reports: Sequence[Report]) -> Iterator[dict[str, object]]:
-    """Yield one row for each activation; one for a worker without activations, or with a stale file."""
+    """Yield one row per activation, or one row for a worker without activations or with a stale file."""
     for report in reports:
         activations = [each for process in _processes_of(report) for each in _activations_of(process)]
         for each in activations:
@@ -276,21 +276,21 @@ def _rows(reports: Sequence[Report]) -> Iterator[dict[str, object]]:
 
 
 def _processes_of(report: Report) -> Sequence[Report]:
-    """Return the health of each process of a worker; it is that of the worker itself without a supervisor."""
+    """Return the health of each process of a worker. Without a supervisor that is the worker itself."""
     return cast("Sequence[Report] | None", report.get("processes")) or [report]
 
 
 def _activations_of(report: Report) -> Iterator[dict[str, Any]]:
-    """Yield the health of the activations of a process, with its id."""
+    """Yield the health of the activations of a process, with the process id."""
     for each in cast("list[dict[str, Any]]", report.get("activations") or []):
         yield {"pid": report.get("pid"), **each}
 
 
 def check_rows(adapter: ResourceAdapter) -> Iterator[dict[str, str | None]]:
-    """Yield a row for each listener: its name, its handler, and the first problem with it.
+    """Yield a row for each listener: its name, its handler, and its first problem.
 
     Args:
-        adapter: The adapter; the fields of its activation specs are valid, or it would not exist.
+        adapter: The adapter. The fields of its activation specs are valid already.
     """
     for each in adapter.activations:
         yield {"listener": each.name, "handler": each.handler_name, "problem": _problem(each)}
@@ -301,7 +301,7 @@ def _problem(activation: Activation) -> str | None:
     try:
         for side in sides:
             url = ConnectionURL.parse(side.connection_factory().login.url).for_provider()
-            check_url = getattr(find_provider(url.protocol), "check_url", None)  # providers of others may lack it
+            check_url = getattr(find_provider(url.protocol), "check_url", None)  # third-party providers may not have it
             if check_url is not None:
                 check_url(url)
             if side.spec.selector:
@@ -331,12 +331,11 @@ def relay(
     once: Annotated[bool, typer.Option("--once", help="Send what is waiting, and end.")] = False,
     json: JsonOption = False,
 ) -> int:
-    """Send the messages of an outbox until SIGINT or SIGTERM; several relays may share a table.
+    """Send the messages of an outbox until SIGINT or SIGTERM. Several relays may share a table.
 
-    With --once, the exit status is 1 if the broker has refused messages that still wait, or if other relays have leased
-    the parts of the table of messages that are due.
+    With --once, the exit status is 1 if messages remain that the broker has refused, or that other relays have leased.
     """
-    from jmsjca.transactions import Outbox, Relay  # names the extra if it is missing
+    from jmsjca.transactions import Outbox, Relay  # raises an error that names the extra if it is missing
 
     engine = _engine(from_environment(database, "--database"))
     from sqlalchemy import MetaData
@@ -369,7 +368,7 @@ def relay(
 
 def _serve(sender: Any) -> None:
     def stop(number: int, frame: object) -> None:
-        """End the relay after the batch that it is sending."""
+        """Stop the relay after the current batch."""
         del number, frame
         sender.stop()
 
@@ -384,7 +383,7 @@ def _engine(database: str) -> Any:
 
     try:
         return create_engine(database)
-    except (SQLAlchemyError, ImportError) as error:  # their texts may show the URL
+    except (SQLAlchemyError, ImportError) as error:  # the texts of these errors may contain the URL
         raise ConfigurationError(
             f"--database is not the URL of a database with an installed driver ({type(error).__name__})."
         ) from None

@@ -1,6 +1,6 @@
-"""The console: web pages over the insight service. The extra ``console`` installs what it needs.
+"""The console: web pages for a broker and its messages. The extra ``console`` installs the dependencies.
 
-`app_for` returns an ASGI application, a `Console`, to serve or to mount. ``jmsjca console`` serves it.
+`app_for` returns a `Console`: an ASGI application to serve or to mount. ``jmsjca console`` serves it.
 """
 
 from collections.abc import Collection
@@ -40,16 +40,16 @@ _CALLER_ERRORS = (
 
 
 class Console:
-    """Web pages about a broker, and about the activations of an adapter. An ASGI application.
+    """Web pages for a broker, and for the activations of an adapter. An ASGI application.
 
-    Requests need the access token: once in the address (``?token=…``), after which a cookie takes its place, or in the
-    header ``Authorization: Bearer …``.
+    Every request needs the access token: in the header ``Authorization: Bearer …``, or once in the address
+    (``?token=…``), which sets a cookie for the following requests.
 
     Args:
-        source: The resource adapter, to show its activations too; or a connection factory, or a connection URL.
-        token: The access token, of 16 characters at least; None for a random one.
+        source: A resource adapter, to show also its activations; a connection factory, or a connection URL.
+        token: Access token of at least 16 characters; None for a random token.
         writable: True to permit the replay, the edit and the deletion of messages.
-        hosts: The host names by which browsers reach the console, without ports.
+        hosts: Host names by which browsers reach the console, without ports.
 
     Attributes:
         token: The access token.
@@ -83,7 +83,7 @@ class Console:
         await self._guard(scope, receive, send)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"  # without the token
+        return f"<{type(self).__name__}>"  # never shows the token
 
     async def _show_error(self, request: Request, error: Exception) -> Response:
         return self._renderer.page(request, "error", _status_of(error), text=str(error))
@@ -93,7 +93,7 @@ class Console:
         return self._renderer.page(request, "error", status, text=_STATUS_TEXTS.get(status, "The request failed."))
 
     async def _show_fault(self, request: Request, error: Exception) -> Response:
-        """Show no detail: the server logs it."""
+        """Answer with a page without details. The server logs the error."""
         del error
         return self._renderer.page(
             request, "error", 500, text="The console failed; the log of its server has the reason."
@@ -113,13 +113,13 @@ def app_for(
     writable: bool = False,
     hosts: Collection[str] = LOOPBACK_HOSTS,
 ) -> Console:
-    """Return the console of an adapter as an ASGI application, to serve or to mount. See `Console`.
+    """Create a console as an ASGI application, to serve or to mount. See `Console`.
 
     Args:
-        adapter: The resource adapter; or a connection factory, or a connection URL.
-        token: The access token, of 16 characters at least; None for a random one, which is the attribute ``token``.
+        adapter: A resource adapter, a connection factory, or a connection URL.
+        token: Access token of at least 16 characters; None for a random token, see the attribute ``token``.
         writable: True to permit the replay, the edit and the deletion of messages.
-        hosts: The host names by which browsers reach the console, without ports.
+        hosts: Host names by which browsers reach the console, without ports.
 
     Raises:
         ConfigurationError: The token is too short.
@@ -169,7 +169,7 @@ def _script(request: Request) -> Response:
 
 
 def _icon(request: Request) -> Response:
-    """Return the icon: an envelope."""
+    """Return the icon, an envelope."""
     del request
     lines = '<path d="M2 7h28v18H2zM2 7l14 10L30 7" fill="none" stroke="#0550ae" stroke-width="2.5"/>'
     return Response(

@@ -1,7 +1,7 @@
 """Access to the console: which requests are answered, and the security headers of every response.
 
-The order of the checks is: host, origin, size, token, and for a POST the CSRF token. A refusal has a remedy, and
-nothing about the broker.
+Checks are made in the order host, origin, size, token, and CSRF token of a POST. A refusal names the remedy, and
+reveals nothing about the broker.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ _MIN_TOKEN = 16  # characters
 _MAX_QUERY = 8 * 1024  # bytes
 _MAX_FORM = 64 * 1024
 _MAX_FIELDS = 1000
-_FORM_SECONDS = 30.0  # for the whole form, so that a slow client holds no place
+_FORM_SECONDS = 30.0  # for the whole form, so that a slow client does not occupy a place forever
 _FORM_TYPE = b"application/x-www-form-urlencoded"
 _SAFE_METHODS = ("GET", "HEAD")
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _LIVE_POLICY = f"{_POLICY}; script-src 'self'; connect-src 'self'"
-_LIVE_PAGES = ("/", "/activation")  # they show no message; all other pages permit no script
+_LIVE_PAGES = ("/", "/activation")  # the pages with scripts; they show no messages
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -52,14 +52,14 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class Access:
-    """The secrets of a console, and the hosts that it answers to.
+    """The secrets of a console, and the host names that it answers to.
 
     Args:
-        token: The access token, of 16 characters at least; None for a random one.
-        hosts: The host names that a request may name, without ports.
+        token: Access token of at least 16 characters; None for a random token.
+        hosts: Host names that a request may name, without ports.
 
     Raises:
-        ConfigurationError: The token is too short, or has other characters than visible ASCII.
+        ConfigurationError: The token is too short, or has characters other than visible ASCII.
     """
 
     token: str = field(repr=False)
@@ -67,10 +67,10 @@ class Access:
 
     @classmethod
     def of(cls, token: str | None, hosts: Collection[str]) -> "Access":
-        """Return the access for the arguments of a console.
+        """Create the access from the arguments of a console.
 
         Raises:
-            ConfigurationError: As the constructor.
+            ConfigurationError: As for the constructor.
         """
         return cls(secrets.token_urlsafe(32) if token is None else token, tuple(host.lower() for host in hosts))
 
@@ -83,25 +83,25 @@ class Access:
 
     @property
     def session(self) -> str:
-        """The value of the cookie. It does not reveal the token."""
+        """Value of the cookie. It does not reveal the token."""
         return self._derived("session")
 
     @property
     def csrf(self) -> str:
-        """The hidden field of every form."""
+        """Value of the hidden field in every form."""
         return self._derived("csrf")
 
     @property
     def cookie_name(self) -> str:
-        """The name of the cookie; another one for each token, because cookies do not belong to one port only."""
+        """Name of the cookie. It depends on the token, because browsers send cookies to all ports of a host."""
         return f"jmsjca_{self._derived('name')[:12]}"
 
     def is_token(self, candidate: str) -> bool:
-        """Return True for the access token. Takes the same time wherever a wrong one differs."""
+        """Return True for the access token. The comparison takes constant time."""
         return _equal(candidate, self.token)
 
     def is_session(self, cookies: str) -> bool:
-        """Return True if the header ``Cookie`` has the cookie of this console."""
+        """Return True if the header ``Cookie`` contains the cookie of this console."""
         try:
             morsel = SimpleCookie(cookies).get(self.cookie_name)
         except CookieError:
@@ -109,7 +109,7 @@ class Access:
         return morsel is not None and _equal(morsel.value, self.session)
 
     def is_csrf(self, candidates: Sequence[str]) -> bool:
-        """Return True if a form has the CSRF token exactly once."""
+        """Return True if a form contains the CSRF token exactly once."""
         return len(candidates) == 1 and _equal(candidates[0], self.csrf)
 
     def _derived(self, purpose: str) -> str:
@@ -121,7 +121,7 @@ def _equal(candidate: str, secret: str) -> bool:
 
 
 class _RefusedError(Exception):
-    """A request that gets no answer but a status and a remedy."""
+    """A refused request. The response has only a status and the remedy."""
 
     def __init__(self, status: int, remedy: str) -> None:
         super().__init__(remedy)
@@ -129,12 +129,12 @@ class _RefusedError(Exception):
 
 
 class ConsoleGuard:
-    """ASGI middleware that lets only permitted requests through to the console.
+    """ASGI middleware that forwards only permitted requests to the console.
 
     The application finds the fields of a checked form in ``scope["jmsjca.form"]``.
 
     Args:
-        app: The application behind it.
+        app: The application that gets the permitted requests.
         access: The secrets and the hosts.
     """
 
@@ -168,9 +168,9 @@ class ConsoleGuard:
         await self._app(scope, receive, _with_headers(send, _policy_of(scope)))
 
     def _admit(self, scope: Scope, headers: Mapping[str, str]) -> None:
-        """Refuse a request that a page of another site may have made, and one with a long address.
+        """Refuse a request that a page of another site may have sent, and a request with a long address.
 
-        With a host name that resolves to this machine an attacker would be same-origin.
+        The host name is checked because an attacker's name can resolve to this machine. Such a page is same-origin.
         """
         host, origin = headers.get("host", ""), headers.get("origin")
         if _host_name(host) not in self._access.hosts:
@@ -229,13 +229,13 @@ def _single_headers(scope: Scope) -> Mapping[str, str]:
     """Return the headers by lower-case name.
 
     Raises:
-        _RefusedError: One that the checks read is repeated: the server in front may have read the other one.
+        _RefusedError: A header that the checks read is repeated: a reverse proxy may have read the other value.
     """
     found: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         if name == "cookie" and name in found:
-            found[name] += f"; {value}"  # HTTP/2 divides this header
+            found[name] += f"; {value}"  # HTTP/2 splits this header
         elif name in found and name in {"host", "origin", "authorization", "content-type", "content-length"}:
             raise _RefusedError(400, f"The header {name} is repeated.")
         else:
@@ -246,7 +246,7 @@ def _single_headers(scope: Scope) -> Mapping[str, str]:
 def _host_name(host: str) -> str:
     try:
         parts = urlsplit(f"//{host}")
-        _ = parts.port  # raises for what is no number
+        _ = parts.port  # raises ValueError if it is not a number
     except ValueError:
         return ""
     return (parts.hostname or "") if parts.netloc == host and "@" not in host else ""
@@ -271,7 +271,7 @@ def _policy_of(scope: Scope) -> str:
 
 
 def _with_headers(send: Send, policy: str) -> Send:
-    """Return a ``send`` that adds the security headers to each response, errors included."""
+    """Wrap ``send`` so that it adds the security headers to every response, including errors."""
     headers = {**_HEADERS, "Content-Security-Policy": policy}
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     names = {name for name, _ in raw}

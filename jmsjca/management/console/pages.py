@@ -1,9 +1,9 @@
 """The pages and the actions of the console, and their HTML. Each function answers one request, on its own thread.
 
-The actions of the console: replay, drop and edit. Each is shown as a plan, and done on confirmation.
+The actions are replay, drop and edit. Each is shown as a plan first, and carried out after confirmation.
 
-A confirmation is for the messages of its plan. If the queue has others meanwhile, nothing is done, and the page has a
-new plan: otherwise messages would be deleted that no person has seen.
+A confirmation applies only to the messages in its plan. If the queue has changed, nothing is done and the page shows a
+new plan. Otherwise messages would be deleted that no person has seen.
 """
 
 import asyncio
@@ -58,11 +58,11 @@ _MAX_CELL = 200
 _NOTHING = "\N{EN DASH}"
 
 EDIT_FIELDS = ("body", "properties", "removed")
-_MAX_TEXT = 16 * 1024  # bytes; percent-encoded, three times as many in a form of 64 KiB
+_MAX_TEXT = 16 * 1024  # bytes; percent-encoding triples it, and a form may have 64 KiB
 
 
 def editable_text(message: Message) -> str | None:
-    """Return the body as a text for a form; None if it is no text, too long, or has characters that forms lose."""
+    """Return the body as text for a form; None if it is not text, is too long, or has characters that forms lose."""
     if isinstance(message, TextMessage):
         text = message.body or ""
     elif isinstance(message, BytesMessage):
@@ -72,21 +72,21 @@ def editable_text(message: Message) -> str | None:
             return None
     else:
         return None
-    # The number of characters comes first: a large body is not copied.
+    # The number of characters is checked first, so that a large body is not copied.
     is_short = len(text) <= _MAX_TEXT and len(text.encode("utf-8", "surrogatepass")) <= _MAX_TEXT
     return text if is_short and all(char.isprintable() or char in "\n\t" for char in text) else None
 
 
 def edit_of(form: Form, message: Message) -> Edit:
-    """Return the edit that a form orders.
+    """Return the edit that a form describes.
 
     Args:
-        form: The form: the body, properties to set as lines ``NAME=VALUE``, and names of properties to remove.
-        message: The message as it is.
+        form: The form: body, properties to set as lines ``NAME=VALUE``, and names of properties to remove.
+        message: The message before the edit.
 
     Raises:
-        InvalidArgumentError: The form changes nothing, a property is not ``NAME=VALUE``, or the message has no property
-            of a name to remove.
+        InvalidArgumentError: The form changes nothing, a property is not ``NAME=VALUE``, or the message lacks a
+            property to remove.
     """
     body, old = _text(form, "body"), editable_text(message)
     changed = None if old is None or body == old else body
@@ -100,7 +100,7 @@ def edit_of(form: Form, message: Message) -> Edit:
 
 
 def _text(form: Form, name: str) -> str:
-    """Return a field, whose line ends browsers send as CR LF."""
+    """Return a field of a form. Browsers send its line ends as CR LF."""
     return (form.get(name) or [""])[-1].replace("\r\n", "\n")
 
 
@@ -108,19 +108,19 @@ def _lines(form: Form, name: str) -> Sequence[str]:
     return [line.strip() for line in _text(form, name).split("\n") if line.strip()]
 
 
-PLOT_WIDTH, PLOT_HEIGHT = 120, 32  # of the coordinates of a plot
+PLOT_WIDTH, PLOT_HEIGHT = 120, 32  # in the coordinates of a plot
 _INTERVAL = 1.0  # seconds between two samples
 _SAMPLES = 60
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRow:
-    """The numbers of one activation.
+    """The figures of one activation.
 
     Attributes:
-        number: The number of the activation in its adapter.
-        values: The numbers by name, as the page shows them.
-        plots: The points of the plots by name.
+        number: Number of the activation in its adapter.
+        values: Figures by name, as the page shows them.
+        plots: Points of the plots, by name.
     """
 
     number: int
@@ -138,11 +138,11 @@ class _Sample:
 
 
 class LiveNumbers:
-    """Samples the activations of an adapter, at most once in a second, while a page is looked at. Thread-safe.
+    """Samples the activations of an adapter at most once per second, while a page is open. Thread-safe.
 
     Args:
         adapter: The adapter.
-        clock: The source of the time, in seconds.
+        clock: Source of time, in seconds.
     """
 
     def __init__(self, adapter: ResourceAdapter, clock: Callable[[], float] = time.monotonic) -> None:
@@ -152,12 +152,12 @@ class LiveNumbers:
         self._samples: dict[Activation, deque[_Sample]] = {}
 
     def rows(self) -> list[LiveRow]:
-        """Take a sample, and return the numbers of all activations."""
+        """Take a sample, and return the figures of all activations."""
         with self._lock:
             return [self._row(number, each) for number, each in enumerate(self._adapter.activations)]
 
     async def events(self) -> AsyncGenerator[str]:
-        """Yield the numbers as server-sent events, once in a second, until the reader goes."""
+        """Yield the figures as server-sent events, once per second, until the client disconnects."""
         while True:
             rows = [{"number": each.number, "values": each.values, "plots": each.plots} for each in self.rows()]
             yield f"data: {json.dumps(rows)}\n\n"
@@ -166,7 +166,7 @@ class LiveNumbers:
     def _row(self, number: int, activation: Activation) -> LiveRow:
         samples = self._samples.setdefault(activation, deque(maxlen=_SAMPLES))
         stats, now = activation.stats, self._clock()
-        if not samples or now - samples[-1].moment >= _INTERVAL / 2:  # several readers share the samples
+        if not samples or now - samples[-1].moment >= _INTERVAL / 2:  # several clients share the samples
             flight, calls = activation.units_in_flight, stats.n_messages - stats.n_active_endpoints
             samples.append(_Sample(now, stats.n_delivered_messages, flight, calls, stats.handler_seconds))
         rates, latencies = _rates(samples), _latencies(samples)
@@ -185,13 +185,13 @@ class LiveNumbers:
 
 
 def _rates(samples: Sequence[_Sample]) -> list[float]:
-    """Return the messages per second between neighbouring samples; 0 where the counters were reset."""
+    """Return the messages per second between consecutive samples; 0 where counters were reset."""
     pairs = zip(list(samples)[:-1], list(samples)[1:], strict=True)
     return [max(later.delivered - sooner.delivered, 0) / (later.moment - sooner.moment) for sooner, later in pairs]
 
 
 def _latencies(samples: Sequence[_Sample]) -> list[float]:
-    """Return the mean milliseconds of the calls that ended between neighbouring samples; 0 where none ended."""
+    """Return the mean duration in milliseconds of the calls that ended between consecutive samples; 0 without calls."""
     pairs = zip(list(samples)[:-1], list(samples)[1:], strict=True)
     calls = [(later.calls - sooner.calls, later.seconds - sooner.seconds) for sooner, later in pairs]
     return [1000 * max(seconds, 0.0) / ended if ended > 0 else 0.0 for ended, seconds in calls]
@@ -201,7 +201,7 @@ def plot_points(values: Sequence[float]) -> str:
     """Return the points of an SVG polyline: the latest value on the right, the largest at the top, 0 at the bottom.
 
     Args:
-        values: The values, from the oldest on; none of them is negative.
+        values: Values, oldest first, none negative.
     """
     largest, step = max([1.0, *values]), PLOT_WIDTH / (_SAMPLES - 1)
     first = PLOT_WIDTH - step * (len(values) - 1)
@@ -228,13 +228,13 @@ class Renderer:
         self._shared = {**shared, "version": __version__}
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """Return a page.
+        """Render a page.
 
         Args:
-            request: The request that it answers.
-            template: The name of the template, without the extension.
-            status: The status of the response.
-            **values: The values of the template.
+            request: The request to answer.
+            template: Name of the template, without extension.
+            status: HTTP status of the response.
+            **values: Values for the template.
         """
         html = self._environment.get_template(f"{template}.html").render(
             **self._shared, **values, here=template, link=partial(page_link, request)
@@ -243,19 +243,19 @@ class Renderer:
 
 
 def page_link(request: Request, path: str, **query: object) -> str:
-    """Return the address of a page, below where the console is mounted.
+    """Return the address of a page, including the path where the console is mounted.
 
     Args:
         request: The request.
-        path: The path of the page in the console.
-        **query: The query; empty values are left out.
+        path: Path of the page in the console.
+        **query: The query. Empty values are left out.
     """
     shown = {name: value for name, value in query.items() if value not in (None, "")}
     return f"{request.scope.get('root_path', '')}{path}{'?' if shown else ''}{urlencode(shown, errors='replace')}"
 
 
 def _cell(value: object) -> str:
-    """Return the beginning of a value for a cell of a table; a dash for nothing."""
+    """Return the beginning of a value for a table cell; a dash for an empty value."""
     if value is None or value == "":
         return _NOTHING
     text = str(value)
@@ -277,11 +277,11 @@ _SPEC_FIELDS = (  # neither the URL nor the options, which may hold secrets
 
 
 class ReadPages:
-    """The pages that only read.
+    """The read-only pages.
 
     Args:
-        insight: The service that answers them.
-        adapter: The adapter to show; None if the console shows a broker alone.
+        insight: Reads the broker.
+        adapter: The adapter to show; None to show only the broker.
         renderer: Renders the templates.
     """
 
@@ -292,20 +292,20 @@ class ReadPages:
         self._live = None if adapter is None else LiveNumbers(adapter)
 
     async def events(self, request: Request) -> Response:
-        """Send the numbers of the activations as server-sent events."""
+        """Send the figures of the activations as server-sent events."""
         del request
         if self._live is None:
             raise InvalidArgumentError("This console has no adapter, and so no live numbers.")
         return StreamingResponse(self._live.events(), media_type="text/event-stream")
 
     def activations(self, request: Request) -> Response:
-        """Show the activations of the adapter, their health and their counters."""
+        """Show the activations of the adapter with health and counters."""
         rows = [_activation_row(each, live) for each, live in zip(self._activations(), self._live_rows(), strict=False)]
         pool = self._adapter.pool_stats() if self._adapter else {}
         return self._renderer.page(request, "activations", rows=rows, pool=pool, adapter=self._adapter is not None)
 
     def activation(self, request: Request) -> Response:
-        """Show one activation: its spec, its counters and its redelivery ladder."""
+        """Show one activation: spec, counters and redelivery ladder."""
         activations, number = self._activations(), number_of(request, "n", 0)
         if number >= len(activations):
             raise InvalidArgumentError(f"There is no activation {number}.")
@@ -321,7 +321,7 @@ class ReadPages:
         )
 
     def destinations(self, request: Request) -> Response:
-        """Show one page of the destinations, with the depths and consumers of queues, and their rates if asked."""
+        """Show one page of the destinations, with depths and consumers of queues, and rates if requested."""
         search, page = request.query_params.get("search", ""), number_of(request, "page", 1)
         interval = _SECONDS_OF_RATES if "rates" in request.query_params else None
         found, total = self._insight.find_destinations(search, page=page, page_size=_PAGE_SIZE, interval=interval)
@@ -349,7 +349,7 @@ class ReadPages:
         )
 
     def message(self, request: Request) -> Response:
-        """Show one message: its headers, its properties, its body, and its failure if it is a dead letter."""
+        """Show one message: headers, properties, body, and the failure of a dead letter."""
         queue, _, _ = _place(request)
         message = self._insight.message(queue, request.query_params.get("id", ""))
         [record] = self._insight.records(queue, [message])
@@ -364,7 +364,7 @@ class ReadPages:
         )
 
     def dead_letters(self, request: Request) -> Response:
-        """Show one page of the dead letters of a queue, in the order of the queue."""
+        """Show one page of the dead letters of a queue, in queue order."""
         queue, selector, page = _place(request)
         found = self._insight.messages(queue, selector, page=page, page_size=_PAGE_SIZE) if queue else ()
         rows = list(map(record_row, self._insight.records(queue, found)))
@@ -385,15 +385,15 @@ class ReadPages:
 
 
 def number_of(request: Request, name: str, least: int) -> int:
-    """Return a number of the query.
+    """Return a number from the query.
 
     Args:
         request: The request.
-        name: The name of the parameter.
-        least: The least number, which is the default as well.
+        name: Name of the parameter.
+        least: The minimum, and the default.
 
     Raises:
-        InvalidArgumentError: It is no number, too low, or above a million.
+        InvalidArgumentError: The value is not a number, below the minimum, or above a million.
     """
     text = request.query_params.get(name) or str(least)
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_PAGE)) and least <= int(text) <= _MAX_PAGE):
@@ -402,7 +402,7 @@ def number_of(request: Request, name: str, least: int) -> int:
 
 
 def _place(request: Request) -> tuple[str, str | None, int]:
-    """Return the queue, the selector and the page of a request."""
+    """Return queue, selector and page of a request."""
     queue, selector = request.query_params.get("queue", ""), request.query_params.get("selector", "").strip()
     return queue, selector or None, number_of(request, "page", 1)
 
@@ -421,20 +421,20 @@ def _activation_row(activation: Activation, live: LiveRow) -> dict[str, Any]:
     }
 
 
-_SHOWN = 100  # changes that the page lists; it counts all
+_SHOWN = 100  # changes that the page lists; all are counted
 
 _Run = Callable[[Insight, "_Order", bool], Iterator[Change]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The order of a form: the messages with some ids, those that a selector matches, or all of a queue.
+    """The order of a form: messages with certain ids, messages that match a selector, or all messages of a queue.
 
     Attributes:
         queue: The queue.
-        selector: The selector of the messages; None for all.
-        to: The destination of a replay; None for the origin of each message.
-        fields: The fields of the form that confirm the same order.
+        selector: Selector of the messages; None for all.
+        to: Destination of a replay; None for the origin of each message.
+        fields: Form fields to confirm this order.
         form: The form.
     """
 
@@ -449,7 +449,7 @@ class _Order:
         """Return the order of a form.
 
         Raises:
-            InvalidArgumentError: The form names no queue, or no messages.
+            InvalidArgumentError: The form does not name a queue, or names no messages.
         """
         queue, selector, name = (_last(form, field) for field in ("queue", "selector", "to"))
         ids = [each for each in form.get("id", ()) if each]
@@ -464,10 +464,10 @@ class _Order:
 
     @property
     def message_id(self) -> str:
-        """The id of the only message.
+        """Id of the only message.
 
         Raises:
-            InvalidArgumentError: The form names several, or none.
+            InvalidArgumentError: The form does not name exactly one message.
         """
         ids = [each for each in self.form.get("id", ()) if each]
         if len(ids) != 1:
@@ -479,7 +479,7 @@ class ActionPages:
     """The pages that change messages.
 
     Args:
-        insight: The service that changes them.
+        insight: Changes the messages.
         renderer: Renders the templates.
     """
 
@@ -488,7 +488,7 @@ class ActionPages:
         self._renderer = renderer
 
     async def replay(self, request: Request) -> Response:
-        """Send dead letters back to where each came from, or elsewhere."""
+        """Send dead letters back to their origins, or to another destination."""
         return await run_in_threadpool(self._act, request, "replay", _replay)
 
     async def drop(self, request: Request) -> Response:
@@ -500,7 +500,7 @@ class ActionPages:
         return await run_in_threadpool(self._act, request, "edit", _edit)
 
     async def mend(self, request: Request) -> Response:
-        """Edit a dead letter and send it back to where it came from, or elsewhere."""
+        """Edit a dead letter, and send it to its origin or to another destination."""
         return await run_in_threadpool(self._act, request, "mend", _mend)
 
     def _act(self, request: Request, action: str, run: _Run) -> Response:
@@ -509,7 +509,7 @@ class ActionPages:
         changes = run(self._insight, order, not confirmed)
         mark, has_changed = _mark(changes), False
         if confirmed and isinstance(changes, Changes) and _last(form, "plan") not in {"", mark}:
-            changes, confirmed, has_changed = iter(changes.planned), False, True  # what is not read is not carried out
+            changes, confirmed, has_changed = iter(changes.planned), False, True  # unread changes are not carried out
         outcomes, shown, error = _carry_out(changes)
         return self._renderer.page(
             request,
@@ -552,7 +552,7 @@ def _drop(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
 
 
 def _mark(changes: Iterator[Change]) -> str:
-    """Return a mark of the messages in a plan; an empty text for an edit: its form names the only message."""
+    """Return a fingerprint of the messages in a plan; empty for an edit, where the form names the message."""
     if not isinstance(changes, Changes):
         return ""
     ids = sorted(each.message_id for each in changes.planned)
@@ -560,7 +560,7 @@ def _mark(changes: Iterator[Change]) -> str:
 
 
 def _carry_out(changes: Iterator[Change]) -> tuple[Counter[str], Sequence[Change], str | None]:
-    """Return the outcomes, the first changes, and the error that ended them after one was done."""
+    """Return the outcomes, the first changes, and the error that stopped the work after at least one change."""
     outcomes: Counter[str] = Counter()
     shown: list[Change] = []
     try:

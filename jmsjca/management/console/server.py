@@ -1,4 +1,4 @@
-"""The console's own server: a connection that sends no whole request in time is closed."""
+"""The console's HTTP server. It closes connections that do not send a complete request in time."""
 
 import asyncio
 import socket
@@ -14,12 +14,12 @@ HOST = "127.0.0.1"
 """The only address: the console is for browsers on this machine."""
 
 _MAX_CONNECTIONS = 64
-_MAX_HEAD = 32 * 1024  # bytes of the request line and the headers
-_REQUEST_SECONDS = 15.0  # for the head of a request; uvicorn itself waits forever
+_MAX_HEAD = 32 * 1024  # bytes of request line and headers
+_REQUEST_SECONDS = 15.0  # until the head of a request is complete; uvicorn itself waits forever
 
 
 def listen(port: int) -> socket.socket:
-    """Return a socket that listens on a port; 0 for a free one.
+    """Open a socket that listens on a port; 0 for a free port.
 
     Raises:
         ConfigurationError: The port cannot be used.
@@ -33,11 +33,11 @@ def listen(port: int) -> socket.socket:
 
 
 def console_server(application: object) -> uvicorn.Server:
-    """Return the server of a console. Its method ``run`` serves on sockets."""
+    """Create the server of a console. Its method ``run`` serves on sockets."""
     config = uvicorn.Config(
         application,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # an ASGI application
         log_level="warning",
-        access_log=False,  # it would have the token of the first address
+        access_log=False,  # it would contain the token of the first address
         server_header=False,
         proxy_headers=False,
         lifespan="off",
@@ -51,29 +51,29 @@ def console_server(application: object) -> uvicorn.Server:
 
 
 class PunctualProtocol(H11Protocol):
-    """HTTP over a connection that is closed when it waits too long for the head of a request.
+    """HTTP with a time limit for the head of each request, after which the connection is closed.
 
-    So a client that sends a byte now and then does not keep others out. A response of any length is not affected.
+    So a client that sends a byte now and then cannot block other clients. The duration of a response is not limited.
     """
 
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the base class
-        """Begin to watch a connection."""
+        """Start to watch the connection."""
         super().connection_made(transport)
         self._watch(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
 
     def _watch(self, before: object) -> None:
-        """Start a timer that checks whether a request has begun since.
+        """Start a timer that checks whether a request has begun since then.
 
         Args:
-            before: The latest request until now.
+            before: The latest request so far.
         """
         self._timer = self.loop.call_later(_REQUEST_SECONDS, self._look, before)
 
