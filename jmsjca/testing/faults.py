@@ -1,4 +1,4 @@
-"""Faults between jmsjca and a broker that a test plants: cut commits, a broker that is down, a slow disk."""
+"""Faults between jmsjca and a broker, for tests: cut commits, a stopped broker, a slow disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Cut:
 
     Attributes:
         when: When the connection is lost.
-        times: The number of commits that are still cut.
+        times: Number of further commits to cut.
     """
 
     when: CutPoint
@@ -37,7 +37,7 @@ class _Cut:
 
 
 class FaultInjection:
-    """Plants faults into the connections that are opened from now on, over any provider. Thread-safe.
+    """Injects faults into connections that are opened afterwards, over any provider. Thread-safe.
 
     ::
 
@@ -64,12 +64,12 @@ class FaultInjection:
 
         Args:
             when: "before": the broker never sees the commit, and the caller gets `ConnectionLostError`. "during": the
-                broker does not commit, but the caller cannot know. "after": the broker commits, but the caller cannot
-                know. In both latter cases it gets `TransactionInDoubtError`.
-            times: The number of commits.
+                broker does not commit. "after": the broker commits. In the last two cases the caller cannot know the
+                outcome, and gets `TransactionInDoubtError`.
+            times: Number of commits to cut.
 
         Raises:
-            InvalidArgumentError: The point is another one, or the number is less than 1.
+            InvalidArgumentError: ``when`` has another value, or the number is less than 1.
         """
         if when not in {"before", "during", "after"}:
             raise InvalidArgumentError(f'when={when!r}: a commit is cut "before", "during" or "after".')
@@ -110,7 +110,7 @@ class FaultInjection:
 
     @contextmanager
     def broker_down(self) -> Generator[None]:
-        """Stop the broker for the time of a block.
+        """Stop the broker during a block.
 
         Yields:
             Nothing; new connections are refused during the block.
@@ -141,7 +141,7 @@ class FaultInjection:
             raise ConnectionLostError("The test has stopped the broker.")
 
     def next_cut(self) -> CutPoint | None:
-        """Return when the connection of the next commit is lost; None for a commit that is not cut."""
+        """Return when to cut the next commit; None does not cut it."""
         with self._lock:
             if not self._cuts:
                 return None
@@ -152,7 +152,7 @@ class FaultInjection:
             return cut.when
 
     def wait_for_disk(self) -> None:
-        """Wait as long as a commit takes more."""
+        """Wait for the delay of the slow disk."""
         if self._delay:
             Event().wait(self._delay)
 
@@ -179,7 +179,7 @@ class _FaultyProvider:
 
 
 class _FaultyConnection:
-    """A connection that can be lost. All other methods are those of the connection of the provider."""
+    """A connection that can be lost. All other methods are delegated to the provider's connection."""
 
     def __init__(self, connection: Connection, faults: FaultInjection, on_lost: Callable[[JMSError], None]) -> None:
         self._connection = connection
@@ -239,7 +239,7 @@ class _FaultyConsumer:
         self._connection.raise_if_lost()
         chunk = self._consumer.receive(limit, timeout)
         if not chunk:
-            self._connection.raise_if_lost()  # it is empty because the connection was lost
+            self._connection.raise_if_lost()  # empty because the connection was lost
         return chunk
 
 
@@ -264,7 +264,7 @@ class _FaultyUnit:
         self._empty = False
 
     def commit(self, **options: Any) -> None:
-        """Commit, and lose the connection if the test says so."""
+        """Commit; lose the connection if the test has planned it."""
         when = None if self._empty else self._faults.next_cut()
         if not self._empty:
             self._faults.wait_for_disk()

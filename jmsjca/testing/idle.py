@@ -26,19 +26,19 @@ _POLL = 0.005
 def wait_until_idle(adapter: ResourceAdapter, timeout: float = _PATIENCE) -> None:
     """Wait until no message waits for a listener of an adapter, and no handler is active.
 
-    Messages that a handler sends to another listener of the adapter are waited for as well. A message that is not due
-    yet is not waited for, unless a listener itself holds it until then, as one in mode serial does: advance the clock.
+    The wait includes messages that a handler sends to another listener of the adapter. It excludes messages that are
+    not due, unless a listener holds them until then, as in mode serial: advance the clock for those.
 
-    The broker must count the messages that consumers hold (capability counts_held), as the embedded broker does. Of a
-    subscription that is not durable only the messages that handlers have are seen.
+    The broker must count the messages that consumers hold (capability counts_held), as the embedded broker does. For a
+    non-durable subscription, only the messages in handlers are seen.
 
     Args:
         adapter: The adapter.
-        timeout: Seconds to wait at most.
+        timeout: Maximum wait, in seconds.
 
     Raises:
         AssertionError: Messages are left after the timeout; the text names the listeners and their messages. Or a
-            listener has stopped permanently; the text has the reason.
+            listener has stopped permanently; the text says why.
         NotSupportedError: The broker does not count the messages that consumers hold.
     """
     deadline, pause = time.monotonic() + timeout, Event()
@@ -63,11 +63,11 @@ async def wait_until_idle_async(adapter: ResourceAdapter, timeout: float = _PATI
 
 
 class _Place:
-    """A listener, and what waits for it.
+    """A listener and the messages that wait for it.
 
     Args:
         activation: The listener.
-        stack: Closes the connection that looks.
+        stack: Closes the connection used for counting.
     """
 
     def __init__(self, activation: Activation, stack: ExitStack) -> None:
@@ -90,7 +90,7 @@ class _Place:
         return sum(stats.settled_messages.values()) + stats.n_bypass_commits
 
     def left(self) -> str | None:
-        """Return what is left, as text; None if nothing is."""
+        """Describe the messages that are left; None if there are no messages."""
         depth = None if self._admin is None else self._admin.depth(self._source)
         ready, held = (0, 0) if depth is None else (depth.ready, depth.held)
         units = self._activation.units_in_flight

@@ -1,6 +1,6 @@
-"""The pytest plugin: a broker for each test. pytest finds it by its entry point; nothing is to be imported.
+"""The pytest plugin: a broker for each test. pytest finds it by its entry point, so no import is needed.
 
-Each fixture can be overridden. One that gives another ``jms_broker_url`` moves the others to that broker::
+Each fixture can be overridden. A new ``jms_broker_url`` also applies to the other fixtures::
 
     @pytest.fixture
     def jms_broker_url(tmp_path):
@@ -45,12 +45,12 @@ __all__ = [
     "jms_wait_until_idle",
 ]
 
-# The contract suite is plain asserts in a package: without this a failure would not show the values compared.
+# The contract suite is plain asserts in a package: without this a failure would not show the compared values.
 pytest.register_assert_rewrite("jmsjca.testing.contract", "jmsjca.testing.inbound")
 
 _BROKERS = "jms_brokers"
 _BROKER = "jms_broker"
-_PATIENCE = 30.0  # seconds that handlers have to return after a test
+_PATIENCE = 30.0  # seconds for handlers to return after a test
 _EARLY = ("jms_clock", "jms_faults")  # they change what the adapter opens
 
 
@@ -84,14 +84,14 @@ def jms_broker(request: pytest.FixtureRequest) -> str:
     """Provide the broker of the test: "memory", "file" or a connection URL; "memory" unless others are named.
 
     Args:
-        request: The test, whose parameter names the broker.
+        request: The test. Its parameter names the broker.
     """
     return str(getattr(request, "param", "memory"))
 
 
 @pytest.fixture
 def jms_broker_url(jms_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Provide the URL of the broker: by default an embedded one in memory, whose messages are deleted after the test.
+    """Provide the URL of the broker: by default an embedded broker in memory. Messages are deleted after the test.
 
     Args:
         jms_broker: The broker: "memory", "file" or a connection URL.
@@ -134,7 +134,7 @@ def jms_queue() -> Queue:
 
 @pytest.fixture
 def jms_adapter_options() -> dict[str, Any]:
-    """Provide further arguments of the `ResourceAdapter` of the test; override it to configure the adapter."""
+    """Provide further arguments of the test's `ResourceAdapter`. Override it to configure the adapter."""
     return {}
 
 
@@ -183,7 +183,7 @@ def jms_adapter(jms_stopped_adapter: ResourceAdapter) -> Iterator[ResourceAdapte
 
 
 def _stop(adapter: ResourceAdapter) -> None:
-    """Stop the adapter of a test. A handler that does not return is an error of its test, and does not block the run.
+    """Stop the adapter of a test. A handler that does not return fails its test, and does not block the run.
 
     Args:
         adapter: The adapter.
@@ -252,7 +252,7 @@ def jms_faults(monkeypatch: pytest.MonkeyPatch) -> FaultInjection:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Make a case of the contract suite fail that is skipped for another reason than a capability.
+    """Fail a case of the contract suite that is skipped for another reason than a capability.
 
     Args:
         item: The test.
@@ -267,6 +267,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _is_contract_case(item: pytest.Item) -> bool:
-    """Return True if the fixture ``harness`` of a test is that of the contract; tests of users may have others."""
+    """Return True if the fixture ``harness`` of a test is the contract's; users may have a fixture of that name."""
     module = sys.modules.get("jmsjca.testing.contract.harness")  # loaded by each case; not to be loaded by other tests
     return module is not None and isinstance(getattr(item, "funcargs", {}).get("harness"), module.Harness)

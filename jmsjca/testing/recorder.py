@@ -125,7 +125,7 @@ class MessageRecorder:
             return list(self._calls)
 
     def assert_received(self, *bodies: object, timeout: float = _PATIENCE) -> None:
-        """Wait for messages with these bodies, in any order. Others may be received as well.
+        """Wait for messages with these bodies, in any order. Other messages are permitted.
 
         Args:
             *bodies: The bodies, each as often as it is expected.

@@ -1,4 +1,4 @@
-"""Cases for the operator: queues are created, removed and emptied, messages browsed, consumers counted."""
+"""Cases for the operator: create, remove and purge queues, browse messages, count consumers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TestCreating(Contract):
         harness.expect(queue)
 
     def test_queue_in_use_is_not_removed_by_the_operator(self, harness: Harness, admin: Admin) -> None:
-        """Its consumer would wait for ever (design rule of `Admin.remove`)."""
+        """Its consumer would wait forever (design rule of `Admin.remove`)."""
         queue = harness.queue()
         consumer = harness.connect().consumer(queue)
         with pytest.raises(IllegalStateError):
@@ -70,7 +70,7 @@ class TestCreating(Contract):
         admin.remove(queue)
 
     def test_missing_queue_is_not_removed(self, harness: Harness, admin: Admin) -> None:
-        """A name that was mistyped is an error (design rule of `Admin.remove`)."""
+        """A mistyped name is an error (design rule of `Admin.remove`)."""
         with pytest.raises(InvalidDestinationError):
             admin.remove(harness.queue())
 
@@ -86,7 +86,7 @@ class TestActivity(Contract):
         return admin_of(harness)
 
     def test_consumers_are_counted(self, harness: Harness, admin: Admin) -> None:
-        """Those of all connections, while they are open."""
+        """All open consumers count, on any connection."""
         queue = harness.queue()
         harness.send(queue, "a")
         assert admin.activity(queue).consumers == 0
@@ -96,7 +96,7 @@ class TestActivity(Contract):
         assert admin.activity(queue).consumers == 1
 
     def test_unused_queue_has_no_activity(self, harness: Harness, admin: Admin) -> None:
-        """Asking makes nothing."""
+        """Reading the activity does not create the queue."""
         assert not admin.activity(harness.queue()).consumers
 
     def test_messages_that_came_and_went_are_counted(self, harness: Harness, admin: Admin) -> None:
@@ -127,7 +127,7 @@ class TestBrowsing(Contract):
         assert _browse(harness, queue) == ["a", "b", "c"]
 
     def test_browsed_message_has_its_size(self, harness: Harness) -> None:
-        """`Delivery.size` is known here, too."""
+        """`Delivery.size` is also available when browsing."""
         queue = harness.queue()
         harness.send(queue, "a", "b" * 1000)
         chunks = harness.connection.browse(queue)
@@ -184,7 +184,7 @@ class TestBrowsing(Contract):
         assert _browse(harness, queue) == ["due"]
 
     def test_selecting_browser_shows_long_queues_whole(self, harness: Harness) -> None:
-        """Of all chunks that which is selected, by priority and age (JMS 3.1, sections 4.1.6 and 3.8)."""
+        """All chunks are filtered, and sorted by priority and age (JMS 3.1, sections 4.1.6 and 3.8)."""
         harness.require("selectors", "priority")
         queue = harness.queue()
         for priority in (2, 8):
@@ -194,7 +194,7 @@ class TestBrowsing(Contract):
         assert bodies(shown) == [f"{priority}.{n}" for priority in (8, 2) for n in range(250, 300)]
 
     def test_limit_counts_what_is_shown(self, harness: Harness) -> None:
-        """Not what was passed over (JMS 3.1, section 4.1.6)."""
+        """Skipped messages do not count (JMS 3.1, section 4.1.6)."""
         harness.require("selectors")
         queue = harness.queue()
         harness.send_messages(queue, *(TextMessage(str(n), properties={"n": n}) for n in range(9)))
@@ -208,7 +208,7 @@ class TestBrowsing(Contract):
             next(iter(harness.connection.browse(harness.queue(), selector="n = = 1")), None)
 
     def test_messages_are_as_a_consumer_would_get_them(self, harness: Harness) -> None:
-        """Redelivered and counted as if they were delivered now; looking itself is no delivery (JMS 3.1, 3.5.11)."""
+        """Marked redelivered, and counted as if delivered now. Browsing is not a delivery (JMS 3.1, section 3.5.11)."""
         harness.require("browse_counts")
         queue = harness.queue()
         harness.send(queue, *"ab")
@@ -293,7 +293,7 @@ class TestAdmin(NeedsAdmin):
         harness.expect(queue)
 
     def test_missing_listing_is_refused(self, harness: Harness, admin: Admin) -> None:
-        """An empty list would be taken for the truth (design rule of `Admin.destinations`)."""
+        """An empty list would be misleading (design rule of `Admin.destinations`)."""
         harness.require_lack("lists_destinations")
         with pytest.raises(NotSupportedError):
             admin.destinations()
@@ -400,14 +400,14 @@ class TestRemoving(NeedsAdmin):
         assert (admin.depth(purged).total, admin.depth(other).total) == (0, 2)
 
     def test_what_is_not_there_is_empty(self, harness: Harness, admin: Admin) -> None:
-        """Asking for a depth makes nothing, and purging nothing is no error (design rule of `Admin`)."""
+        """Reading a depth does not create a queue, and an empty purge is not an error (design rule of `Admin`)."""
         queue = harness.queue()
         assert admin.depth(queue) == Depth(0, 0, 0)
         assert admin.purge(queue) == 0
         assert _is_not_listed(harness, admin, queue)
 
     def test_depth_of_a_topic_is_that_of_its_subscriptions(self, harness: Harness, admin: Admin) -> None:
-        """A topic itself holds no messages, so it has no depth (JMS 3.1, section 4.2.2)."""
+        """A topic does not hold messages, so it has no depth (JMS 3.1, section 4.2.2)."""
         with pytest.raises(InvalidDestinationError):
             admin.depth(harness.topic())
 

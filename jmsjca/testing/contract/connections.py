@@ -44,7 +44,7 @@ class TestClosing(Contract):
         assert [(d.message.body, d.count) for d in again] == [("a", 2), ("b", 1), ("c", 1)]
 
     def test_handing_over_twice_counts_once(self, harness: Harness) -> None:
-        """A delivery is one attempt, whoever records it (capability counts_handovers)."""
+        """A delivery is one attempt, even if two callers record it (capability counts_handovers)."""
         harness.require("counts_handovers")
         queue = harness.queue()
         harness.send(queue, "a")
@@ -59,7 +59,7 @@ class TestClosing(Contract):
         assert again.count == 2
 
     def test_handing_over_what_is_settled_has_no_effect(self, harness: Harness) -> None:
-        """A session hands over what it has acknowledged already."""
+        """A session records the hand-over of a delivery that it has already acknowledged."""
         queue = harness.queue()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue)
@@ -93,7 +93,7 @@ class TestClosing(Contract):
             unit.rollback()
 
     def test_closing_twice_does_nothing(self, harness: Harness) -> None:
-        """Closing a closed connection is no error (JMS 3.1, section 6.1.8)."""
+        """Closing a closed connection has no effect (JMS 3.1, section 6.1.8)."""
         harness.connection.close()
         harness.connection.close()
 
@@ -254,7 +254,7 @@ class TestClientIds(Contract):
         harness.connect(client)
 
     def test_refused_attempt_leaves_it_to_its_holder(self, harness: Harness) -> None:
-        """Whoever was refused has taken nothing away, and gets it later (JMS 3.1, section 6.1.2)."""
+        """The refused client takes nothing away, and gets the id later (JMS 3.1, section 6.1.2)."""
         client = _client(harness)
         holder = harness.connect(client)
         for _ in range(2):
@@ -274,13 +274,13 @@ class TestClientIds(Contract):
             _connect(harness, client)
 
     def test_different_ones_do_not_disturb_each_other(self, harness: Harness) -> None:
-        """They are compared as they are, capitals and blanks included (JMS 3.1, section 6.1.2)."""
+        """Ids are compared exactly, including case and blanks (JMS 3.1, section 6.1.2)."""
         client = _client(harness)
         for other in (client, client.upper(), f"{client} ", f"{client}.s"):
             harness.connect(other)
 
     def test_connections_without_one_are_as_many_as_you_like(self, harness: Harness) -> None:
-        """Nothing is kept for them, so nothing is in use (JMS 3.1, section 6.1.2)."""
+        """Connections without an id have no reserved state (JMS 3.1, section 6.1.2)."""
         queue = harness.queue()
         for body in "abc":
             unit = harness.unit(harness.connect())
@@ -303,7 +303,7 @@ class TestClientIds(Contract):
 
 
 def _connect(harness: Harness, client: str) -> None:
-    """Connect; once more if the broker hangs up: in 1 of 3,000 refusals ActiveMQ does, over STOMP, and says nothing."""
+    """Connect, with one retry: in 1 of 3,000 refusals over STOMP, ActiveMQ closes the connection without an error."""
     try:
         harness.connect(client)
     except ConnectionLostError:

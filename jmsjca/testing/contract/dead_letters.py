@@ -1,4 +1,4 @@
-"""Cases for messages that fail too often: which become dead letters, where they go, and with what."""
+"""Cases for messages that fail too often: when they are dead-lettered, where they go, and what the copy records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TestDeadLetters(Configured):
     """The settings ``max_deliveries`` and ``dead_letter`` (beyond JMS: Artemis' max-delivery-attempts)."""
 
     def test_message_that_failed_often_enough_goes_there(self, harness: Harness) -> None:
-        """After so many deliveries, and not before (Artemis' max-delivery-attempts; counts: JMS 3.1, 3.5.11)."""
+        """A message is dead-lettered after max_deliveries, not before (Artemis; counts: JMS 3.1, section 3.5.11)."""
         queue, dead = failing(harness, max_deliveries=3)
         consumer = harness.connection.consumer(queue, window=0)
         harness.send(queue, *"ab")
@@ -50,7 +50,7 @@ class TestDeadLetters(Configured):
         assert admin_of(harness).depth(queue).total == 0
 
     def test_without_settings_it_comes_again_and_again(self, harness: Harness) -> None:
-        """The default never gives up (JMS 3.1, section 6.2.10, says nothing else)."""
+        """By default messages are redelivered without a limit (JMS 3.1, section 6.2.10, sets none)."""
         queue = harness.queue()
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue, window=0)
@@ -59,7 +59,7 @@ class TestDeadLetters(Configured):
         assert [d.count for d in harness.gather(consumer, 1)] == [21]
 
     def test_given_back_is_not_failed(self, harness: Harness) -> None:
-        """Nobody looked at it, so it does not count (design rule of `Consumer.release`)."""
+        """A released message was not handled, so it does not count as failed (design rule of `Consumer.release`)."""
         harness.require_release("uncounted")
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, "a")
@@ -70,7 +70,7 @@ class TestDeadLetters(Configured):
         harness.expect(dead)
 
     def test_unused_deliveries_of_a_rollback_are_not_failed(self, harness: Harness) -> None:
-        """Of a batch only what was looked at has failed (design rule of `Unit.rollback`)."""
+        """Only the handled messages of a batch have failed (design rule of `Unit.rollback`)."""
         harness.require_release("uncounted")
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, *"ab")
@@ -81,7 +81,7 @@ class TestDeadLetters(Configured):
         harness.expect(dead, "a")
 
     def test_taken_back_behind_a_failed_one_is_not_failed(self, harness: Harness) -> None:
-        """Order.PREFIX: what came later goes back, and that is no attempt (design rule of `Order`)."""
+        """Order.PREFIX: later messages are released, which is not an attempt (design rule of `Order`)."""
         harness.require_release("uncounted")
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, *"abc")
@@ -101,7 +101,7 @@ class TestDeadLetters(Configured):
         harness.expect(queue)
 
     def test_delayed_rollback_counts_as_a_failure(self, harness: Harness) -> None:
-        """A delay does not spare the last attempt (Artemis' redelivery-delay), nor does it hold the dead letter."""
+        """The last attempt counts in spite of the delay; the dead letter is not delayed (Artemis' redelivery-delay)."""
         harness.require("redelivery_delay")
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, "a")
@@ -110,20 +110,20 @@ class TestDeadLetters(Configured):
         harness.expect(dead, "a")
 
     def test_all_failed_messages_of_a_unit_go_in_order(self, harness: Harness) -> None:
-        """A batch that fails as a whole arrives as it was (JMS 3.1, section 6.2.9)."""
+        """A batch that fails as a whole keeps its order (JMS 3.1, section 6.2.9)."""
         queue, dead = failing(harness, max_deliveries=1)
         fail(harness, queue, *"abcd")
         harness.expect(dead, *"abcd")
 
     def test_consumer_of_dead_letters_is_woken(self, harness: Harness) -> None:
-        """To it they are messages that arrive (design rule: prompt wake-up)."""
+        """A waiting consumer receives the dead letter at once (design rule: prompt wake-up)."""
         queue, dead = failing(harness, max_deliveries=1)
         waiting = harness.in_background(harness.gather, harness.connect().consumer(dead), 1)
         fail(harness, queue, "a")
         assert bodies(waiting.result()) == ["a"]
 
     def test_dead_letter_is_the_message_that_failed(self, harness: Harness) -> None:
-        """Body, headers and typed properties are those that were sent (Artemis copies the message)."""
+        """Body, headers and typed properties are unchanged (Artemis copies the message)."""
         queue, dead = failing(harness, max_deliveries=1)
         sent = BytesMessage(b"\0\xff", properties={"s": "x", "n": 1 << 40, "b": True, "inf": math.inf})
         sent.set_byte_property("small", 7)
@@ -148,7 +148,7 @@ class TestDeadLetters(Configured):
         harness.expect(dead, "high", "low")
 
     def test_dead_letter_tells_where_it_comes_from(self, harness: Harness) -> None:
-        """The names of Artemis: ``_AMQ_ORIG_ADDRESS`` and ``_AMQ_ORIG_MESSAGE_ID``; the destination is the new one."""
+        """In ``_AMQ_ORIG_ADDRESS`` and ``_AMQ_ORIG_MESSAGE_ID``; the destination header is the new queue (Artemis)."""
         queue, dead = failing(harness, max_deliveries=1)
         sent = TextMessage("a")
         harness.send_messages(queue, sent)
@@ -162,14 +162,14 @@ class TestDeadLetters(Configured):
         }
 
     def test_dead_letter_is_counted_anew(self, harness: Harness) -> None:
-        """There it is delivered for the first time (Artemis; JMS 3.1, section 3.5.11)."""
+        """The delivery count of a dead letter starts again (Artemis; JMS 3.1, section 3.5.11)."""
         queue, dead = failing(harness, max_deliveries=1)
         fail(harness, queue, "a")
         [delivery] = harness.gather(harness.connection.consumer(dead), 1)
         assert (delivery.count, delivery.redelivered) == (1, False)
 
     def test_dead_letter_does_not_expire(self, harness: Harness) -> None:
-        """It waits without a time limit (Artemis copies it without expiration)."""
+        """A dead letter has no expiration (Artemis copies the message without it)."""
         queue, dead = failing(harness, max_deliveries=1)
         harness.send(queue, "a", expiration=moment(3600))
         reject(harness, queue)
@@ -178,7 +178,7 @@ class TestDeadLetters(Configured):
         assert "_AMQ_ACTUAL_EXPIRY" not in delivery.message.properties
 
     def test_duplicate_detection_does_not_drop_dead_letters(self, harness: Harness) -> None:
-        """Two senders' ids may meet there (Artemis copies it past the duplicate cache)."""
+        """Ids of two senders may be equal there (Artemis bypasses the duplicate cache)."""
         harness.require("duplicate_detection")
         queues, dead = [harness.queue(), harness.queue()], harness.queue()
         for queue in queues:
@@ -188,7 +188,7 @@ class TestDeadLetters(Configured):
         harness.expect(dead, "a", "a")
 
     def test_dead_letters_keep_their_groups(self, harness: Harness) -> None:
-        """They are handled again as they would have been (Artemis' message groups)."""
+        """Replayed messages are handled in the same groups (Artemis' message groups)."""
         harness.require("groups")
         queue, dead = failing(harness, max_deliveries=1)
         messages = (TextMessage(body, properties={"JMSXGroupID": body[0]}) for body in ("a1", "b1", "a2"))
@@ -213,7 +213,7 @@ class TestDeadLetterPlaces(Configured):
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["a"], ["a"]]
 
     def test_topic_without_subscribers_keeps_nothing(self, harness: Harness) -> None:
-        """As with all that is sent there; the message has left its queue all the same (JMS 3.1, section 4.2.2)."""
+        """As for any message to such a topic. The message has still left its queue (JMS 3.1, section 4.2.2)."""
         queue, dead = harness.queue(), harness.topic()
         configure(harness, queue, max_deliveries=1, dead_letter=dead)
         fail(harness, queue, "a")
@@ -221,7 +221,7 @@ class TestDeadLetterPlaces(Configured):
         harness.expect(queue)
 
     def test_no_local_does_not_hide_dead_letters(self, harness: Harness) -> None:
-        """It is the broker that sends them, no connection (JMS 3.1, section 8.3.1)."""
+        """The broker sends dead letters, not a connection (JMS 3.1, section 8.3.1)."""
         harness.require("no_local")
         queue, dead = harness.queue(), harness.topic()
         configure(harness, queue, max_deliveries=1, dead_letter=dead)
@@ -230,7 +230,7 @@ class TestDeadLetterPlaces(Configured):
         assert bodies(harness.gather(consumer, 1)) == ["a"]
 
     def test_subscribers_of_dead_letters_can_select(self, harness: Harness) -> None:
-        """By what the broker notes, too (JMS 3.1, section 8.3.1)."""
+        """They can also select by the properties that the broker adds (JMS 3.1, section 8.3.1)."""
         harness.require("selectors")
         queues, dead = [harness.queue(), harness.queue()], harness.topic()
         consumer = harness.connection.consumer(dead, selector=f"_AMQ_ORIG_ADDRESS = '{queues[1].name}'")
@@ -240,7 +240,7 @@ class TestDeadLetterPlaces(Configured):
         assert bodies(harness.gather(consumer, 1)) == ["b"]
 
     def test_settings_of_a_topic_hold_for_its_subscriptions(self, harness: Harness) -> None:
-        """Each copy has its own fate: one subscriber fails, the other does not (JMS 3.1, section 4.2.2)."""
+        """Each copy is independent: one subscriber fails, the other does not (JMS 3.1, section 4.2.2)."""
         topic, dead = harness.topic(), harness.queue()
         configure(harness, topic, max_deliveries=1, dead_letter=dead)
         failing, other = (harness.connection.consumer(topic) for _ in range(2))
@@ -263,7 +263,7 @@ class TestDeadLetterPlaces(Configured):
         assert delivery.message.properties["_AMQ_ORIG_ADDRESS"] == subscription.topic.name
 
     def test_dead_letter_destination_gives_up_as_its_own_settings_say(self, harness: Harness) -> None:
-        """It is an ordinary destination: a message may move on, and the dead letter then names the last origin."""
+        """It is an ordinary destination: a message may move on, and the dead letter names the last origin."""
         queue, dead, last = harness.queue(), harness.queue(), harness.queue()
         configure(harness, queue, max_deliveries=1, dead_letter=dead)
         configure(harness, dead, max_deliveries=1, dead_letter=last)
@@ -273,7 +273,7 @@ class TestDeadLetterPlaces(Configured):
         assert delivery.message.properties["_AMQ_ORIG_ADDRESS"] == dead.name
 
     def test_destination_that_is_its_own_never_gives_up(self, harness: Harness) -> None:
-        """A message sent to itself would only lose its count (design rule: never in circles)."""
+        """Moving a message to the same queue would only reset its count (design rule: never in circles)."""
         queue = harness.queue()
         configure(harness, queue, max_deliveries=1, dead_letter=queue)
         harness.send(queue, "a")
@@ -284,7 +284,7 @@ class TestDeadLetterPlaces(Configured):
             harness.holding([delivery]).rollback()
 
     def test_failed_earlier_counts_when_settings_come(self, harness: Harness) -> None:
-        """Settings hold from now on, for what is there already too; what is behind it comes at once."""
+        """Settings also apply to messages already in the queue; the messages after the failed one arrive at once."""
         queue, dead = harness.queue(), harness.queue()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue, window=0)
@@ -295,7 +295,7 @@ class TestDeadLetterPlaces(Configured):
         harness.expect(dead, "a")
 
     def test_temporary_dead_letter_destination_is_refused(self, harness: Harness) -> None:
-        """It would be gone when it is needed (design rule: wrong settings are refused)."""
+        """It may be deleted before it is needed (design rule: wrong settings are refused)."""
         harness.require("temporary")
         with pytest.raises(ConfigurationError):
             configure(harness, harness.queue(), max_deliveries=1, dead_letter=harness.connection.temporary("queue"))

@@ -82,7 +82,7 @@ class TestSettings(Configured):
         assert admin_of(harness).settings(queue) == settings
 
     def test_unconfigured_destination_has_none(self, harness: Harness) -> None:
-        """Nothing is limited, nothing moved (Artemis has other defaults; ours lose nothing)."""
+        """There are no limits and no moves (Artemis has other defaults; these lose nothing)."""
         assert admin_of(harness).settings(harness.queue()) == DestinationSettings()
 
     def test_later_settings_replace_earlier_ones(self, harness: Harness) -> None:
@@ -126,7 +126,7 @@ class TestSettings(Configured):
         harness.expect(dead, "a", "a")
 
     def test_settings_hold_for_other_connections(self, harness: Harness) -> None:
-        """The broker has them, not who set them (Artemis' address-settings)."""
+        """Settings belong to the broker, not to the connection that made them (Artemis' address-settings)."""
         queue, dead = harness.queue(), harness.queue()
         configure(harness, queue, max_deliveries=1, dead_letter=dead)
         harness.connection.close()
@@ -158,7 +158,7 @@ class TestSettings(Configured):
 
 
 class TestDefaultSettings(Configured):
-    """Settings for all destinations that have none of their own (beyond JMS: Artemis' match ``#``)."""
+    """Settings for all destinations without specific settings (beyond JMS: Artemis' match ``#``)."""
 
     @pytest.fixture(autouse=True)
     def _taken_back(self, harness: Harness, _capabilities: None) -> Iterator[None]:
@@ -179,7 +179,7 @@ class TestDefaultSettings(Configured):
         harness.expect(dead, "old", "new")
 
     def test_own_settings_replace_them_as_a_whole(self, harness: Harness) -> None:
-        """Set before or after, and also when they say that nothing is to be done (Artemis merges; we do not)."""
+        """Also if they are set earlier, or disable everything (Artemis merges settings; jmsjca does not)."""
         before, after, dead = harness.queue(), harness.queue(), harness.queue()
         configure(harness, before)
         configure(harness, None, max_deliveries=1, dead_letter=dead)
@@ -298,7 +298,7 @@ class TestExpiry(Configured):
         harness.expect(expired, "old")
 
     def test_failed_before_it_expired(self, harness: Harness) -> None:
-        """Each message has one end: the dead letter does not expire as well (Artemis' settings)."""
+        """A dead-lettered message does not also expire (Artemis' settings)."""
         queue, dead, expired = harness.queue(), harness.queue(), harness.queue()
         configure(harness, queue, max_deliveries=1, dead_letter=dead, expiry=expired)
         configure(harness, dead, expiry=expired)
@@ -308,7 +308,7 @@ class TestExpiry(Configured):
         harness.expect(expired)
 
     def test_expired_message_of_an_expiry_destination(self, harness: Harness) -> None:
-        """There messages are sent as to any other; its own would go in circles, so they are deleted."""
+        """Messages to it expire as elsewhere. They are deleted, because moving them would go in circles."""
         expired = harness.queue()
         configure(harness, expired, expiry=expired)
         harness.send(expired, "old", expiration=moment(-1))
@@ -316,7 +316,7 @@ class TestExpiry(Configured):
         harness.expect(expired, "young")
 
     def test_expired_messages_are_not_counted(self, harness: Harness) -> None:
-        """Nobody can get them any more, delayed or not (JMS 3.1, section 3.4.9; design rule of `Depth`)."""
+        """No consumer can receive them, delayed or not (JMS 3.1, section 3.4.9; design rule of `Depth`)."""
         harness.require("delivery_delay")
         queue = harness.queue()
         harness.send(queue, "ready")
@@ -385,7 +385,7 @@ class TestTemporaryDestinations(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["reply"]
 
     def test_it_comes_back_as_reply_to(self, harness: Harness, kind: Kind) -> None:
-        """Whoever gets the request can answer it, and the asker knows its own (JMS 3.1, section 3.4.6)."""
+        """The receiver of the request can answer, and the sender knows its own queue (JMS 3.1, section 3.4.6)."""
         made, requests = harness.connection.temporary(kind), harness.queue()
         replies = harness.connection.consumer(made)
         harness.send(requests, "question", reply_to=made)
@@ -410,7 +410,7 @@ class TestTemporaryDestinations(Contract):
         _takes_nothing(harness, made)
 
     def test_check_tells_that_it_is_gone(self, harness: Harness, kind: Kind) -> None:
-        """So a responder learns it before it works on the answer (JMS 3.1, section 6.2.2)."""
+        """A responder gets the error before it works on the answer (JMS 3.1, section 6.2.2)."""
         harness.require("checks")
         made = harness.connection.temporary(kind)
         harness.connection.remove(made)
@@ -447,7 +447,7 @@ class TestTemporaryDestinations(Contract):
         harness.connection.remove(made)
 
     def test_other_connections_cannot_delete_it(self, harness: Harness, kind: Kind) -> None:
-        """It is its own connection's in everything but sending (JMS 3.1, section 6.2.2)."""
+        """Other connections may only send to it (JMS 3.1, section 6.2.2)."""
         made = harness.connection.temporary(kind)
         with pytest.raises(InvalidDestinationError):
             harness.connect().remove(made)
@@ -526,7 +526,7 @@ class TestTemporaryQueues(Contract):
         assert bodies(harness.gather(harness.connection.consumer(Queue(made.name)), 1)) == ["reply"]
 
     def test_operator_sees_it_as_what_it_is(self, harness: Harness) -> None:
-        """It will go by itself, which a queue of that name would not (design rule of `Admin.destinations`)."""
+        """It is listed as temporary, because it disappears by itself (design rule of `Admin.destinations`)."""
         harness.require("admin", "lists_destinations")
         queue, topic = (harness.connection.temporary(kind) for kind in ("queue", "topic"))
         harness.send(queue, "a")

@@ -40,7 +40,7 @@ def send_groups(harness: Harness, to: Destination, words: str, **headers: Any) -
 
 
 def grouped(group: str, body: str) -> TextMessage:
-    """Return a message of a group (a hyphen: no group) with the property ``even``: True if its last digit is even."""
+    """Return a message of a group (hyphen: no group). Its property ``even`` is True if the last digit is even."""
     if group == "-":
         return TextMessage(body)
     return TextMessage(body, properties={"JMSXGroupID": group, "even": body[-1] in "02468"})
@@ -52,7 +52,7 @@ class TestWholeGroups(Contract):
     needs = ("groups",)
 
     def test_all_of_a_group_go_to_one_consumer(self, harness: Harness) -> None:
-        """And that in the order of sending (JMS 3.1, section 3.5.9; Artemis' message groups)."""
+        """In the order of sending (JMS 3.1, section 3.5.9; Artemis' message groups)."""
         queue = harness.queue()
         consumers = [harness.connection.consumer(queue, order=Order.ANY) for _ in range(2)]
         words = [f"{group}{number}" for number in range(5) for group in "abcdef"]
@@ -66,7 +66,7 @@ class TestWholeGroups(Contract):
         assert all(shares)
 
     def test_groups_may_be_more_than_a_broker_keeps_apart(self, harness: Harness) -> None:
-        """None is lost or doubled (Artemis' message groups)."""
+        """No message is lost or duplicated (Artemis' message groups)."""
         queue = harness.queue()
         sent = [f"{n}." for n in range(3000)]
         harness.send_messages(queue, *(grouped(body, body) for body in sent))
@@ -75,7 +75,7 @@ class TestWholeGroups(Contract):
 
 
 class TestGroups(Grouping):
-    """``JMSXGroupID`` (JMS 3.1, section 3.5.9; what is done with it is Artemis' way; capability groups)."""
+    """``JMSXGroupID`` (JMS 3.1, section 3.5.9), with the assignment rules of Artemis (capability groups)."""
 
     def test_group_stays_with_its_consumer(self, harness: Harness) -> None:
         """The consumer of a group's first message receives the others (Artemis' message groups)."""
@@ -88,7 +88,7 @@ class TestGroups(Grouping):
         assert bodies(harness.gather(first, 2)) == ["a2", "a3"]
 
     def test_others_do_not_get_it(self, harness: Harness) -> None:
-        """Not even when nothing else is there for them (Artemis' message groups)."""
+        """Other consumers do not get the group, even if there are no other messages (Artemis' message groups)."""
         queue = harness.queue()
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1")
@@ -98,7 +98,7 @@ class TestGroups(Grouping):
         assert bodies(harness.gather(first, 1)) == ["a2"]
 
     def test_settling_does_not_free_the_group(self, harness: Harness) -> None:
-        """It stays while the consumer is there, also if nothing of it is left meanwhile (Artemis' message groups)."""
+        """The group stays while its consumer is open, also without messages (Artemis' message groups)."""
         queue = harness.queue()
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1")
@@ -116,7 +116,7 @@ class TestGroups(Grouping):
         assert bodies(harness.gather(first, 1)) == ["-"]
 
     def test_order_within_a_chunk_is_that_of_sending(self, harness: Harness) -> None:
-        """Grouped and not, all in one line for a consumer alone (JMS 3.1, section 6.2.9)."""
+        """Messages with and without a group, for a single consumer (JMS 3.1, section 6.2.9)."""
         queue = harness.queue()
         send_groups(harness, queue, "a1 - b1 a2 -")
         consumer = harness.connection.consumer(queue, window=0)
@@ -157,7 +157,7 @@ class TestGroups(Grouping):
         assert bodies(harness.gather(second, 3)) == ["a1", "a2", "a3"]
 
     def test_group_is_free_although_its_consumer_held_nothing(self, harness: Harness) -> None:
-        """Others had passed over what waits, and look at it again (Artemis' message groups)."""
+        """Other consumers had skipped the waiting messages, and check them again (Artemis' message groups)."""
         queue = harness.queue()
         first, second = two_consumers(harness, queue)
         send_groups(harness, queue, "a1 a2")
@@ -202,7 +202,7 @@ class TestGroups(Grouping):
 
 
 class TestGroupInteractions(Grouping):
-    """``JMSXGroupID`` (JMS 3.1, section 3.5.9; what is done with it is Artemis' way; capability groups)."""
+    """``JMSXGroupID`` (JMS 3.1, section 3.5.9), with the assignment rules of Artemis (capability groups)."""
 
     def test_higher_priority_goes_first_within_a_group(self, harness: Harness) -> None:
         """Groups determine the consumer, priorities the order (JMS 3.1, section 3.4.10)."""
@@ -252,7 +252,7 @@ class TestGroupInteractions(Grouping):
         assert dict(delivery.message.properties) == {"JMSXGroupID": "a", "JMSXGroupSeq": 7}
 
     def test_groups_of_a_shared_subscription(self, harness: Harness) -> None:
-        """Its consumers compete as those of a queue do (JMS 3.1, section 8.3.2; Artemis' message groups)."""
+        """The consumers compete as for a queue (JMS 3.1, section 8.3.2; Artemis' message groups)."""
         harness.require("shared")
         topic = harness.topic()
         first, second = two_consumers(harness, Subscription(topic, topic.name, shared=True, volatile=True))
@@ -262,7 +262,7 @@ class TestGroupInteractions(Grouping):
         assert bodies(harness.gather(first, 1)) == ["a2"]
 
     def test_browser_shows_all_groups(self, harness: Harness) -> None:
-        """It takes nothing, so no group keeps it out or becomes its own (JMS 3.1, section 4.1.6)."""
+        """Browsing consumes nothing, so groups neither hide messages nor get assigned (JMS 3.1, section 4.1.6)."""
         harness.require("browse")
         queue = harness.queue()
         send_groups(harness, queue, "a1 b1 a2")
@@ -277,7 +277,7 @@ class TestExclusiveConsumers(Configured):
     """The setting ``exclusive`` (beyond JMS: Artemis' exclusive queues)."""
 
     def test_only_the_first_receives(self, harness: Harness) -> None:
-        """Whoever else asks first, over whichever connection (Artemis' exclusive queues)."""
+        """Other consumers get nothing, even on another connection or if they ask first (Artemis' exclusive queues)."""
         queue = _exclusive(harness)
         first, second = _consumers(harness, queue, 2)
         harness.send(queue, *"abc")
@@ -317,7 +317,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(first, 1)) == ["a"]
 
     def test_rolled_back_message_comes_to_the_first_again(self, harness: Harness) -> None:
-        """A failure is no reason to hand over (Artemis' exclusive queues)."""
+        """A failure does not change the active consumer (Artemis' exclusive queues)."""
         queue = _exclusive(harness)
         first, second = _consumers(harness, queue, 2)
         harness.send(queue, *"ab")
@@ -326,7 +326,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(first, 2)) == ["a", "b"]
 
     def test_unit_of_the_closed_first_keeps_what_it_took(self, harness: Harness) -> None:
-        """The next one goes on behind it, until it comes back (JMS 3.1, sections 8.8 and 6.2.7)."""
+        """The next consumer continues with later messages until the unit ends (JMS 3.1, sections 8.8 and 6.2.7)."""
         queue = _exclusive(harness)
         first, second = _consumers(harness, queue, 2)
         harness.send(queue, *"abc")
@@ -337,7 +337,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(second, 2)) == ["a", "c"]
 
     def test_closed_connection_hands_over(self, harness: Harness) -> None:
-        """With what its open units held, counted (JMS 3.1, section 6.1.8)."""
+        """The deliveries of its open units are redelivered and counted (JMS 3.1, section 6.1.8)."""
         harness.require("delivery_count")
         queue = _exclusive(harness)
         dying = harness.connect()
@@ -349,7 +349,7 @@ class TestExclusiveConsumers(Configured):
         assert [(d.message.body, d.count) for d in harness.gather(second, 2)] == [("a", 2), ("b", 1)]
 
     def test_setting_it_keeps_the_oldest_consumer(self, harness: Harness) -> None:
-        """It holds from now on; what the others hold they may settle (Artemis' exclusive queues)."""
+        """The other consumers may still settle the messages that they hold (Artemis' exclusive queues)."""
         queue = harness.queue()
         first, second = _consumers(harness, queue, 2)
         harness.send(queue, *"abc")
@@ -360,7 +360,7 @@ class TestExclusiveConsumers(Configured):
         unit.commit()
 
     def test_taking_it_back_lets_all_receive(self, harness: Harness) -> None:
-        """And wakes who stood by (Artemis' exclusive queues)."""
+        """The waiting consumers are woken (Artemis' exclusive queues)."""
         queue = _exclusive(harness)
         first, second = _consumers(harness, queue, 2)
         harness.send(queue, *"ab")
@@ -382,7 +382,7 @@ class TestExclusiveConsumers(Configured):
             assert bodies(harness.gather(consumer, 1)) == ["a"]
 
     def test_shared_subscriptions_of_a_topic(self, harness: Harness) -> None:
-        """Of each subscription one consumer receives; others have their own (Artemis' exclusive queues)."""
+        """One consumer of each subscription receives; subscriptions are independent (Artemis' exclusive queues)."""
         harness.require("shared")
         topic = harness.topic()
         configure(harness, topic, exclusive=True)
@@ -408,7 +408,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(second, 2)) == ["high", "low"]
 
     def test_who_stands_by_passes_over_nothing(self, harness: Harness) -> None:
-        """A message that it selects is received when it becomes active (Artemis' exclusive queues)."""
+        """A waiting consumer skips no message: it receives matching ones when it becomes active (Artemis)."""
         harness.require("selectors", "priority")
         queue = _exclusive(harness)
         first, second = (harness.connection.consumer(queue, selector="JMSPriority > 0", window=0) for _ in range(2))
@@ -418,7 +418,7 @@ class TestExclusiveConsumers(Configured):
         assert bodies(harness.gather(second, 2)) == ["a", "b"]
 
     def test_browsers_are_not_kept_out(self, harness: Harness) -> None:
-        """They take nothing, and count as no consumers (JMS 3.1, section 4.1.6)."""
+        """Browsers consume nothing, and do not count as consumers (JMS 3.1, section 4.1.6)."""
         harness.require("browse")
         queue = _exclusive(harness)
         harness.send(queue, *"ab")

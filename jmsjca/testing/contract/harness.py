@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 
 class Harness:
-    """Opens connections to the broker under test and keeps the cases short.
+    """Opens connections to the broker under test, and keeps the cases short.
 
-    That nothing more comes is seen by a *marker*: a message of the least priority that is sent last and therefore comes
-    last. Markers are held, never counted, and never given to a case.
+    A *marker* shows that no further message follows: a message of the lowest priority that is sent last, and therefore
+    arrives last. The harness holds markers. They are not counted, and cases never see them.
 
     Args:
         url: The broker.
@@ -64,7 +64,7 @@ class Harness:
 
     @cached_property
     def second_connection(self) -> Connection:
-        """Send markers; no case closes this connection."""
+        """Return the connection that sends markers; no case closes it."""
         return self.connect()
 
     def require(self, *capabilities: str) -> None:
@@ -74,7 +74,7 @@ class Harness:
                 pytest.skip(f"The broker lacks the capability {name}.")
 
     def require_lack(self, capability: str) -> None:
-        """Skip the case if the connection has a capability: the case is about what a broker without it says."""
+        """Skip the case if the connection has a capability: the case tests the error of a broker without it."""
         if getattr(self.connection.capabilities, capability):
             pytest.skip(f"The broker has the capability {capability}.")
 
@@ -97,7 +97,7 @@ class Harness:
         return Subscription(topic or self.topic(), "s", f"client-{uuid.uuid4().hex}")
 
     def unit(self, connection: Connection | None = None) -> Unit:
-        """Open a unit, as strong as the connection can."""
+        """Open a unit, atomic if the connection supports it."""
         connection = connection or self.connection
         return connection.unit(atomic=connection.capabilities.atomic)
 
@@ -108,14 +108,14 @@ class Harness:
         return unit
 
     def handling(self, consumer: Consumer, count: int, connection: Connection | None = None) -> Unit:
-        """Open a unit that has taken the next messages, and hand them over, as before a handler gets them."""
+        """Open a unit that has taken the next messages, and record their hand-over, as before a handler call."""
         deliveries = self.gather(consumer, count)
         unit = self.holding(deliveries, connection)
         consumer.hand_over(deliveries)
         return unit
 
     def settle(self, deliveries: Sequence[Delivery], connection: Connection | None = None) -> None:
-        """Take deliveries in a unit of their own, and commit it."""
+        """Take deliveries in a separate unit, and commit it."""
         self.holding(deliveries, connection).commit()
 
     def send(self, to: Destination, *bodies: str, **headers: Any) -> None:
@@ -132,7 +132,7 @@ class Harness:
             unit.send(prepare(TextMessage(body), to), to)
 
     def gather(self, consumer: Consumer, count: int) -> list[Delivery]:
-        """Receive so many messages, in as many chunks as it takes."""
+        """Receive this many messages, in as many chunks as necessary."""
         deliveries: list[Delivery] = []
         while len(deliveries) < count:
             chunk = consumer.receive(count - len(deliveries), PATIENCE)
@@ -145,7 +145,7 @@ class Harness:
         return not self._before_a_marker(consumer, source)[0]
 
     def expect(self, source: Destination | Subscription, *bodies: str, ordered: bool = True) -> None:
-        """Consume what is left of a source over a connection of its own: these bodies and nothing else."""
+        """Consume the rest of a source over a separate connection, and check that it has exactly these bodies."""
         connection = self.connect(source.client_id if isinstance(source, Subscription) else None)
         consumer = connection.consumer(source, order=Order.ANY)
         found = self.gather(consumer, len(bodies))
@@ -156,7 +156,7 @@ class Harness:
         assert (left if ordered else sorted(left)) == list(bodies)
 
     def remaining(self, source: Destination | Subscription) -> list[Any]:
-        """Consume what is left of a source over a connection of its own, and give the bodies."""
+        """Consume the rest of a source over a separate connection, and return the bodies."""
         connection = self.connect(source.client_id if isinstance(source, Subscription) else None)
         left, markers = self._before_a_marker(connection.consumer(source, order=Order.ANY), source)
         self.settle([*left, *markers], connection)
@@ -182,13 +182,13 @@ class Harness:
         return message, second
 
     def in_background(self, function: Callable[..., T], *args: Any) -> Future[T]:
-        """Call a function on a thread of its own."""
+        """Call a function on a separate thread."""
         return self._threads.submit(function, *args)
 
     def waiting(self, function: Callable[..., T], *args: Any) -> Future[T]:
-        """Call a function on a thread of its own, and return when that thread waits for a condition, or has ended.
+        """Call a function on a separate thread, and return when that thread waits for a condition, or has ended.
 
-        A function that waits in another way is given the time of `PATIENCE`.
+        If the function waits in another way, return after `PATIENCE`.
         """
         thread = Future[int]()
 
@@ -235,7 +235,7 @@ class Harness:
 
 
 class Contract:
-    """The base of the contract classes: gives each case its harness, and skips it where a capability is lacking."""
+    """The base of the contract classes. It provides the harness, and skips cases without their capability."""
 
     needs: ClassVar[tuple[str, ...]] = ()
     """Capabilities that every case of the class needs; a subclass that sets them anew repeats those of its base."""
@@ -260,7 +260,7 @@ class Contract:
 
 
 def prepare(message: Message, to: Destination, **headers: Any) -> Message:
-    """Set the headers that a producer sets, and then those given."""
+    """Set the headers that a producer sets, then the given headers."""
     message.message_id = f"ID:{uuid.uuid4().hex}"
     message.destination = to
     message.timestamp = datetime.now(UTC)
@@ -275,7 +275,7 @@ def bodies(deliveries: Iterable[Delivery]) -> list[Any]:
 
 
 def moment(seconds: float) -> datetime:
-    """The moment so many seconds from now, in whole milliseconds as JMS counts them."""
+    """Return the time this many seconds from now, in whole milliseconds as in JMS."""
     later = datetime.now(UTC) + timedelta(seconds=seconds)
     return later.replace(microsecond=later.microsecond // 1000 * 1000)
 

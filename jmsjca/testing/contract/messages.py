@@ -1,9 +1,8 @@
-"""Cases for messages of all types: they arrive as they were sent, and those that cannot be decoded.
+"""Cases for messages of all types: they arrive as they were sent. Also for messages that cannot be decoded.
 
-Cases for messages that cannot be decoded: only who looks at one is affected.
-
-These cases need the fixture ``jms_poison``: a function that puts such a message into a queue behind jmsjca's back. A
-provider's test module imports them by name, beside those of `jmsjca.testing.contract`.
+A message that cannot be decoded affects only its receiver. These cases need the fixture ``jms_poison``: a function that
+puts such a message into a queue without jmsjca. A provider's test module imports them by name, in addition to
+`jmsjca.testing.contract`.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class TestBodies(Contract):
         assert (type(received), received.body) == (type(message), message.body)
 
     def test_bytes_that_were_never_set_arrive_as_no_bytes(self, harness: Harness) -> None:
-        """A message of bytes is a stream (JMS 3.1, section 3.11): one that holds nothing may arrive as an empty one."""
+        """Bytes messages are streams (JMS 3.1, section 3.11), so an absent body may arrive as an empty one."""
         received = harness.round_trip(BytesMessage(None))
         assert type(received) is BytesMessage
         assert not received.body
@@ -95,7 +94,7 @@ class TestBodies(Contract):
         assert (delivery.message.body, type_name(delivery.message.properties["p"])) == ("a", "short")
 
     def test_text_that_no_broker_can_carry_is_refused(self, harness: Harness) -> None:
-        """A lone surrogate is no Unicode text: `MessageFormatError` at the send, and the unit stays usable."""
+        """A lone surrogate is not Unicode text: `MessageFormatError` at the send, and the unit stays usable."""
         queue = harness.queue()
         unit = harness.unit()
         for message in (TextMessage("\ud800"), Message(properties={"p": "\ud800"}), Message(type="\ud800")):
@@ -106,7 +105,7 @@ class TestBodies(Contract):
         harness.expect(queue, "good")
 
     def test_clearing_the_body_leaves_the_rest(self, harness: Harness) -> None:
-        """It becomes that of a new message; properties stay, and stay read-only (JMS 3.1, section 3.11.1)."""
+        """The body is as in a new message. Properties stay, and stay read-only (JMS 3.1, section 3.11.1)."""
         message = harness.round_trip(TextMessage("a", correlation_id="c", properties={"p": 1}))
         message.clear_body()
         assert (message.body, message.correlation_id, dict(message.properties)) == (None, "c", {"p": 1})
@@ -153,7 +152,7 @@ class TestBodies(Contract):
         assert harness.round_trip(message).body == b"\x00\x01" + b"\x00\x02\xc3\x9f" + b"\xc0" + bytes(7)
 
     def test_missing_structured_bodies_are_refused(self, harness: Harness) -> None:
-        """A broker that cannot carry them gets no message without its body; the unit stays usable."""
+        """A broker that cannot carry such a body refuses the message; the unit stays usable."""
         harness.require_lack("structured")
         queue = harness.queue()
         unit = harness.unit()
@@ -165,7 +164,7 @@ class TestBodies(Contract):
         harness.expect(queue, "good")
 
     def test_body_is_given_as_its_type_only(self, harness: Harness) -> None:
-        """`get_body` refuses every type that the body has not (JMS 3.1, section 3.11)."""
+        """`get_body` refuses every type other than the type of the body (JMS 3.1, section 3.11)."""
         message = harness.round_trip(TextMessage("text"))
         assert message.get_body(str) == "text"
         assert not message.is_body_assignable_to(bytes)
@@ -265,7 +264,7 @@ class TestProperties(Contract):
         assert repr(got["p"]) == repr(value)  # distinguishes -0.0 from 0.0
 
     def test_not_a_number_arrives(self, harness: Harness) -> None:
-        """NaN is a value too, of either precision."""
+        """NaN of both precisions arrives."""
         got = harness.round_trip(Message(properties={"f": Float(math.nan), "d": math.nan})).properties
         assert {name: (type_name(v), math.isnan(float(v or 0))) for name, v in got.items()} == {
             "f": ("float", True),
@@ -473,7 +472,7 @@ class TestMaps(Contract):
         assert _map_round_trip(harness, sent).body == sent
 
     def test_any_text_names_an_entry(self, harness: Harness) -> None:
-        """Names of entries are no identifiers (JMS 3.1, section 3.11)."""
+        """Names of entries need not be identifiers (JMS 3.1, section 3.11)."""
         names = ["1", " ", "a.b", "a b", "NULL", "JMSX", "größe", "\U0001f600", '"', "\n", "\0", "x" * 10_000]
         sent: dict[str, object] = {name: number for number, name in enumerate(names)}
         assert _map_round_trip(harness, sent).body == sent
@@ -553,7 +552,7 @@ class TestMaps(Contract):
         assert message.get_body(dict) == {"a": 1}
 
     def test_map_that_no_broker_can_carry_is_refused(self, harness: Harness) -> None:
-        """A lone surrogate is no Unicode text, as name, as text and as char; the unit stays usable."""
+        """A lone surrogate is not Unicode text, as name, as text and as char; the unit stays usable."""
         queue = harness.queue()
         unit = harness.unit()
         for body in ({"\ud800": 1}, {"a": "\ud800"}, {"a": Char("\ud800")}):
@@ -645,7 +644,7 @@ class TestStreams(Contract):
         assert message.read_string() == "next"
 
     def test_neighbouring_bytes_stay_apart(self, harness: Harness) -> None:
-        """Each is a value of its own (JMS 3.1, section 3.11)."""
+        """Each is a separate value (JMS 3.1, section 3.11)."""
         assert _stream_round_trip(harness, b"a", b"b", b"").body == (b"a", b"b", b"")
 
     def test_received_stream_is_read_only(self, harness: Harness) -> None:
@@ -668,7 +667,7 @@ class TestStreams(Contract):
         assert (got.body, dict(got.properties)) == (("new",), {"p": 1})
 
     def test_half_read_stream_is_sent_on_whole(self, harness: Harness) -> None:
-        """Reading is no change."""
+        """Reading does not change a message."""
         message = _stream_round_trip(harness, 1, b"bytes", Short(3))
         message.read_int()
         message.read_bytes(2)
@@ -695,11 +694,11 @@ class TestStreams(Contract):
         assert [delivery.message.body for delivery in deliveries] == [(1,), (1, 2)]
 
     def test_long_stream_arrives(self, harness: Harness) -> None:
-        """There is no bound but that of the message."""
+        """Only the size of the message is limited."""
         assert _stream_round_trip(harness, *range(10_000)).get_body(list) == list(range(10_000))
 
     def test_stream_that_no_broker_can_carry_is_refused(self, harness: Harness) -> None:
-        """A lone surrogate is no Unicode text; the unit stays usable."""
+        """A lone surrogate is not Unicode text; the unit stays usable."""
         queue = harness.queue()
         unit = harness.unit()
         with pytest.raises(MessageFormatError):

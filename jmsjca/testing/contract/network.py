@@ -1,8 +1,8 @@
 """Cases for brokers behind a network, and the proxy that cuts their connections at a frame.
 
-The cases need a URL of AMQP 1.0 or STOMP in the clear. `TestRefusedSends` needs the fixture ``jms_refused_destination``
-too: a destination that the user of the URL may not send to. A provider's test module imports them beside those of
-`jmsjca.testing.contract`.
+The cases need an unencrypted AMQP 1.0 or STOMP URL. `TestRefusedSends` also needs the fixture
+``jms_refused_destination``: a destination that the user of the URL may not send to. A provider's test module imports
+the cases by name, in addition to `jmsjca.testing.contract`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class TestCommitIsCut(Cuttable):
         harness.expect(target, "moved")
 
     def test_commit_whose_answer_is_late(self, harness: Harness, wire: FaultProxy) -> None:
-        """When the caller's time is over the outcome is not known, whatever comes later."""
+        """After the caller's timeout the outcome is in doubt, even if the answer arrives later."""
         harness.require("atomic")
         source, target = queues(harness, "a")
         unit, _ = move(harness, wire, source, target)
@@ -241,7 +241,7 @@ class TestConnectionIsCut(Cuttable):
     """A connection that breaks without a commit in flight: open units are lost, deliveries are redelivered."""
 
     def test_break_is_told_once(self, harness: Harness, wire: FaultProxy) -> None:
-        """``lost`` of `Provider.connect` is called when the connection breaks, with a `ConnectionLostError`."""
+        """``lost`` of `Provider.connect` is called once, with a `ConnectionLostError`."""
         told: list[JMSError] = []
         first, second = threading.Event(), threading.Event()
 
@@ -258,14 +258,14 @@ class TestConnectionIsCut(Cuttable):
         assert not second.is_set()
 
     def test_own_end_is_not_told(self, harness: Harness, wire: FaultProxy) -> None:
-        """Closing a connection is no loss."""
+        """Closing a connection does not count as a loss."""
         told: list[JMSError] = []
         harness.connect(url=wire.url, on_lost=told.append).close()
         wire.cut()
         assert not told
 
     def test_everything_says_so(self, harness: Harness, wire: FaultProxy) -> None:
-        """Every call raises `ConnectionLostError`; closing what is left does not."""
+        """Every call raises `ConnectionLostError`, except closing."""
         queue = harness.queue()
         connection, _ = connect(harness, wire)
         consumer, unit = connection.consumer(queue), harness.unit(connection)
@@ -297,7 +297,7 @@ class TestConnectionIsCut(Cuttable):
         harness.expect(queue, *"abcde", ordered=False)  # some may come before the broker has noticed the cut
 
     def test_what_was_held_is_marked_redelivered(self, harness: Harness, wire: FaultProxy) -> None:
-        """Somebody may have seen it (JMS 3.1, section 3.4.7; capability counts_lost)."""
+        """A handler may have seen it (JMS 3.1, section 3.4.7; capability counts_lost)."""
         harness.require("counts_lost")
         queue = harness.queue()
         harness.send(queue, "a")
@@ -388,7 +388,7 @@ class TestRefusedSends(Contract):
         harness.expect(source)
 
     def test_refused_destination_fails_the_check(self, harness: Harness, jms_refused_destination: Destination) -> None:
-        """An endpoint learns it when it starts, not with its first poison (capability checks)."""
+        """An endpoint gets the error when it starts, not at its first poison message (capability checks)."""
         harness.require("checks")
         with pytest.raises(JMSError):
             harness.connection.check(jms_refused_destination)
@@ -398,7 +398,7 @@ class TestPoolIsCut(Cuttable):
     """`ConnectionPool` and `Sender`: a broken connection is never borrowed again, and sends go on."""
 
     def test_connections_that_broke_while_idle_are_replaced(self, harness: Harness, wire: FaultProxy) -> None:
-        """All of them, also where the loss of one was noticed first; no borrower sees an error."""
+        """All of them are replaced, and no borrower gets an error."""
         queue = harness.queue()
         with ConnectionPool(ConnectionFactory(wire.url), max_size=2) as pool:
             with pool.connection() as first, pool.connection() as second:
@@ -500,11 +500,11 @@ class FaultProxy:
         """Cut when the client writes a frame.
 
         Args:
-            kind: Which kind: "send", "acknowledge", "begin", "commit"; "any".
-            moment: "before": the broker does not get it. "unanswered": the broker has answered it and the answer is
-                withheld, with all that it wrote since. "answered": the client has got the answer. "never": nothing is
-                cut, the answer and all behind it are withheld.
-            skip: How many frames of this kind pass before.
+            kind: Kind of the frame: "send", "acknowledge", "begin", "commit" or "any".
+            moment: "before": the broker does not get the frame. "unanswered": the broker has answered; the answer and
+                everything after it are withheld. "answered": the client has got the answer. "never": nothing is cut,
+                but the answer and everything after it are withheld.
+            skip: Number of frames of this kind to let pass first.
         """
         self.trap = _Breakpoint(kind, moment, skip)
 
@@ -531,7 +531,7 @@ class FaultProxy:
 
 
 class _ProxiedConnection:
-    """One connection through the wire, on a thread of its own."""
+    """One connection through the proxy, on a separate thread."""
 
     def __init__(
         self,
@@ -623,7 +623,7 @@ _COMMANDS = {b"SEND": "send", b"ACK": "acknowledge", b"BEGIN": "begin", b"COMMIT
 _PERFORMATIVES = {0x12: "attach", 0x13: "flow", 0x14: "send", 0x15: "acknowledge", 0x16: "detach"}
 _BEGIN, _TRANSFER, _DISPOSITION, _DECLARE, _DISCHARGE, _AMQP_VALUE = 0x11, 0x14, 0x15, 0x31, 0x32, 0x77
 _FIELDS = 6  # as many as are looked at
-_TRUE = 0x41  # stands for true; as a role it is that of the receiver, who answers a transfer
+_TRUE = 0x41  # stands for true; as a role it means the receiver, which answers a transfer
 
 
 @dataclass(frozen=True, slots=True)

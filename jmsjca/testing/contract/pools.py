@@ -407,7 +407,7 @@ class TestBorrowers(Contract):
             yield pool
 
     def test_connection_returns_when_its_block_raises(self, harness: Harness, pool: ConnectionPool) -> None:
-        """The exception is the borrower's own; the next borrower has the same connection."""
+        """The borrower gets the exception; the next borrower gets the same connection."""
         queue = harness.queue()
         with pytest.raises(ZeroDivisionError), pool.session():
             raise ZeroDivisionError
@@ -417,7 +417,7 @@ class TestBorrowers(Contract):
         harness.expect(queue, "a")
 
     def test_connection_that_is_returned_twice_is_there_once(self, pool: ConnectionPool) -> None:
-        """Two borrowers at a time have connections of their own."""
+        """Two borrowers at the same time have separate connections."""
         connection = pool.get_connection()
         connection.close()
         connection.close()
@@ -426,11 +426,11 @@ class TestBorrowers(Contract):
             assert first.connection is not second.connection
 
     def test_borrowers_at_a_time_have_connections_of_their_own(self, harness: Harness, pool: ConnectionPool) -> None:
-        """Also when they come at the same moment."""
+        """Also when they borrow at the same moment."""
         barrier = threading.Barrier(2)
 
         def borrow() -> object:
-            """Borrow when the other thread does, and return when it has, too."""
+            """Borrow together with the other thread, and return together."""
             barrier.wait(PATIENCE)
             with pool.connection() as connection:
                 barrier.wait(PATIENCE)
@@ -440,7 +440,7 @@ class TestBorrowers(Contract):
         assert len({each.result(PATIENCE) for each in borrowed}) == 2
 
     def test_refused_call_leaves_the_connection_in_the_pool(self, harness: Harness, pool: ConnectionPool) -> None:
-        """A mistake of the borrower is no failure of the connection."""
+        """A mistake of the borrower is not a failure of the connection."""
         queue = harness.queue()
         with pytest.raises(JMSError), pool.session() as session:
             session.create_producer(queue).send("never", priority=10)
@@ -464,7 +464,7 @@ class TestBorrowers(Contract):
     def test_return_deletes_only_the_temporary_queues_of_the_borrower(
         self, harness: Harness, pool: ConnectionPool
     ) -> None:
-        """Another borrower's is still there; one that the borrower deleted itself is no error."""
+        """Queues of other borrowers remain. It is not an error if the borrower has deleted one itself."""
         harness.require("temporary")
         with pool.session() as session:
             mine = session.create_temporary_queue()
@@ -479,7 +479,7 @@ class TestBorrowers(Contract):
         assert pool.get_stats()["pool_available"] == 2
 
     def test_borrowed_connection_is_not_closed_for_being_idle(self, harness: Harness, jms_broker_url: str) -> None:
-        """Only those in the pool are, however long a borrower keeps its own."""
+        """Only connections in the pool are closed, however long a borrower keeps one."""
         queue, clock = harness.queue(), MovableClock()
         with ConnectionPool(ConnectionFactory(jms_broker_url), max_idle=60, clock=clock) as pool:
             with pool.session() as session:
@@ -551,7 +551,7 @@ class TestWaitingBorrowers(Contract):
         assert pool.get_stats()["requests_errors"] == 1
 
     def test_borrower_that_gave_up_takes_no_connection(self, harness: Harness, pool: ConnectionPool) -> None:
-        """The one behind it is served, although the other came first."""
+        """The next borrower in line is served."""
         queue, connection = harness.queue(), pool.get_connection()
         with pytest.raises(PoolTimeoutError):
             pool.get_connection(timeout=0.001)
@@ -646,7 +646,7 @@ class TestPooledProducers(Contract):
             yield session
 
     def test_closed_producer_is_continued(self, harness: Harness, session: Session) -> None:
-        """The broker sees one producer: the message ids of the second object follow those of the first."""
+        """The broker sees one producer: the message ids of the second object continue the ids of the first."""
         queue = harness.queue()
         ids = [_send_and_close(session, queue, body) for body in "abc"]
         assert len({_producer_of(each) for each in ids}) == 1
@@ -685,7 +685,7 @@ class TestPooledProducers(Contract):
     def test_closed_object_refuses_use_although_its_producer_is_continued(
         self, harness: Harness, session: Session
     ) -> None:
-        """It does not reach the object that continues its producer, and closing it again is no return."""
+        """It does not affect the object that continues its producer; a second close does not return the producer."""
         queue = harness.queue()
         closed = session.create_producer(queue)
         closed.send("a")
@@ -702,7 +702,7 @@ class TestPooledProducers(Contract):
         harness.expect(queue, *"abcd")
 
     def test_open_producers_of_one_destination_are_two(self, harness: Harness, session: Session) -> None:
-        """Each has options of its own."""
+        """Each producer has separate options."""
         queue = harness.queue()
         first, second = session.create_producer(queue), session.create_producer(queue)
         first.priority = 9
@@ -728,7 +728,7 @@ class TestPooledProducers(Contract):
     def test_producer_whose_send_failed_is_not_continued(
         self, harness: Harness, session: Session, sending: Callable[[MessageProducer, Message, Destination], object]
     ) -> None:
-        """Nor is one whose asynchronous send failed: its close waits for the outcome."""
+        """This includes a failed asynchronous send: closing waits for the outcome."""
         harness.require("temporary")
         temporary, queue = session.create_temporary_queue(), harness.queue()
         temporary.delete()
@@ -740,7 +740,7 @@ class TestPooledProducers(Contract):
         harness.expect(queue, "a")
 
     def test_refused_option_of_a_send_is_no_failure_of_the_producer(self, harness: Harness, session: Session) -> None:
-        """Nothing was sent, so that the next one continues it."""
+        """Nothing was sent, so the next producer continues it."""
         queue = harness.queue()
         producer = session.create_producer(queue)
         first = _producer_of(_id_of_sent(session, producer, "a"))
@@ -779,7 +779,7 @@ class TestPooledProducers(Contract):
     def test_closed_producer_leaves_its_messages_in_the_transaction(
         self, harness: Harness, pool: ConnectionPool
     ) -> None:
-        """A rollback discards them, and a commit sends them, whichever producer is continued meanwhile."""
+        """A rollback discards them, and a commit sends them, whichever producer continues the closed one."""
         harness.require("atomic")
         queue = harness.queue()
         with pool.session(transacted=True) as session:

@@ -49,7 +49,7 @@ class ChildProcess:
 
     Args:
         child: The process.
-        told: The lines that it printed.
+        told: Lines that it printed.
     """
 
     def __init__(self, child: subprocess.Popen[str], told: list[str]) -> None:
@@ -57,7 +57,7 @@ class ChildProcess:
         self.told = told
 
     def kill(self) -> None:
-        """End it at once: SIGKILL, or what comes nearest."""
+        """Kill it at once: SIGKILL, or the closest equivalent."""
         self._child.kill()
         self._child.wait(PATIENCE)
 
@@ -115,7 +115,7 @@ unit.send(TextMessage("never"), Queue(names[1]))
 
 
 class TestCrashes(NeedsProcesses):
-    """SIGKILL, to a process of its own (capability shared_between_processes)."""
+    """SIGKILL to a separate process (capability shared_between_processes)."""
 
     def test_killed_process_leaves_what_it_had_not_committed(self, harness: Harness) -> None:
         """Committed work is done; held messages are redelivered; pending sends are not sent."""
@@ -126,7 +126,7 @@ class TestCrashes(NeedsProcesses):
         harness.expect(target)
 
     def test_message_of_a_killed_process_is_marked_redelivered(self, harness: Harness) -> None:
-        """Somebody may have seen it (JMS 3.1, section 3.4.7; capability counts_lost)."""
+        """A handler may have seen it (JMS 3.1, section 3.4.7; capability counts_lost)."""
         harness.require("counts_lost")
         source = harness.queue()
         harness.send(source, *"abcd")
@@ -162,10 +162,10 @@ _HAND_OVER_SECOND = _CONSUME.replace("hand_over(held)", "hand_over(held[1:2])")
 
 
 class TestKilledProcesses(NeedsProcesses):
-    """SIGKILL, to a process of its own (capability shared_between_processes)."""
+    """SIGKILL to a separate process (capability shared_between_processes)."""
 
     def test_client_id_is_free(self, harness: Harness) -> None:
-        """No client uses it any more (JMS 3.1, section 6.1.2)."""
+        """A dead client does not use it (JMS 3.1, section 6.1.2)."""
         harness.require("client_ids")
         client = f"{harness.subscription().client_id}"
         with child_process(harness, _WITH_CLIENT_ID, client) as other:
@@ -195,7 +195,7 @@ class TestKilledProcesses(NeedsProcesses):
             harness.connection.remove(subscription)
 
     def test_shared_subscription_ends_with_its_last_consumer(self, harness: Harness) -> None:
-        """That this one did not close makes no difference (JMS 3.1, section 8.3.2)."""
+        """It ends although the killed consumer did not close (JMS 3.1, section 8.3.2)."""
         harness.require("shared", "volatile_reuse")
         topic = harness.topic()
         with child_process(harness, _SHARED, topic.name) as other:
@@ -262,7 +262,7 @@ class TestKilledProcesses(NeedsProcesses):
             assert bodies(harness.gather(consumer, 2)) == ["a", "b"]
 
     def test_its_death_counts_as_a_failure(self, harness: Harness) -> None:
-        """Poison that kills its consumer must not kill for ever (Artemis' max-delivery-attempts)."""
+        """Poison that kills its consumer must not do so forever (Artemis' max-delivery-attempts)."""
         harness.require("configurable", "exact_credit", "counts_lost")
         queue, dead = harness.queue(), harness.queue()
         configure(harness, queue, max_deliveries=2, dead_letter=dead)
@@ -393,7 +393,7 @@ class TestConcurrentProcesses(NeedsProcesses):
             assert bodies(waiting.result()) == ["a"]
 
     def test_groups_are_spread_over_processes(self, harness: Harness) -> None:
-        """A group is one consumer's, wherever that is (Artemis' message groups)."""
+        """A group belongs to one consumer, in any process (Artemis' message groups)."""
         harness.require("groups_apart", "exact_credit")
         queue = harness.queue()
         for body in ("a1", "b1", "a2", "b2"):
@@ -405,7 +405,7 @@ class TestConcurrentProcesses(NeedsProcesses):
             assert harness.receives_nothing(consumer, queue)
 
     def test_subscription_is_refused_as_within_one_process(self, harness: Harness) -> None:
-        """Shared with who names the same topic, refused to others (JMS 3.1, section 8.3.2)."""
+        """Shared with consumers that name the same topic, refused to others (JMS 3.1, section 8.3.2)."""
         harness.require("shared")
         topic, other_topic = harness.topic(), harness.topic()
         with (

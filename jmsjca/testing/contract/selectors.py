@@ -53,7 +53,7 @@ class TestSelectors(Contract):
         ],
     )
     def test_headers_can_be_selected(self, harness: Harness, selector: str) -> None:
-        """These six and no others (JMS 3.1, section 3.8.1.1); what a message lacks matches nothing."""
+        """Only these six headers (JMS 3.1, section 3.8.1.1). A missing header matches nothing."""
         if "JMSMessageID" in selector:
             harness.require("exact_selectors")
         queue = harness.queue()
@@ -72,7 +72,7 @@ class TestSelectors(Contract):
         assert _selected(harness, queue, "region IS NULL") == ["without"]
 
     def test_not_applies_to_the_whole_comparison(self, harness: Harness) -> None:
-        """And leaves unknown what is unknown (JMS 3.1, sections 3.8.1.1 and 3.8.1.2)."""
+        """The negation of unknown is unknown (JMS 3.1, sections 3.8.1.1 and 3.8.1.2)."""
         harness.require("exact_selectors")
         queue = _queue_of_three(harness)
         harness.send(queue, "without")
@@ -101,7 +101,7 @@ class TestSelectors(Contract):
         assert _selected(harness, queue, "n / 0 > 1 OR NOT n / 0 > 1") == []
 
     def test_types_are_not_converted(self, harness: Harness) -> None:
-        """A number in a string is no number (JMS 3.1, section 3.8.1.1)."""
+        """A string with digits is not a number (JMS 3.1, section 3.8.1.1)."""
         harness.require("exact_selectors")
         queue = harness.queue()
         for value in ("2", 2, 2.0, True):
@@ -134,7 +134,7 @@ class TestSelectors(Contract):
         assert _selected(harness, queue, "region = 'EU' aNd size between 2 and 9") == ["c"]
 
     def test_empty_selector_selects_all(self, harness: Harness) -> None:
-        """The empty text is no selector (JMS 3.1, section 3.8.1.1)."""
+        """An empty text counts as no selector (JMS 3.1, section 3.8.1.1)."""
         queue = _queue_of_three(harness)
         assert bodies(harness.gather(harness.connection.consumer(queue, selector=""), 3)) == ["a", "b", "c"]
 
@@ -146,7 +146,7 @@ class TestSelectors(Contract):
         assert bodies(harness.gather(consumer, 2)) == ["a", "c"]
 
     def test_browser_shows_what_it_selects(self, harness: Harness) -> None:
-        """A browser can filter, too."""
+        """Browsers support selectors."""
         harness.require("browse")
         queue = _queue_of_three(harness)
         chunks = list(harness.connection.browse(queue, selector="region = 'EU'"))
@@ -202,7 +202,7 @@ class TestSelectiveConsumers(Contract):
         assert bodies(harness.gather(twos, 2)) == ["b2", "c2"]
 
     def test_message_that_is_sent_later_is_found(self, harness: Harness) -> None:
-        """Whatever was looked at and left before it (JMS 3.1, section 3.8)."""
+        """It is found whatever was skipped before it (JMS 3.1, section 3.8)."""
         queue = harness.queue()
         consumer = harness.connection.consumer(queue, selector="n = 1")
         for round_ in "abc":
@@ -232,7 +232,7 @@ class TestSelectiveConsumers(Contract):
         assert bodies(harness.gather(consumer, 3)) == ["g1", "a1", "e1"]
 
     def test_rolled_back_message_comes_first_again(self, harness: Harness) -> None:
-        """Behind it the scan had gone on: it goes back (JMS 3.1, section 6.2.9)."""
+        """The scan had passed it, and goes back (JMS 3.1, section 6.2.9)."""
         queue = harness.queue()
         _send(harness, queue, "a1 b2 c1 d1")
         consumer = harness.connection.consumer(queue, selector="n = 1", order=Order.PREFIX)
@@ -311,7 +311,7 @@ class TestSelectiveConsumers(Contract):
         assert shares == [["a1"], ["c1", "d1"], ["f1"]]
 
     def test_waiting_receive_wakes_for_what_it_selects(self, harness: Harness) -> None:
-        """Others may come and go meanwhile (JMS 3.1, section 8.5)."""
+        """Other messages may arrive and leave during the wait (JMS 3.1, section 8.5)."""
         queue = harness.queue()
         consumer = harness.connection.consumer(queue, selector="n = 1")
         waiting = harness.in_background(harness.gather, consumer, 1)

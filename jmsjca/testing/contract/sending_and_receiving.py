@@ -45,7 +45,7 @@ class TestDelivery(Contract):
         assert harness.receives_nothing(consumer, queue)
 
     def test_zero_timeout_does_not_wait(self, harness: Harness) -> None:
-        """A timeout of 0 looks once and gives an empty chunk (JMS 3.1, section 8.5: receiveNoWait)."""
+        """A timeout of 0 returns an empty chunk at once (JMS 3.1, section 8.5: receiveNoWait)."""
         assert list(harness.connection.consumer(harness.queue()).receive(10, 0)) == []
 
     def test_receive_ends_when_its_time_runs_out(self, harness: Harness) -> None:
@@ -128,14 +128,14 @@ class TestDelivery(Contract):
             assert bodies(waiting.result(PATIENCE)) == ["from afar"]
 
     def test_wake_ends_a_waiting_receive(self, harness: Harness) -> None:
-        """`wake` lets a receive on another thread return empty: how an endpoint is stopped."""
+        """`wake` makes a receive on another thread return empty; this is how an endpoint is stopped."""
         consumer = harness.connection.consumer(harness.queue())
         waiting = harness.in_background(consumer.receive, 1, None)
         consumer.wake()
         assert list(waiting.result(PATIENCE)) == []
 
     def test_wake_before_receive_is_not_lost(self, harness: Harness) -> None:
-        """A wake that comes too early ends the next receive, or a stop would hang."""
+        """A wake before the receive ends the next receive. Otherwise a stop would hang."""
         consumer = harness.connection.consumer(harness.queue())
         consumer.wake()
         assert list(harness.in_background(consumer.receive, 1, None).result(PATIENCE)) == []
@@ -192,7 +192,7 @@ class TestOrdering(Contract):
         assert bodies(harness.gather(harness.connection.consumer(queue), 5)) == list("abcde")
 
     def test_order_of_commits_decides(self, harness: Harness) -> None:
-        """A unit's messages appear when it commits, together and behind what was there already."""
+        """The messages of a unit appear when it commits, together and after the messages already there."""
         queue = harness.queue()
         early, late = harness.unit(), harness.unit()
         harness.record(early, queue, "a", "b")
@@ -223,7 +223,7 @@ class TestOrdering(Contract):
         assert bodies(harness.gather(consumer, 30)) == sent
 
     def test_prefix_rollback_between_commits(self, harness: Harness) -> None:
-        """Order.PREFIX: each second unit of a consumer fails once, and the order is that of sending all the same."""
+        """Order.PREFIX: every second unit of a consumer fails once, and the order of sending is kept."""
         queue, sent = harness.queue(), [str(n) for n in range(20)]
         harness.send(queue, *sent)
         consumer = harness.connection.consumer(queue, order=Order.PREFIX)
@@ -290,7 +290,7 @@ class TestOrdering(Contract):
         harness.expect(queue)
 
     def test_any_rollback_leaves_later_ones_held(self, harness: Harness) -> None:
-        """Order.ANY: other handlers work on the later messages; a rollback is no business of theirs."""
+        """Order.ANY: other handlers work on the later messages, so a rollback does not affect them."""
         queue = harness.queue()
         harness.send(queue, *"abc")
         consumer = harness.connection.consumer(queue, order=Order.ANY, window=0)
@@ -502,7 +502,7 @@ class TestSending(Contract):
         assert harness.receives_nothing(consumer, queue)
 
     def test_delayed_message_wakes_a_waiting_receive_when_due(self, harness: Harness) -> None:
-        """Nothing but time has to pass."""
+        """The delivery needs no event other than the passing of time."""
         harness.require("delivery_delay")
         queue = harness.queue()
         consumer = harness.connection.consumer(queue)
@@ -530,7 +530,7 @@ class TestDuplicates(Contract):
         harness.expect(queue, "first", "other")
 
     def test_acknowledged_message_is_remembered(self, harness: Harness) -> None:
-        """It does not matter that the first one was consumed meanwhile."""
+        """It is remembered even if the first message was consumed in between."""
         harness.require("duplicate_detection")
         queue = harness.queue()
         harness.send_messages(queue, _named("first", "1"))
@@ -558,7 +558,7 @@ class TestDuplicates(Contract):
             harness.expect(queue, "a")
 
     def test_messages_without_id_are_never_duplicates(self, harness: Harness) -> None:
-        """Equal bodies are no reason to drop one."""
+        """Messages with equal bodies are not duplicates."""
         queue = harness.queue()
         harness.send(queue, "same", "same")
         harness.expect(queue, "same", "same")

@@ -27,10 +27,10 @@ __all__ = [
 
 
 class TestPipelinedSends(Contract):
-    """`Unit.start_commit`: many units in flight, in order, each with an outcome of its own."""
+    """`Unit.start_commit`: many units in flight, in order, each with a separate outcome."""
 
     def test_started_commits_take_effect_in_order(self, harness: Harness) -> None:
-        """No unit waits for the one before it, and none overtakes it (JMS 3.1, section 7.3.3)."""
+        """No unit waits for the previous one, and no unit overtakes it (JMS 3.1, section 7.3.3)."""
         queue, sent = harness.queue(), [str(number) for number in range(200)]
         waits = [_start(harness, queue, body) for body in sent]
         for wait in waits:
@@ -38,7 +38,7 @@ class TestPipelinedSends(Contract):
         harness.expect(queue, *sent)
 
     def test_later_commit_does_not_overtake_them(self, harness: Harness) -> None:
-        """A unit that is committed afterwards, in a transaction where there are some, comes behind them."""
+        """The messages of a later commit, in a transaction if the broker has them, come after the pipelined ones."""
         queue = harness.queue()
         waits = [_start(harness, queue, body) for body in "abcdefgh"]
         harness.send(queue, "i")
@@ -47,7 +47,7 @@ class TestPipelinedSends(Contract):
         harness.expect(queue, *"abcdefghi")
 
     def test_each_destination_gets_its_messages(self, harness: Harness) -> None:
-        """Whatever a provider keeps for each destination, pipelining does not mix them up."""
+        """Pipelining does not mix up state that a provider keeps per destination."""
         queues, topic = [harness.queue() for _ in range(3)], harness.topic()
         subscriber = harness.connect().consumer(topic)
         waits = [_start(harness, to, body) for body in "abc" for to in (*queues, topic)]
@@ -58,7 +58,7 @@ class TestPipelinedSends(Contract):
         assert bodies(harness.gather(subscriber, 3)) == list("abc")
 
     def test_messages_are_written_although_nobody_waits(self, harness: Harness) -> None:
-        """The outcome need not be asked for before the message is sent."""
+        """A message is sent even if the caller does not wait for the outcome."""
         queue = harness.queue()
         consumer = harness.connect().consumer(queue)
         wait = _start(harness, queue, "a")
@@ -66,7 +66,7 @@ class TestPipelinedSends(Contract):
         wait()
 
     def test_unit_with_deliveries_is_refused(self, harness: Harness) -> None:
-        """It acknowledges, and stays open for `commit`."""
+        """The unit acknowledges deliveries, so it stays open for `commit`."""
         queue = harness.queue()
         harness.send(queue, "a")
         consumer = harness.connection.consumer(queue)
@@ -148,7 +148,7 @@ class TestMessageListeners(_Sessions):
         harness.expect(queue)
 
     def test_one_thread_calls_the_listeners_of_a_session(self, harness: Harness, connection: Connection) -> None:
-        """However many consumers it has (section 6.2.13)."""
+        """A session with many consumers has one thread (section 6.2.13)."""
         queues, threads, received = [harness.queue() for _ in range(3)], set[int](), SimpleQueue[Message]()
 
         def listen(message: Message) -> None:
@@ -335,7 +335,7 @@ class TestCommit(Contract):
         harness.expect(target, "moved")
 
     def test_message_over_the_limit_is_refused_at_once(self, harness: Harness) -> None:
-        """`ResourceAllocationError` at the send; the unit can go on, and what it took can be moved smaller."""
+        """`ResourceAllocationError` at the send. The unit stays usable: it can move smaller messages."""
         source, target = harness.queue(), harness.queue()
         harness.send(source, "a")
         connection = harness.connect(limits=Limits(message_bytes=10_000))

@@ -63,7 +63,7 @@ class TestTopics(Contract):
         assert [bodies(harness.gather(consumer, 1)) for consumer in consumers] == [["a"], ["a"]]
 
     def test_rollback_of_one_subscriber_disturbs_no_other(self, harness: Harness) -> None:
-        """Each copy has its own fate and its own count."""
+        """Each copy has a separate state and count."""
         harness.require("delivery_count")
         topic = harness.topic()
         failing, other = harness.connection.consumer(topic), harness.connection.consumer(topic)
@@ -73,7 +73,7 @@ class TestTopics(Contract):
         assert [d.count for d in harness.gather(failing, 1)] == [2]
 
     def test_unit_outlives_the_subscriber(self, harness: Harness) -> None:
-        """A unit can still commit what it took from a subscription that is gone by now."""
+        """A unit can still commit deliveries of a subscription that has ended."""
         topic = harness.topic()
         consumer = harness.connection.consumer(topic)
         harness.send(topic, "a")
@@ -219,7 +219,7 @@ class TestDurableRules(Contract):
         assert bodies(harness.gather(first, 2)) == ["a", "b"]
 
     def test_another_topic_makes_it_anew(self, harness: Harness) -> None:
-        """As good as unsubscribing: what waited goes, and the old topic adds nothing (JMS 3.1, section 8.3.3)."""
+        """It is equivalent to unsubscribing: waiting messages are deleted (JMS 3.1, section 8.3.3)."""
         subscription, connection = _subscription(harness)
         _subscribed(harness, subscription, connection).close()
         moved = replace(subscription, topic=harness.topic())
@@ -267,7 +267,7 @@ class TestDurableRules(Contract):
             connection.remove(subscription)
 
     def test_removing_one_leaves_that_of_another_client(self, harness: Harness) -> None:
-        """A name is a client's own (JMS 3.1, sections 6.1.2 and 8.3.3)."""
+        """Subscription names are unique only within a client (JMS 3.1, sections 6.1.2 and 8.3.3)."""
         mine, connection = _subscription(harness)
         other = replace(mine, client_id=harness.subscription().client_id)
         connection.consumer(mine).close()
@@ -298,7 +298,7 @@ class TestNoLocal(Contract):
     needs = ("no_local",)
 
     def test_own_messages_are_not_added(self, harness: Harness) -> None:
-        """Those of every other connection are (JMS 3.1, section 8.3.1)."""
+        """Messages of all other connections are added (JMS 3.1, section 8.3.1)."""
         topic, other = harness.topic(), harness.connect()
         consumer = harness.connection.consumer(topic, no_local=True)
         _send(harness, harness.connection, topic, "mine")
@@ -323,7 +323,7 @@ class TestNoLocal(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["mine"]
 
     def test_it_holds_within_a_unit(self, harness: Harness) -> None:
-        """The connection of the sending unit counts, not that of the settling unit (JMS 3.1, section 8.3.1)."""
+        """The connection that sends counts, not the connection that settles (JMS 3.1, section 8.3.1)."""
         queue, topic, other = harness.queue(), harness.topic(), harness.connect()
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(topic, no_local=True)
@@ -347,7 +347,7 @@ class TestNoLocal(Contract):
         assert bodies(harness.gather(consumer, 1)) == ["another's"]
 
     def test_durable_one_is_spared_its_clients_messages(self, harness: Harness) -> None:
-        """Of any connection with its client id, also while it is inactive (JMS 3.1, section 8.3.3)."""
+        """This holds for any connection with its client id, also while it is inactive (JMS 3.1, section 8.3.3)."""
         harness.require("durable", "durable_no_local")
         subscription = harness.subscription()
         first = harness.connect(subscription.client_id)
@@ -418,7 +418,7 @@ class TestSharedSubscriptions(Contract):
         assert sorted(shares[0] + shares[1]) == list("abcde")
 
     def test_every_subscription_gets_its_own_copy(self, harness: Harness) -> None:
-        """Only who names the same subscription shares it (JMS 3.1, section 4.2.2)."""
+        """Only consumers that name the same subscription share it (JMS 3.1, section 4.2.2)."""
         topic = harness.topic()
         consumers = [harness.connection.consumer(_shared(topic, name)) for name in ("s", "t")]
         unshared = harness.connection.consumer(topic)
@@ -426,7 +426,7 @@ class TestSharedSubscriptions(Contract):
         assert [bodies(harness.gather(consumer, 1)) for consumer in (*consumers, unshared)] == [["a"]] * 3
 
     def test_order_is_kept_from_consumer_to_consumer(self, harness: Harness) -> None:
-        """Whoever asks gets the message that was sent first of those left (JMS 3.1, section 6.2.9)."""
+        """The next consumer to ask gets the oldest remaining message (JMS 3.1, section 6.2.9)."""
         harness.require("exact_credit")
         subscription = _shared(harness.topic())
         first, second = (harness.connection.consumer(subscription, window=0) for _ in range(2))
@@ -522,7 +522,7 @@ class TestSharedSubscriptions(Contract):
         assert harness.receives_nothing(late, subscription)
 
     def test_another_topic_is_refused_while_it_is_in_use(self, harness: Harness) -> None:
-        """One name, one topic (JMS 3.1, section 8.3.2); those who consume do not notice."""
+        """A name belongs to one topic (JMS 3.1, section 8.3.2). The existing consumers are not affected."""
         subscription = _shared(harness.topic())
         consumer = harness.connection.consumer(subscription)
         with pytest.raises(IllegalStateError):

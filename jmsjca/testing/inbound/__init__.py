@@ -1,7 +1,7 @@
 """The inbound contract: the behaviour of listeners, as pytest cases that use the public API over any provider.
 
-A provider runs the cases as those of `jmsjca.testing.contract`: a module has the fixture ``jms_broker_url`` and
-imports everything from here. ``jms_message_count`` is the number of messages in cases that need many.
+A provider runs the cases like `jmsjca.testing.contract`: a module has the fixture ``jms_broker_url`` and imports
+everything from here. Override ``jms_message_count`` to change the number of messages in cases that need many.
 """
 
 from jmsjca.testing.inbound.batches import TestBatches, TestBatchRules, TestSyncBatches

@@ -24,7 +24,7 @@ class TestConcurrency(ListenerContract):
 
     @modes
     def test_so_many_handlers_are_inside_at_once(self, stage: ListenerHarness, mode: str) -> None:
-        """As many as the pool has: each waits for all the others. So many messages that each receiver is sent some."""
+        """As many as the pool has: each handler waits for all others. There are enough messages for every receiver."""
         together = Event()
         meeting = Barrier(5, action=together.set, timeout=PATIENCE)
 
@@ -39,7 +39,7 @@ class TestConcurrency(ListenerContract):
         assert activation.stats.n_configured_endpoints == 5
 
     def test_serial_has_one(self, stage: ListenerHarness) -> None:
-        """Whatever the size of the pool."""
+        """Serial has one handler, whatever the size of the pool."""
         activation = stage.listen(Message.clear_properties, concurrency_mode="serial", endpoint_pool_max_size=5)
         stage.send(*"abcdefghij")
         stage.heard.await_outcome(Outcome.COMMITTED, 10)
@@ -139,7 +139,7 @@ class TestStopping(ListenerContract):
     @pytest.mark.parametrize("batch_size", [0, 3])
     @pytest.mark.parametrize("mode", ["sync", "cc"])
     def test_while_messages_are_held(self, stage: ListenerHarness, mode: str, batch_size: int) -> None:
-        """They are rolled back; who acknowledges later learns of it (JMSJCA manual, hold-until-acknowledge)."""
+        """They are rolled back, and a later acknowledgement reports it (JMSJCA manual, hold-until-acknowledge)."""
         held: queue.Queue[Message] = queue.Queue()
         spec = {"concurrency_mode": mode, "batch_size": batch_size, "max_outstanding": stage.many}
         stage.listen(held.put, hold_until_ack=True, endpoint_pool_max_size=4, **spec)
@@ -158,7 +158,7 @@ class TestTopicListeners(ListenerContract):
 
     @pytest.mark.parametrize("mode", ["serial", "sync"])
     def test_one_receiver_gets_each_message_once(self, stage: ListenerHarness, mode: str) -> None:
-        """Each of several would get every message; so the order is kept, too."""
+        """Several consumers would each get every message, so there is one; this also keeps the order."""
         topic, bodies = stage.harness.topic(), [f"{number:02}" for number in range(30)]
         seen: queue.Queue[str] = queue.Queue()
 

@@ -42,7 +42,7 @@ class ListenerHarness:
         out: A queue to forward to.
         ends: A queue for reports on batches.
         never: A queue that must stay empty.
-        heard: The recorder of the hooks of all listeners.
+        heard: Recorder of the hooks of all listeners.
     """
 
     def __init__(self, harness: Harness, many: int) -> None:
@@ -65,18 +65,18 @@ class ListenerHarness:
         return f"{self.harness.url}{'&' if '?' in self.harness.url else '?'}{option}"
 
     def send(self, *bodies: str, **headers: Any) -> None:
-        """Send text messages to `source`, in one unit where the broker can."""
+        """Send text messages to `source`, in one unit if the broker supports it."""
         self.harness.send(self.source, *bodies, **headers)
 
     def send_many(self) -> list[str]:
-        """Send as many messages to `source` as the case needs, and give their bodies."""
+        """Send as many messages to `source` as the case needs, and return their bodies."""
         bodies = [f"{number:04}" for number in range(self.many)]
         for begin in range(0, self.many, 100):
             self.send(*bodies[begin : begin + 100])
         return bodies
 
     def arrive(self, place: Destination, count: int) -> list[Any]:
-        """Consume so many messages, as they come, and give their bodies."""
+        """Consume this many messages as they arrive, and return their bodies."""
         connection, bodies = self.harness.connect(), list[Any]()
         consumer = connection.consumer(place)
         while len(bodies) < count:
@@ -113,16 +113,16 @@ class ListenerHarness:
         assert sorted([*left, *self.remaining(place)]) == sorted(bodies)
 
     def expect_count(self, place: Destination, count: int) -> None:
-        """See that so many messages are left of a queue, also those not due; without an admin they are consumed.
+        """Check how many messages are left in a queue, including messages that are not due.
 
-        So they are where the broker does not tell what it is still taking back.
+        Without an admin, or if the broker does not count messages that it is still taking back, they are consumed.
         """
         admin = self.harness.connection.admin() if self.harness.connection.capabilities.counts_held else None
         left = admin.depth(place).total if admin else len(self.arrive(place, count)) + len(self.remaining(place))
         assert left == count
 
     def remaining(self, place: Destination) -> Sequence[Any]:
-        """Consume what is left of a place, and give the bodies."""
+        """Consume the rest of a place, and return the bodies."""
         return self.harness.remaining(place)
 
     def close(self) -> None:

@@ -200,7 +200,7 @@ class TestHoldRules(ListenerContract):
         assert asyncio.run(_work()) is Outcome.COMMITTED
 
     def test_acknowledging_twice_is_as_once(self, stage: ListenerHarness, mode: str) -> None:
-        """It stands for no other message of the unit. Also when the unit is settled."""
+        """A repeated acknowledgement does not count for another message of the unit, even after the settlement."""
         hands = HeldMessages(stage, mode, batch_size=2, endpoint_pool_max_size=1)
         stage.send(*"abcd")
         batch, later = hands.take_batch(), hands.take_batch()
@@ -260,7 +260,7 @@ class TestHoldRules(ListenerContract):
 
     @pytest.mark.parametrize("missing", [0, -1])
     def test_a_batch_waits_for_each_acknowledgement(self, stage: ListenerHarness, mode: str, missing: int) -> None:
-        """For that of each message, and for that of its end. A later batch may be settled meanwhile."""
+        """It waits for each message and for the end. A later batch may be settled before it."""
         hands = HeldMessages(stage, mode, batch_size=2, endpoint_pool_max_size=1)
         stage.send(*"abcd")
         batch, later = hands.take_batch(), hands.take_batch()
@@ -361,7 +361,7 @@ class AcknowledgingHandler:
 
 
 class OwnTransactionHandler(AcknowledgingHandler):
-    """Forwards in a transaction of its own, which it rolls back when it rolls back the receipt."""
+    """Forwards in a separate transaction, and rolls it back together with the receipt."""
 
     def __call__(self, message: Message) -> None:  # type: ignore[override]  # jmsjca looks which parameters there are
         """Do the work for a message, or for the end of a batch."""
@@ -403,7 +403,7 @@ class HeldMessages:
 
 @pytest.mark.parametrize("mode", ["sync", "cc"])
 class TestTimeouts(ListenerContract):
-    """Nobody acknowledges (the Jitterbit connector's acknowledgement timeout)."""
+    """No acknowledgement arrives (the Jitterbit connector's acknowledgement timeout)."""
 
     def test_the_listener_limits_the_wait(self, stage: ListenerHarness, mode: str) -> None:
         """The message is redelivered; a later acknowledgement of the first delivery reports this."""
@@ -445,7 +445,7 @@ class TestSettling(ListenerContract):
 
     @pytest.mark.parametrize("mode", ["sync", "cc"])
     def test_a_late_settlement_settles_no_other_delivery(self, stage: ListenerHarness, mode: str) -> None:
-        """Neither by the id of the message nor by that of the delivery that has ended."""
+        """Neither the id of the message nor the id of the ended delivery settles the new delivery."""
         hands = HeldMessages(stage, mode, endpoint_pool_max_size=1)
         stage.send("a")
         late = hands.take()
@@ -474,7 +474,7 @@ class TestSettling(ListenerContract):
 
     @pytest.mark.parametrize(("action", "outcome"), [("JBXCommit", "COMMITTED"), ("JBXRollback", "ROLLED_BACK")])
     def test_settles_a_batch_with_the_id_of_its_end(self, stage: ListenerHarness, action: str, outcome: str) -> None:
-        """The end of a batch has an id of its own, so that a program that has only ids can settle the whole batch."""
+        """The end of a batch has an id, so that a program that has only ids can settle the whole batch."""
         hands = HeldMessages(stage, "sync", batch_size=2, endpoint_pool_max_size=1)
         stage.send("a")
         *messages, end = hands.take_batch()

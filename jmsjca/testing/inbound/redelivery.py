@@ -72,7 +72,7 @@ class TestRedelivered(ListenerContract):
         assert seen == [False, True]
 
     def test_what_is_sent_on_is_found_again(self, stage: ListenerHarness, mode: str) -> None:
-        """The received message gets another id, and its delivery is still that of the one that came."""
+        """A forwarded message gets another id; its failure is still recorded for the received delivery."""
         stage.harness.require("atomic")
 
         def _handler(message: Message, session: Session) -> None:
@@ -88,7 +88,7 @@ class TestRedelivered(ListenerContract):
         assert told["JMS_Sun_JMSJCA_ExceptionMessage"] == "no such order"
 
     def test_another_handling_is_for_one_message(self, stage: ListenerHarness, mode: str) -> None:
-        """The others keep that of the listener; an index that is past already is in force the next time."""
+        """The others keep the listener's handling. An index that has passed already applies the next time."""
         handling = f"3:move(queue:{stage.never.name})"
 
         def _handler(message: Message) -> None:
@@ -119,7 +119,7 @@ class TestRedelivered(ListenerContract):
         assert not [name for name in message.properties if name.startswith("JMS_Sun_JMSJCA_")]
 
     def test_moved_with_what_the_headers_say(self, stage: ListenerHarness, mode: str) -> None:
-        """Correlation id, reply-to, type, priority and delivery mode are those of the message."""
+        """Correlation id, reply-to, type, priority and delivery mode are copied from the message."""
         spec = {"redelivery_handling": f"1:move(queue:{stage.out.name})", "concurrency_mode": mode}
         headers = {"correlation_id": "corr", "type": "letter", "reply_to": stage.ends, "priority": 7}
         stage.send("a", **headers)
@@ -418,7 +418,7 @@ class TestRejected(ListenerContract):
 
     @concurrent_modes
     def test_needs_no_acknowledgement(self, stage: ListenerHarness, mode: str) -> None:
-        """With held acknowledgement, too, it goes at once."""
+        """It goes at once, also with held acknowledgement."""
         handler = Deciding(bad=Reject("no such article"))
         stage.send("bad")
         spec: dict[str, Any] = {"redelivery_handling": f"9:move(queue:{stage.out.name})", "hold_until_ack": True}
@@ -519,7 +519,7 @@ class TestRetried(ListenerContract):
 
     @modes
     def test_comes_again_after_the_delay_and_counts(self, stage: ListenerHarness, mode: str) -> None:
-        """The delay replaces that of the redelivery handling; the redelivery is counted as any other."""
+        """The delay replaces the delay of the redelivery handling. The redelivery is counted like any other."""
         seen: list[tuple[float, int]] = []
 
         def _handler(message: Message) -> None:
@@ -550,7 +550,7 @@ class TestRetried(ListenerContract):
 
     @concurrent_modes
     def test_while_others_go_on(self, stage: ListenerHarness, mode: str) -> None:
-        """A delay takes no thread, so the messages behind it are consumed meanwhile."""
+        """A delay occupies no thread, so the following messages are consumed during the delay."""
         done = threading.Event()
 
         def _handler(message: Message) -> None:

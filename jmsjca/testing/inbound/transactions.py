@@ -23,7 +23,7 @@ class TestExceptions(ListenerContract):
 
     @modes
     def test_raising_after_the_send(self, stage: ListenerHarness, mode: str) -> None:
-        """Serial keeps the order, too (JMSJCA: testExceptionCMTSerial, testExceptionCMTCC)."""
+        """Serial also keeps the order (JMSJCA: testExceptionCMTSerial, testExceptionCMTCC)."""
         chance = SeededChance(0.1)
 
         def _handler(message: Message, session: Session) -> None:
@@ -54,7 +54,7 @@ class TestExceptions(ListenerContract):
 
 
 class TestExceptionsWithoutTransaction(ListenerContract):
-    """An exception brings the message again, without a transaction, too (JMSJCA: bean-managed transactions)."""
+    """An exception causes redelivery, also without a transaction (JMSJCA: bean-managed transactions)."""
 
     needs = ("atomic",)
 
