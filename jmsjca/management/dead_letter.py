@@ -158,7 +158,7 @@ def _fact(message: Message, name: str) -> Any:
 def _moment(value: object) -> datetime | None:
     """Convert recorded milliseconds to a time; None if not recorded. Copies sent over STOMP record text."""
     with suppress(ValueError, TypeError):
-        return to_datetime(int(value))  # other clients may have set anything
+        return to_datetime(int(value))  # type: ignore[call-overload]  # other clients may have set anything
     return None
 
 
