@@ -1,4 +1,4 @@
-"""Activations: a message-driven endpoint from start to stop; and those of distributed durable subscriptions."""
+"""Activations: listeners from start to stop, including listeners of distributed durable subscriptions."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -74,16 +74,16 @@ class Activation(ProcessBound):
         handler: The user's function.
         settings: The settings for connections.
         hooks: Called around deliveries and at status changes.
-        loop: The event loop for the handler's coroutines; None for a loop of its own.
-        executor: Runs the handlers in mode cc; None for threads of its own.
+        loop: The event loop for the handler's coroutines; None to create one.
+        executor: Runs the handlers in mode cc; None to create threads.
         requires_atomic_unit: True if the handler sends in the unit of every message, so that a broker without that
             capability is refused.
-        on_status: Called at each change of the status; None for nothing.
-        naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
+        on_status: Called at each change of the status; None for no call.
+        naming: The context for ``lookup://`` names; None for `NamingContext.default`.
         converters: Converts bodies and replies; None for `Converters.default`.
         inbox: Recognises messages with committed database work; None for no inbox.
         adapter: The name of the adapter, for log records; None for the URL of the broker.
-        scope: The senders whose messages join the unit of a delivery; None for none.
+        scope: The senders that join the unit of a delivery; None for no senders.
 
     Attributes:
         name: The display name, for logs and hooks.
@@ -92,7 +92,8 @@ class Activation(ProcessBound):
         stats: The counters.
 
     Raises:
-        ConfigurationError: The handler has a parameter for which there is no value; or the spec allows no inbox.
+        ConfigurationError: The handler has a parameter for which there is no value; or the spec does not allow an
+            inbox.
         ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
     """
 
@@ -134,18 +135,18 @@ class Activation(ProcessBound):
 
     @property
     def status(self) -> Status:
-        """Return "Up" when messages can flow; else "Down", "Connecting" or "Disconnecting"."""
+        """Return "Up" while messages can flow, else "Down", "Connecting" or "Disconnecting"."""
         return self._state.status
 
     @property
     def failure(self) -> Exception | None:
-        """The error with which the activation stopped permanently; None otherwise, and after another `start`."""
+        """The error that stopped the activation permanently; None otherwise, and after another `start`."""
         run = self._state.current_run
         return None if run is None or self.status != "Down" else run.failure
 
     @property
     def last_error(self) -> Exception | None:
-        """The error of the latest attempt to connect; None if that succeeded or there was none."""
+        """The error of the latest attempt to connect; None if that succeeded or there was no attempt."""
         run = self._state.current_run
         return None if run is None else run.last_error
 
@@ -156,13 +157,13 @@ class Activation(ProcessBound):
 
     @property
     def units_in_flight(self) -> int:
-        """The number of units with an active handler, or that wait for acknowledgement or the end of a delay."""
+        """The number of units with an active handler, or waiting for acknowledgement or for the end of a delay."""
         run = self._state.current_run
         delivering = None if run is None else run.delivering
         return 0 if delivering is None else delivering[1].units_in_flight
 
     def start(self) -> None:
-        """Start to connect, and deliver as soon as that succeeds. Does nothing if the activation is started already.
+        """Start to connect; deliver as soon as the connection is open. Does nothing if the activation is started.
 
         Returns at once, even if the broker is down. The connection is retried after 1, 2, 5, 5, 10, 10, … seconds.
 
@@ -175,20 +176,20 @@ class Activation(ProcessBound):
             if is_new := self._state.fire("start", run):
                 self._warn_of_endless_redelivery()
                 run.start()
-        except BaseException:  # also an interrupt
+        except BaseException:  # including an interrupt
             run.abandon_start()
             raise
         if not is_new and self.status == "Disconnecting":
             raise IllegalStateError(f"{self.name} is being stopped; start it again when its status is 'Down'.")
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Stop taking messages, wait for active handlers, release prefetched messages, disconnect.
+        """Stop receiving, wait for active handlers, release prefetched messages, and disconnect.
 
         Units that wait for an acknowledgement are rolled back. At the deadline the connection is closed even if
         handlers are active: their units are lost, and the messages are redelivered.
 
-        Called by a handler, by a hook around one, or on the event loop of async handlers, it returns at once, and the
-        activation stops when the handlers have returned.
+        If a handler, a hook around a handler, or the event loop of async handlers calls this method, it returns at
+        once, and the activation stops when the handlers have returned.
 
         Args:
             timeout: Seconds until the deadline; None waits forever.
@@ -197,7 +198,7 @@ class Activation(ProcessBound):
             True if all handlers ended in time; False if some are still active.
 
         Raises:
-            InvalidArgumentError: The timeout is no number of seconds, or negative. Nothing was stopped.
+            InvalidArgumentError: The timeout is not a number of seconds, or is negative. Nothing was stopped.
         """
         TIMEOUT("timeout", timeout)
         run = self._state.current_run
@@ -215,16 +216,16 @@ class Activation(ProcessBound):
         return self._endpoint.paused
 
     def pause(self) -> None:
-        """Take no more messages, but keep the connection, until `resume`; also over a reconnect. Returns at once.
+        """Stop receiving until `resume`, but keep the connection. Also holds after a reconnect. Returns at once.
 
-        Active handlers go on, prefetched messages are released, and units that wait for acknowledgements are rolled
-        back. A non-durable subscription misses what is published meanwhile.
+        Active handlers continue, prefetched messages are released, and units that wait for acknowledgements are rolled
+        back. A non-durable subscription misses messages that are published during the pause.
         """
         self._endpoint.paused = True
         self._apply()
 
     def resume(self) -> None:
-        """Take messages again after `pause`. Returns at once."""
+        """Receive messages again after `pause`. Returns at once."""
         self._endpoint.paused = False
         self._apply()
 
@@ -237,8 +238,8 @@ class Activation(ProcessBound):
             endpoint_pool_max_size: The number, from 1 to 2,147,483,647.
 
         Raises:
-            InvalidArgumentError: It is another value.
-            NotSupportedError: The activation has one handler at a time: the mode is serial, or sync for a topic.
+            InvalidArgumentError: The number is out of this range.
+            NotSupportedError: The activation runs one handler at a time: in mode serial, and in mode sync for a topic.
         """
         size, settings = endpoint_pool_max_size, self._endpoint.settings
         if type(size) is not int or not 1 <= size <= MAX_INT:
@@ -250,9 +251,9 @@ class Activation(ProcessBound):
         self._apply()
 
     def _limit_for(self, size: int) -> int:
-        """Return the limit of open units for a number of handlers: that of the spec, unless it is the default there.
+        """Return max_outstanding for this pool size: the spec's value, or 10 per handler if the spec has the default.
 
-        A limit that equals the default counts as the default, as the effective spec does not show which one was given.
+        A value equal to the default counts as the default, because the effective spec does not show which one was set.
         """
         limit = self.spec.max_outstanding
         if limit == self.spec.endpoint_pool_max_size * UNITS_PER_HANDLER:
@@ -268,7 +269,7 @@ class Activation(ProcessBound):
             run.apply()
 
     def restart(self, timeout: float | None = None) -> None:
-        """Stop, then start. Called by a handler it returns at once, and the restart happens on another thread.
+        """Stop, then start. If a handler calls it, it returns at once, and another thread restarts the activation.
 
         Args:
             timeout: As of `stop`.
@@ -284,7 +285,7 @@ class Activation(ProcessBound):
             self.start()
 
     def request_stop(self, reason: str | None = None) -> None:
-        """Begin to stop, and return at once. Ignored if the activation is already stopping: the first reason counts.
+        """Begin to stop, and return at once. Ignored if the activation is already stopping: the first reason is logged.
 
         Args:
             reason: The reason, for the log.
@@ -294,13 +295,13 @@ class Activation(ProcessBound):
             self._in_background(partial(run.wait_until_stopped, None))
 
     def stop_intake(self, reason: str | None = None) -> bool:
-        """Stop taking messages, and return at once: the first half of `stop`.
+        """Stop receiving, and return at once: the first half of `stop`.
 
         Args:
-            reason: The reason of a handler, for the log.
+            reason: The handler's reason, for the log.
 
         Returns:
-            True if this call began the stop; False if the activation was stopped or stopping already.
+            True if this call began the stop; False if the activation was already stopped or stopping.
         """
         run = self._state.current_run
         if run is None or not self._state.fire("stop", run):
@@ -323,7 +324,7 @@ class Activation(ProcessBound):
         )
 
     def account(self) -> Account:
-        """Return what the messages of the activation have come to, since it exists."""
+        """Return the number of messages by outcome since the activation was created."""
         settled = self.stats.settled_messages
         return Account(
             finished=settled[Outcome.COMMITTED] + settled[Outcome.ROLLED_BACK],
@@ -334,7 +335,7 @@ class Activation(ProcessBound):
         )
 
     def check_health(self, interval: float) -> Sequence[ActivationHealth]:
-        """Return the health of the activation; of both sides for a distributed subscription.
+        """Return the health of the activation. A distributed subscription has two entries, one for each side.
 
         Args:
             interval: As of `ResourceAdapter.health`.
@@ -350,9 +351,9 @@ class Activation(ProcessBound):
         return self._endpoint.held.is_held(message_id)
 
     def has_delivered(self, message_id: str) -> bool:
-        """Return True if the activation remembers a delivery of a message, with held acknowledgement.
+        """Return True if the activation remembers a delivery of a message under held acknowledgement.
 
-        It remembers at least the last 1,000 deliveries, and the last 5,000 messages that it delivered and did not
+        It remembers at least the last 1,000 deliveries, and the last 5,000 messages that it delivered without a
         commit.
 
         Args:
@@ -361,25 +362,25 @@ class Activation(ProcessBound):
         return self._endpoint.held.has_delivered(message_id)
 
     def settle(self, message_id: str, action: str) -> Settlement:
-        """Acknowledge a held message, or mark its unit for rollback first. Never blocks.
+        """Acknowledge a held message, or first mark its unit for rollback. Never blocks.
 
         Args:
-            message_id: The ``delivery_id`` of the held message. Its message id stands for it only while the activation
-                remembers no other delivery of the message, as `has_delivered` does.
-            action: "JBXCommit" or "JBXRollback"; upper and lower case do not matter.
+            message_id: The ``delivery_id`` of the held message. Its message id is accepted only while the activation
+                remembers no other delivery of the message (see `has_delivered`).
+            action: "JBXCommit" or "JBXRollback", in upper or lower case.
 
         Returns:
             The settlement of the message's unit.
 
         Raises:
             ConfigurationError: The action is neither of the two.
-            IllegalStateError: No such message is held: it never was, its unit is settled, or it is acknowledged
-                already. Or the message id does not say which of several deliveries is meant.
+            IllegalStateError: No such message is held: it was never held, its unit is settled, or it is already
+                acknowledged. Or the message has several deliveries, and its id does not identify one of them.
         """
         return self._endpoint.held.settle(message_id, action)
 
     def reset_stats(self) -> None:
-        """Reset the counters of messages and commits; those of endpoints and redeliveries are kept."""
+        """Reset the counters of messages and commits. The counters of endpoints and redeliveries are kept."""
         self.stats.reset()
 
     def _reset_after_fork(self) -> None:
@@ -406,7 +407,7 @@ class Activation(ProcessBound):
         self._health_check = HealthCheck(self._endpoint, self._state)
 
     def _warn_of_endless_redelivery(self) -> None:
-        """Warn of the default redelivery handling, by which a message that always fails is redelivered for ever."""
+        """Warn that the default redelivery handling redelivers a message without end if it always fails."""
         if self._endpoint_settings.redelivery.text == DEFAULT_REDELIVERY_HANDLING:
             logger.warning(
                 "%s: a message from %s that always fails is redelivered for ever, as the default redelivery handling "
@@ -425,7 +426,7 @@ class Activation(ProcessBound):
         return in_listener() or self._endpoint.handler.runs_on_calling_loop()
 
     def _in_background(self, act: Callable[[], object]) -> None:
-        """Call ``act`` on another thread, as the caller must not block."""
+        """Call ``act`` on another thread, because the caller must not block."""
         threading.Thread(target=act, name=f"jmsjca stop {self.name}", daemon=True).start()
 
     def _report_status(self, status: Status) -> None:
@@ -454,11 +455,11 @@ def display_name(spec: "ActivationSpec", url: str) -> str:
 
 
 def _check_inbox(spec: "ActivationSpec", inbox: Inbox, handler: Callable[..., object]) -> None:
-    """Raise an error if an inbox cannot work.
+    """Raise an error if the inbox does not fit the listener.
 
     Raises:
-        ConfigurationError: The handler's work is not a part of the unit; or no other consumer would get its messages
-            again, as those of a subscription that is not durable; or the handler cannot use its sessions.
+        ConfigurationError: The handler's work is not a part of the unit; the subscription is not durable, so that its
+            messages are not redelivered to another consumer; or the handler cannot use the sessions of the inbox.
     """
     place = f"{spec.destination_type}:{spec.destination}"
     if spec.transaction != "required":
@@ -490,8 +491,8 @@ def listener_settings(
 ) -> ConnectionSettings:
     """Return the settings of a listener's connections.
 
-    User name and password, always together, are those of the spec, else those of the factory that its URL refers to,
-    else those in its URL, else those of the adapter (JMSJCA manual, "ConnectionURL").
+    User name and password are always taken together: from the spec, else from the factory that its URL refers to, else
+    from its URL, else from the adapter (JMSJCA manual, "ConnectionURL").
 
     Args:
         spec: The activation spec, as the application wrote it.
@@ -521,25 +522,25 @@ def factory_of_spec(spec: "ActivationSpec", naming: NamingContext) -> Connection
 
     Args:
         spec: The activation spec.
-        naming: Where the name is looked up.
+        naming: The context in which the name is looked up.
 
     Raises:
         NameNotFoundError: The name is not bound.
-        ConfigurationError: The object is no connection factory.
+        ConfigurationError: The object is not a connection factory.
     """
     url = spec.connection_url or ""
     return look_up_factory(url, naming) if url.startswith(LOOKUP) else None
 
 
 def check_executor(spec: "ActivationSpec", executor: Executor | None) -> None:
-    """Check that a listener with an executor of its own has a mode that uses it.
+    """Check that the mode of a listener uses its executor.
 
     Args:
         spec: The effective activation spec.
-        executor: The executor; None for none.
+        executor: The executor of this listener; None for no executor.
 
     Raises:
-        ConfigurationError: The mode is another one than "cc".
+        ConfigurationError: The mode is not "cc".
     """
     if executor is not None and spec.concurrency_mode != "cc":
         raise ConfigurationError(
@@ -548,19 +549,19 @@ def check_executor(spec: "ActivationSpec", executor: Executor | None) -> None:
 
 
 class DistributedActivation(Activation):
-    """The activation of a distributed durable subscription: a consumer of the queue, with the topic side beside it.
+    """The activation of a distributed durable subscription: a consumer of the queue, and a topic side that fills it.
 
-    Every process tries to take the subscription; when the process that has it dies, another one takes it.
+    Every process tries to take the subscription. When the process that has it dies, another process takes it.
 
     Args:
         spec: The effective spec; its subscription name is ``jmsjca://?distribution=1&…``.
         handler: The user's function, called with the messages of the queue.
-        settings: The settings for connections; the client id is that of the topic side.
+        settings: The settings for connections. The client id is used for the topic side.
         hooks: Called around deliveries of both sides and at their status changes.
-        loop: The event loop for the handler's coroutines; None for a loop of its own.
-        executor: Runs the handlers in mode cc; None for threads of its own.
-        on_status: Called at each change of the status of either side; None for nothing.
-        naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
+        loop: The event loop for the handler's coroutines; None to create one.
+        executor: Runs the handlers in mode cc; None to create threads.
+        on_status: Called at each change of the status of either side; None for no call.
+        naming: The context for ``lookup://`` names; None for `NamingContext.default`.
         converters: Converts bodies and replies; None for `Converters.default`.
         adapter: The name of the adapter, for log records; None for the URL of the broker.
 
@@ -588,7 +589,7 @@ class DistributedActivation(Activation):
         adapter: str | None = None,
         scope: SendScope | None = None,
     ) -> None:
-        shared = cast("DistributedSubscription", spec.distributed)  # the caller has looked
+        shared = cast("DistributedSubscription", spec.distributed)  # checked by the caller
         naming = naming or NamingContext.default()
         topic = resolve_destination(spec.destination, "topic", naming)
         queue = Queue(shared.queue_name(topic.name))
@@ -620,7 +621,7 @@ class DistributedActivation(Activation):
 
     @property
     def failure(self) -> Exception | None:
-        """The error with which one of the sides stopped permanently; None otherwise."""
+        """The error that stopped one of the sides permanently; None otherwise."""
         failure = super().failure
         return self.topic_side.failure if failure is None else failure
 
@@ -630,7 +631,7 @@ class DistributedActivation(Activation):
         super().start()
 
     def account(self) -> Account:
-        """Return what the messages of both sides have come to."""
+        """Return the number of messages by outcome, for both sides together."""
         both = zip(astuple(super().account()), astuple(self.topic_side.account()), strict=True)
         return Account(*map(sum, both))
 
@@ -645,7 +646,7 @@ class DistributedActivation(Activation):
         super().resume()
 
     def check_health(self, interval: float) -> Sequence[ActivationHealth]:
-        """Return the health of both sides; a topic side that waits for the subscription of another process is idle."""
+        """Return the health of both sides. A topic side that waits for another process's subscription is idle."""
         side = self.topic_side
         found = side.check_health(interval)
         if isinstance(side.last_error, InvalidClientIDError | IllegalStateError) and side.failure is None:
@@ -653,7 +654,7 @@ class DistributedActivation(Activation):
         return (*super().check_health(interval), *found)
 
     def stop_intake(self, reason: str | None = None) -> bool:
-        """Take no more messages on both sides, as `Activation.stop_intake` does."""
+        """Stop receiving on both sides, as `Activation.stop_intake` does."""
         self.topic_side.stop_intake()
         return super().stop_intake(reason)
 

@@ -1,4 +1,4 @@
-"""The states of an activation, and waiting for them: until messages can flow, or until none can."""
+"""The states of an activation, and how threads wait for them: until messages can flow, or until none can."""
 
 import threading
 from collections import deque
@@ -22,10 +22,10 @@ _NEXT: dict[tuple[Event, Status], Status] = {
     ("broken", "Up"): "Connecting",
     ("stop", "Connecting"): "Disconnecting",
     ("stop", "Up"): "Disconnecting",
-    ("ended", "Connecting"): "Down",  # a permanent error: a retry cannot help
+    ("ended", "Connecting"): "Down",  # a permanent error: retrying cannot help
     ("ended", "Up"): "Down",
     ("ended", "Disconnecting"): "Down",
-}  # all other events are ignored
+}  # in all other cases the event is ignored
 
 
 def _always() -> bool:
@@ -39,7 +39,7 @@ class StatusMonitor:
         self._changed = threading.Condition()
 
     def notify(self) -> None:
-        """Make waiting threads check what they wait for."""
+        """Make waiting threads check their conditions."""
         with self._changed:
             self._changed.notify_all()
 
@@ -47,7 +47,7 @@ class StatusMonitor:
         """Wait until a condition is true.
 
         Args:
-            condition: Checked at first and at each `notify`.
+            condition: Checked at the beginning and at each `notify`.
             timeout: Seconds to wait; None waits forever.
 
         Returns:
@@ -71,12 +71,12 @@ class ActivationState(Generic[R]):
     ============= ========== ========== ============= =============
 
     Args:
-        on_change: Called with each new status, in order, one call at a time, without a lock: it may call back.
+        on_change: Called with each new status, in order, one call at a time, without a lock, so it may call back.
         clock: The source of time.
 
     Attributes:
         current_run: The run that was started last.
-        changed_at: The time of the monotonic clock at which the status changed last.
+        changed_at: The time of the last change of the status, of the monotonic clock.
     """
 
     def __init__(self, on_change: Callable[[Status], None], clock: Clock = SYSTEM_CLOCK) -> None:
@@ -87,7 +87,7 @@ class ActivationState(Generic[R]):
         self._status: Status = "Down"
         self.current_run: R | None = None
         self._pending: deque[Status] = deque()
-        self._reporter: object | None = None  # the call that reports
+        self._reporter: object | None = None  # the call that is reporting
 
     @property
     def status(self) -> Status:
@@ -99,8 +99,8 @@ class ActivationState(Generic[R]):
 
         Args:
             event: The event.
-            run: The run it belongs to. An event of any other run than the current one is ignored.
-            guard: Called under the lock; the event is ignored if it returns False.
+            run: The run that the event belongs to. It is ignored if this is not the current run.
+            guard: Called under the lock; if it returns False, the event is ignored.
 
         Returns:
             True if the event changed the status.
@@ -111,19 +111,19 @@ class ActivationState(Generic[R]):
                 if following is None or (event != "start" and run is not self.current_run) or not guard():
                     return False
                 self._change(following, run)
-        finally:  # also if a signal handler interrupts this call, or has interrupted an earlier one
+        finally:  # also if a signal handler interrupts this call, or interrupted an earlier one
             self._notify_all()
         return True
 
     def _change(self, status: Status, run: R) -> None:
-        changed_at = self._clock.monotonic()  # first: a signal handler can interrupt no line between here and the last
+        changed_at = self._clock.monotonic()  # first: signal handlers cannot interrupt between here and the last line
         self._status, self.current_run, self.changed_at = status, run, changed_at
         self._pending.append(status)
 
     def _notify_all(self) -> None:
-        """Report all pending status changes, unless another thread does: it continues until none is left.
+        """Report all pending status changes, unless another thread is reporting: that thread continues until the end.
 
-        A signal handler may interrupt a report. Then the later ones, which other threads left to this one, follow.
+        A signal handler may interrupt a report. The changes that other threads left to it are then reported after it.
         """
         if not self._pending:
             return
@@ -136,11 +136,11 @@ class ActivationState(Generic[R]):
         finally:
             if self._reporter is reporter:
                 self._reporter = None
-                self._notify_all()  # a change may have come since
+                self._notify_all()  # a change may have been added since the last check
 
 
 class Startable(Protocol):
-    """An activation, as this module uses it."""
+    """An activation, reduced to what this module uses."""
 
     @property
     def name(self) -> str:
@@ -154,12 +154,12 @@ class Startable(Protocol):
 
     @property
     def failure(self) -> Exception | None:
-        """The error with which it stopped permanently; None otherwise."""
+        """The error that stopped it permanently; None otherwise."""
         ...
 
     @property
     def last_error(self) -> Exception | None:
-        """The error of its latest attempt to connect; None if that succeeded."""
+        """The error of its latest attempt to connect; None if the attempt succeeded."""
         ...
 
 
@@ -167,7 +167,7 @@ def wait_until_up(activations: Sequence[Startable], monitor: StatusMonitor, time
     """Wait until all activations are up, one is permanently down, or the time is over.
 
     Args:
-        activations: The activations, which are started. One that is stopped meanwhile is not waited for.
+        activations: The activations, which are started. An activation that is stopped during the wait is ignored.
         monitor: Notified of each change of their status.
         timeout: Seconds to wait; None waits forever.
 
@@ -194,7 +194,7 @@ def wait_until_up(activations: Sequence[Startable], monitor: StatusMonitor, time
 
 
 def have_all_failed(activations: Sequence[Startable]) -> bool:
-    """Return True if all activations are permanently down, so that nothing is served. False without activations."""
+    """Return True if all activations are permanently down, so that nothing is delivered. False for no activations."""
     return bool(activations) and all(each.status == "Down" and each.failure is not None for each in activations)
 
 
@@ -202,7 +202,7 @@ def raise_failures(activations: Sequence[Startable]) -> None:
     """Raise an error if all activations are permanently down.
 
     Raises:
-        ActivationFailedError: They are; the message has the reason of each.
+        ActivationFailedError: All are permanently down; the message has the error of each.
     """
     if have_all_failed(activations):
         raise ActivationFailedError(

@@ -1,4 +1,4 @@
-"""Limits of listeners: units in flight, messages a second, threads that deliver at a time, and receivers' turns."""
+"""Limits of listeners: units in flight, messages a second, concurrent deliveries, and receivers that take turns."""
 
 import math
 import threading
@@ -13,8 +13,8 @@ __all__ = ["AdaptiveConcurrency", "InFlightLimit", "LeaderFollowers", "RateLimit
 
 _LOOK_AGAIN = 0.1
 
-_SUPERVISED_TICKS = 15  # ticks of an observation by a waiting receiver
-_MESSAGES_PER_TURN = 100  # messages after which another receiver gets a turn
+_SUPERVISED_TICKS = 15  # ticks for which a waiting receiver observes the others
+_MESSAGES_PER_TURN = 100  # messages after which the next receiver gets its turn
 
 
 class InFlightLimit:
@@ -26,7 +26,7 @@ class InFlightLimit:
         clock: The source of time.
 
     Attributes:
-        full_since: The time of the monotonic clock at which the last slot was acquired; None while a slot is free.
+        full_since: The time when the last slot was acquired, of the monotonic clock; None while a slot is free.
     """
 
     def __init__(self, limit: int, on_release: Callable[[], None] | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -37,8 +37,8 @@ class InFlightLimit:
         self._count = 0
         self._closed = False
         self._lock = threading.Lock()
-        # Each free slot wakes one thread, as waking all makes them contend. Threads that have a message for it come
-        # first.
+        # Each free slot wakes one thread, because waking all makes them contend. Threads that have a message for the
+        # slot are woken first.
         self._acquirers = threading.Condition(self._lock)
         self._observers = threading.Condition(self._lock)
         self._waiting = 0  # threads in `acquire`
@@ -63,15 +63,14 @@ class InFlightLimit:
     def wait_until_free(self, timeout: float | None) -> None:
         """Wait until a slot is free, the limit is closed, or the timeout (at most 0.1 s) expires. Acquires no slot.
 
-        The wait is bounded because a thread that was notified of a free slot may find no message for it, while another
-        thread
-        that was not notified has one.
+        The wait is bounded: a thread that was notified of a free slot may find no message for it, while another thread
+        that was not notified has a message.
         """
         with self._lock:
             self._observers.wait_for(self._is_free, _LOOK_AGAIN if timeout is None else min(timeout, _LOOK_AGAIN))
 
     def acquire_over_limit(self) -> None:
-        """Acquire a slot, even above the limit: a message that has been received already must be counted."""
+        """Acquire a slot, even above the limit: a message that was already received must be counted."""
         with self._lock:
             self._add()
 
@@ -116,16 +115,16 @@ class InFlightLimit:
             self._acquirers.wait_for(self._is_free, timeout)
         finally:
             self._waiting -= 1
-            if self._is_free():  # more slots are free than threads wait in `acquire`
+            if self._is_free():  # there are more free slots than threads that wait in `acquire`
                 self._observers.notify(self._limit - self._count)
 
 
-_TICK = 0.001  # seconds that a ready message waits at most until slow handlers are noticed
-_FAST = 10  # messages taken per tick, at least, by fast handlers
+_TICK = 0.001  # maximum seconds that a ready message waits until slow handlers are noticed
+_FAST = 10  # messages that fast handlers take per tick, at least
 _RETRY_AFTER, _MAX_RETRY_AFTER = (
     100,
     10_000,
-)  # messages until one thread is tried again; doubled after each failure
+)  # messages until a single thread is tried again; doubled after each failure
 
 
 class RateLimit:
@@ -162,9 +161,8 @@ class RateLimit:
 class AdaptiveConcurrency:
     """Decides from the rate of consumption whether one thread is enough. Not thread-safe: callers hold one lock.
 
-    Because of the GIL, extra threads slow down short handlers. As long as messages are consumed fast enough, only the
-    thread
-    that took the last one continues: `single_threaded` is True.
+    Because of the GIL, extra threads slow down short handlers. While messages are consumed fast enough, only the thread
+    that took the last message continues: `single_threaded` is True.
 
     Attributes:
         single_threaded: True if one thread at a time is enough.
@@ -177,7 +175,7 @@ class AdaptiveConcurrency:
         self._last: int | None = None
 
     def record_start(self) -> None:
-        """Record that the calling thread is going to take messages."""
+        """Record that the calling thread begins to take messages."""
         self._last = get_ident()
 
     def record_taken(self, messages: int) -> None:
@@ -187,11 +185,11 @@ class AdaptiveConcurrency:
 
     @property
     def is_superseded(self) -> bool:
-        """True if this thread is not needed: another one took messages since, and will return soon."""
+        """True if this thread is not needed: another thread has taken messages since then, and will return soon."""
         return self.single_threaded and self._last not in (None, get_ident())
 
     def wait(self, changed: Condition, timeout: float | None, *, something_waits: bool, ticks: int = 1) -> None:
-        """Wait for a change, and scale up if messages wait for slow handlers meanwhile.
+        """Wait for a change. Scale up if, during the wait, messages are kept waiting by slow handlers.
 
         Args:
             changed: The condition that belongs to the callers' lock.
@@ -217,15 +215,15 @@ class AdaptiveConcurrency:
         self._retry_after = min(2 * self._retry_after, _MAX_RETRY_AFTER)
 
     def try_scale_down(self) -> None:
-        """Return to one thread if it is time to try that again. The caller must observe the rate afterwards."""
+        """Return to one thread if it is time for the next try. The caller must then observe the rate."""
         self.single_threaded = self._taken >= self._single_from
 
 
 class LeaderFollowers:
-    """Lets the receivers of one listener take turns (leader/followers). One of the waiting ones supervises the others.
+    """Makes the receivers of one listener take turns (leader/followers). One waiting receiver supervises the others.
 
     Args:
-        shared: True if a message that one receiver leaves can be taken by any other. If False some messages can only be
+        shared: True if any receiver can take a message that another one leaves. If False, some messages can only be
             taken by one receiver, so no receiver waits for long.
 
     Attributes:
@@ -247,7 +245,7 @@ class LeaderFollowers:
         return not self._concurrency.single_threaded
 
     def may_prefetch(self) -> bool:
-        """Return True if a supervisor would notice a slow prefetching receiver, and no receiver lacks a message."""
+        """Return True if no receiver lacks a message, and a supervisor would notice a slow prefetching receiver."""
         return self.supervised and not self._waiting
 
     @contextmanager
@@ -271,7 +269,7 @@ class LeaderFollowers:
                 self._changed.notify()
 
     def wait_for_turn(self) -> None:
-        """Wait if another thread took messages since this one did and takes them fast enough."""
+        """Wait if another thread took messages since this thread did, and takes them fast enough."""
         with self._lock:
             self._concurrency.try_scale_down()
             if self._may_wait():
@@ -280,7 +278,7 @@ class LeaderFollowers:
                 self._wait()
 
     def close(self) -> None:
-        """Wake all waiting receivers and stop making them wait."""
+        """Wake all waiting receivers. From now on receivers do not wait."""
         with self._lock:
             self._closed = True
             self._changed.notify_all()

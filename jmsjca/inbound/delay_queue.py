@@ -1,4 +1,4 @@
-"""A queue of items that become due later. It needs no thread of its own."""
+"""A queue of items that become due later. It does not use a thread."""
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
@@ -19,7 +19,7 @@ class DelayQueue(Generic[T]):
         clock: The source of time.
 
     Attributes:
-        entries: The items with their due times, as a heap. Whether there are any is asked for each message.
+        entries: The items with their due times, as a heap. It is tested for emptiness for each message.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -40,7 +40,7 @@ class DelayQueue(Generic[T]):
             yield heappop(self.entries)[2]
 
     def time_to_next(self, limit: float | None) -> float | None:
-        """Return the seconds until the next item is due, or ``limit`` if that is less or the queue is empty.
+        """Return the seconds until the next item is due; or ``limit`` if that is less, or the queue is empty.
 
         Args:
             limit: Upper bound in seconds; None for no bound, so that the result is None for an empty queue.

@@ -1,4 +1,4 @@
-"""One delivery attempt: the calls of the handler, its reply, the log of its failure, and the settlement."""
+"""One delivery attempt: calls the handler, sends its reply, logs its failure, and settles the unit."""
 
 import logging
 from collections.abc import (
@@ -59,23 +59,23 @@ __all__ = [
 
 logger = get_logger("jmsjca.inbound")
 
-_UNREAD_INBOX_DELAY = 1.0  # seconds until a message is redelivered that the inbox could not be asked about
+_UNREAD_INBOX_DELAY = 1.0  # seconds until redelivery of a message for which the inbox could not be read
 
 
 class EndpointDeliveryContext:
-    """The endpoint's state of one message, which the message refers to through its one internal slot.
+    """The endpoint's state of one message. The message refers to it through its only internal slot.
 
     Args:
         message: The message to deliver.
         attempt: The delivery attempt that the message belongs to.
-        batch_index: The number of messages of the batch before it; None without batches.
+        batch_index: The position of the message in the batch, from 0; None without batches.
         end_of_batch: True for the message that only marks the end of the batch.
 
     Attributes:
         batch_index: The position in the batch, as given.
-        delivery_id: The id of the delivery, if it is held until it is acknowledged; otherwise None.
-        redelivery_count: Number of redeliveries seen until this delivery; 0 on the first one.
-        failure: The error that the handler raised on the previous delivery; None without such an error.
+        delivery_id: The id of the delivery under held acknowledgement; otherwise None.
+        redelivery_count: Number of redeliveries seen until this delivery; 0 on the first delivery.
+        failure: The handler's error on the previous delivery; None if there was no error.
     """
 
     __slots__ = (
@@ -91,19 +91,19 @@ class EndpointDeliveryContext:
     def __init__(
         self, message: Message, attempt: "DeliveryAttempt", batch_index: int | None, *, end_of_batch: bool = False
     ) -> None:
-        self._message = ref(message)  # a weak reference: a cycle would delay the release of the body
+        self._message = ref(message)  # a weak reference, because a cycle would delay the release of the body
         self._attempt = attempt
         self.batch_index = batch_index
         self.delivery_id: str | None = None
         self._is_end_of_batch = end_of_batch
-        redelivery = attempt.endpoint.redelivery  # read now: the encounter goes on with the next delivery
+        redelivery = attempt.endpoint.redelivery  # read now, because the next delivery changes the encounter
         encounter = redelivery.find_encounter(self._id) if redelivery.has_encounters else None
         self.redelivery_count = 0 if encounter is None else encounter.count
         self.failure: Failure | None = None if encounter is None else encounter.failure
 
     @property
     def endpoint(self) -> Self:
-        """Return self: the message was delivered by a listener."""
+        """Return self, because a listener delivered the message."""
         return self
 
     @property
@@ -117,7 +117,7 @@ class EndpointDeliveryContext:
         return self._attempt.unit.rollback_only
 
     def acknowledge(self) -> Settlement:
-        """Do nothing but return the settlement: the handler's return acknowledges."""
+        """Return the settlement without any other effect: the handler's return acknowledges."""
         return self._attempt.settlement
 
     def set_rollback_only(self) -> None:
@@ -133,7 +133,7 @@ class EndpointDeliveryContext:
     def redelivery_handling(self, text: str) -> None:
         """Set the redelivery handling of this message."""
         redelivery = self._attempt.endpoint.redelivery
-        redelivery.policy.with_text(text)  # raises an error if a target of a move cannot be looked up
+        redelivery.policy.with_text(text)  # raises an error if the target of a move cannot be looked up
         redelivery.set_handling(self._id, text)
 
     def user_rollback_data(self) -> MutableMapping[str, str]:
@@ -187,7 +187,7 @@ class _UserRollbackData(MutableMapping[str, str]):
         self._redelivery.encounter(self._message_id).set_rollback_data(key, value)
 
     def __delitem__(self, key: str) -> None:
-        del dict(self._data())[key]  # or KeyError
+        del dict(self._data())[key]  # for the KeyError
         self._redelivery.encounter(self._message_id).set_rollback_data(key, None)
 
     def __iter__(self) -> Iterator[str]:
@@ -207,22 +207,22 @@ class DeliveryAttempt(InFlightUnit):
         endpoint: The endpoint to deliver for.
         connection: The provider connection that the messages came from.
         consumer: The consumer that received them.
-        in_flight: The limit in which a slot is acquired for the unit; None if units are not counted.
+        in_flight: The limit that counts the unit; None if units are not counted.
 
     Attributes:
         endpoint: The endpoint, as given.
         connection: The provider connection, as given.
         unit: The unit of work.
-        transaction: The container-managed transaction that the unit is a part of; None if the unit ends alone.
+        transaction: The container-managed transaction of the unit; None if the unit ends on its own.
     """
 
     _session: Session | None = None
-    _joining: Session | None = None  # in which the handler sends through its adapter
+    _joining: Session | None = None  # the session for sends through the adapter
     _runner: object = None  # the identifier of the thread, or the task, that runs the handler
     _settlement: Settlement | None = None
     _active_calls = 0
     _handler_called = False  # True once the handler was called
-    _may_commit = True  # False from the begin of a call until it has returned, or rejected its messages
+    _may_commit = True  # False from the beginning of a call until the handler has returned, or rejected its messages
     _rejected: Sequence[spi.Delivery] = ()
     _retry_delay = 0.0
 
@@ -246,12 +246,12 @@ class DeliveryAttempt(InFlightUnit):
 
     @property
     def rollback_only(self) -> bool:
-        """True if no more messages are to be delivered: a call has failed, or the unit is marked for rollback."""
+        """True if no more messages are delivered in this unit: a call failed, or the unit is marked for rollback."""
         return self.unit.rollback_only or not self._may_commit
 
     @property
     def settlement(self) -> Settlement:
-        """The settlement of the unit, the same object for all of its messages."""
+        """The settlement of the unit: the same object for all its messages."""
         if self._settlement is None:
             settlement = self.unit.settlement
             forbid_waiting(settlement, self.is_called_by_handler)
@@ -259,14 +259,14 @@ class DeliveryAttempt(InFlightUnit):
         return self._settlement
 
     def is_called_by_handler(self) -> bool:
-        """Return True if the handler, before it has returned, is the caller."""
+        """Return True if the caller is the handler, before it has returned."""
         runner = self._runner
         if runner is None or isinstance(runner, int):
             return runner == get_ident()
         return is_current(runner)
 
     def session(self) -> Session:
-        """Return the handler's session, created on demand, as most handlers need none, and again after a close."""
+        """Return the handler's session. It is created on demand, because most handlers need none."""
         if self._session is None or self._session.closed:
             self._session = self._create_session()
         return self._session
@@ -282,7 +282,7 @@ class DeliveryAttempt(InFlightUnit):
         return next((message_identity(delivery) for delivery in self.deliveries if _is_of(delivery, message)), None)
 
     def deliver(self, deliveries: Iterable[spi.Delivery]) -> None:
-        """Call the handler with each message until one fails, or once with all of them; then `finish`.
+        """Call the handler with each message until one call fails, or once with all of them; then `finish`.
 
         Raises:
             ConnectionLostError: The connection is lost; the messages are redelivered.
@@ -295,12 +295,12 @@ class DeliveryAttempt(InFlightUnit):
                     self._run_guarded(list(deliveries), self._call_with_all)
                 else:
                     self._deliver_each(deliveries)
-            finally:  # also if receiving the rest of the batch fails
+            finally:  # also if receiving the other messages of the batch fails
                 self.finish()
             is_finished = True
         finally:
             if not is_finished:
-                self.end()  # again, for what lack of memory has kept from its end
+                self.end()  # again, in case lack of memory interrupted the first call
 
     def deliver_one(self, delivery: spi.Delivery) -> None:
         """Call the handler with one message. An exception of the handler marks the unit for rollback."""
@@ -315,12 +315,12 @@ class DeliveryAttempt(InFlightUnit):
             self.settle()
 
     def deliver_end_of_batch(self) -> None:
-        """Deliver the end of the batch if the handler was called in this batch, even if it failed."""
+        """Deliver the end of the batch if the handler saw a message of the batch, even if it failed."""
         if self._handler_called and self.endpoint.handler.takes_end_of_batch:
             self._run_guarded((), self._call_with_end_of_batch)
 
     def settle(self) -> None:
-        """Commit if every call has returned or has rejected its messages, and roll back otherwise.
+        """Commit if every call returned or rejected its messages; roll back otherwise.
 
         Raises:
             ConnectionLostError: The connection is lost; the messages are redelivered.
@@ -352,7 +352,7 @@ class DeliveryAttempt(InFlightUnit):
             self.endpoint.inbox.prune_if_due()
 
     def end(self) -> None:
-        """End what the unit has begun. What has ended already, as it normally has, is left alone."""
+        """End everything that the unit began. Parts that have ended, which is the normal case, are skipped."""
         endpoint, unit = self.endpoint, self.unit
         if self.transaction is not None:
             self.transaction.abandon()
@@ -373,7 +373,7 @@ class DeliveryAttempt(InFlightUnit):
         self._rejected = ()
 
     def _settle_with_user_code(self, began: float) -> None:
-        """Settle inside the hooks, or with the data managers of the transaction. Their exits fail this unit only."""
+        """Settle inside the hooks, or with the data managers of the transaction. An exit there only fails this unit."""
         hooks, name = self.endpoint.hooks, self.endpoint.name
         error = failure_of(lambda: hooks.settle(name, self.deliveries, self._commit_or_roll_back))
         try:
@@ -398,14 +398,14 @@ class DeliveryAttempt(InFlightUnit):
 
     def _roll_back(self, delay: float = 0.0) -> None:
         if self.unit.outcome is None:
-            self.endpoint.record_hand_overs(self)  # before another thread may receive the messages
+            self.endpoint.record_hand_overs(self)  # first, because another thread may receive the messages afterwards
             if self.transaction is not None:
                 self.transaction.rollback(delay=delay)
-        if self.unit.outcome is None:  # a failure within the transaction has kept the unit from its end
+        if self.unit.outcome is None:  # a failure within the transaction prevented the end of the unit
             self.unit.rollback(delay=delay)
 
     def _fail_settlement(self, error: BaseException, began: float) -> None:
-        """Roll back a unit whose settlement was ended by an exit, such as `SystemExit`, unless the unit has ended."""
+        """Roll back a unit, unless it has ended, after an exit such as `SystemExit` interrupted its settlement."""
         self._roll_back()
         outcome = self.unit.outcome or Outcome.LOST
         logger.error(
@@ -416,7 +416,7 @@ class DeliveryAttempt(InFlightUnit):
         )
 
     def _commit_with_rejected(self) -> None:
-        """Commit with the copies of rejected messages; roll back if one cannot be moved."""
+        """Commit with the copies of rejected messages. Roll back if a message cannot be moved."""
         mover, began = MessageMover(self.endpoint, self.connection), self.endpoint.activity.now()
         letters: list[DeadLetter] = []
         for delivery in self._rejected:
@@ -432,13 +432,13 @@ class DeliveryAttempt(InFlightUnit):
             mover.report(letter, began)
 
     def _joining_session(self) -> Session:
-        """Return the session of sends that join. It is not the handler's, which is for one thread at a time."""
+        """Return the session for joining sends. It differs from the handler's session, which is for one thread."""
         if self._joining is None:
             self._joining = self._create_session(atomic=False)
         return self._joining
 
     def _create_session(self, *, atomic: bool = True) -> Session:
-        """Create a session for the handler: it sends in the unit, or at once without transactions."""
+        """Create a session for the handler. It sends in the unit, or immediately if there are no transactions."""
         endpoint = self.endpoint
         context = ConnectionContext.for_listener(
             self.connection, endpoint.limits, endpoint.hooks, endpoint.settings.naming
@@ -453,10 +453,10 @@ class DeliveryAttempt(InFlightUnit):
             if self.rollback_only:
                 return
             if self.endpoint.settings.batch_size:
-                self.endpoint.activity.end(self)  # the next message of the batch may have to be waited for
+                self.endpoint.activity.end(self)  # the unit may now wait for the next message of the batch
 
     def _run_guarded(self, deliveries: Sequence[spi.Delivery], call: Callable[[Sequence[spi.Delivery]], None]) -> None:
-        """Call the handler. The unit may be committed only if this returns with every call complete, or rejected.
+        """Call the handler. The unit may be committed only if this returns with every call complete or rejected.
 
         The caller ends the activity, or settles.
         """
@@ -468,12 +468,12 @@ class DeliveryAttempt(InFlightUnit):
         self._active_calls += 1
         try:
             call(deliveries)
-        except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may end its delivery only
+        except BaseException as error:  # noqa: BLE001  # also SystemExit: a handler may only end its own delivery
             begun, failed = len(self.deliveries) > before, True
             endpoint.mark_returned(() if begun else deliveries)
             rejected = self._recorded(error, deliveries if begun else (), began, sent=unit.sends > sends)
             may_commit = may_commit and rejected
-            unit.rollback_only |= not may_commit  # the end of a batch may ask
+            unit.rollback_only |= not may_commit  # read when the end of the batch is delivered
         finally:
             seconds = endpoint.clock.monotonic() - began
             self._record_end(seconds)
@@ -519,8 +519,8 @@ class DeliveryAttempt(InFlightUnit):
             self._call(messages)
 
     def _hand_over(self, deliveries: Sequence[spi.Delivery]) -> list[Message]:
-        """Take messages into the unit; return those that the handler gets now, and record that it does."""
-        self.unit.unit.take(deliveries)  # all before the first is decoded, so that they are also returned together
+        """Take messages into the unit. Return the messages to hand to the handler now, and record the hand-over."""
+        self.unit.unit.take(deliveries)  # all before the first is decoded, so that all are returned together
         index = len(self.deliveries)
         self.endpoint.register(self, deliveries)
         messages: list[Message] = []
@@ -536,7 +536,7 @@ class DeliveryAttempt(InFlightUnit):
         return messages
 
     def _call_with_end_of_batch(self, deliveries: Sequence[spi.Delivery]) -> None:
-        del deliveries  # it is no message of the broker
+        del deliveries  # the broker did not send the end of the batch
         self._begin_shared_call()
         self._call(self._end_of_batch())
 
@@ -545,7 +545,7 @@ class DeliveryAttempt(InFlightUnit):
             self.unit.begin_shared_call()
 
     def _admit(self, deliveries: Sequence[spi.Delivery], messages: list[Message]) -> list[Message]:
-        """Return the messages that the handler has to see. A duplicate sends again what its handler has sent."""
+        """Return the messages that the handler has to process. Repeat what the handler sent for duplicates."""
         self.unit.unused = deliveries  # the connection may be lost while the inbox is asked
         new = messages
         try:
@@ -588,7 +588,7 @@ class DeliveryAttempt(InFlightUnit):
         return new
 
     def _return_untried(self, deliveries: Sequence[spi.Delivery], messages: Sequence[Message]) -> None:
-        """Mark the unit for a rollback that does not count the messages of a call that the handler did not get."""
+        """Mark the unit for a rollback that does not count messages which the handler did not see."""
         for message in messages:
             message.acknowledge()
         self.unit.set_rollback_only()
@@ -596,7 +596,7 @@ class DeliveryAttempt(InFlightUnit):
         self._request_delay(_UNREAD_INBOX_DELAY, deliveries)
 
     def _log_rollback(self, error: TransactionRolledBackError, began: float) -> None:
-        """Log that the unit was rolled back at its commit, unless too many were logged."""
+        """Log that the unit was rolled back at its commit. Repeated records are limited."""
         suppressed = self.endpoint.rollbacks.admit()
         if suppressed is None:
             return
@@ -606,7 +606,7 @@ class DeliveryAttempt(InFlightUnit):
         logger.warning("A unit of %s was rolled back; its messages will be redelivered%s: %s", *told, extra=fields)
 
     def _fields(self, event: Event, outcome: Outcome, began: float, **fields: object) -> dict[str, object]:
-        """Return the fields of a log record about the settlement of the unit, which began at a time."""
+        """Return the fields of a log record about the unit's settlement, and the time that it took."""
         return log_fields(
             event,
             self.endpoint.log_source,
@@ -628,7 +628,7 @@ class DeliveryAttempt(InFlightUnit):
         self._handler_called, self._runner = True, get_ident()
         endpoint, transaction = self.endpoint, self.transaction
         manager = None if transaction is None else transaction.manager
-        # What the handler sends through its adapter joins the unit until it returns.
+        # Until the handler returns, its sends through the adapter join the unit.
         sends = DeliverySends(endpoint.scope, self._joining_session, self.unit.set_rollback_only)
         token = current_delivery.set(sends)
         try:
@@ -647,19 +647,19 @@ class DeliveryAttempt(InFlightUnit):
         self._runner = task
 
     def _recorded(self, error: BaseException, deliveries: Sequence[spi.Delivery], began: float, *, sent: bool) -> bool:
-        """Record the error of a call of the handler. An error of this record is logged: the unit rolls back anyway.
+        """Record the error of a handler's call. An error of this method is logged: the unit is rolled back anyway.
 
         Args:
             error: The error.
             deliveries: The messages of the call.
             began: The time of the monotonic clock at which the call began.
-            sent: True if the handler has sent something in this call, which only a rollback undoes.
+            sent: True if the handler sent something in this call. Only a rollback undoes that.
 
         Returns:
             True if the messages are rejected, so that the unit may be committed without them.
         """
         before = self._rejected
-        # The class of the error is the application's.
+        # The class of the error may be the application's, so any of its methods may fail.
         failed = failure_of(lambda: self._record_failure(error, deliveries, began, sent=sent))
         if failed is None:
             return self._rejected is not before
@@ -681,17 +681,17 @@ class DeliveryAttempt(InFlightUnit):
         log_failure(self.endpoint, error, deliveries, self.endpoint.activity.now() - began)
 
     def _reject(self, error: Reject, deliveries: Sequence[spi.Delivery], *, sent: bool) -> None:
-        """Dead-letter messages in this unit; or, if that has to be rolled back, when they are redelivered."""
+        """Dead-letter messages in this unit. If the unit has to be rolled back, do it when they are redelivered."""
         for delivery in deliveries:
             self.endpoint.redelivery.encounter(message_identity(delivery)).rejection = error.reason
-        if not sent and self.transaction is None:  # otherwise the work of the handler must not commit
+        if not sent and self.transaction is None:  # otherwise the handler's work must not be committed
             self._rejected = (*self._rejected, *deliveries)
 
     def _request_delay(self, seconds: float, deliveries: Sequence[spi.Delivery]) -> None:
-        """Delay the redelivery of messages: at the broker if it can, and the whole unit has the same delay."""
+        """Delay the redelivery of messages, at the broker if it can. Then the whole unit has the same delay."""
         at_broker = (
             self.connection.capabilities.redelivery_delay
-            and self.endpoint.settings.mode != "serial"  # where all later messages must wait, too
+            and self.endpoint.settings.mode != "serial"  # there all later messages must also wait
             and len(deliveries) == len(self.deliveries)
         )
         if at_broker:
@@ -709,10 +709,10 @@ def _is_of(delivery: spi.Delivery, message: Message) -> bool:
 
 
 def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[spi.Delivery], duration: float) -> None:
-    """Log an error of the handler, unless too many were logged: then a later record has the number of those left out.
+    """Log an error of the handler. Repeated records are limited: a later record has the number of suppressed ones.
 
-    The record has attributes for formatters and filters, see `log_fields`. An error of jmsjca says all in its text; for
-    any other the record has the traceback.
+    The record has attributes for formatters and filters, see `log_fields`. The text of an error of jmsjca explains it;
+    for other errors the record has the traceback.
 
     Args:
         endpoint: The endpoint.
@@ -739,7 +739,7 @@ def log_failure(endpoint: Endpoint, error: BaseException, deliveries: Sequence[s
 
 
 def log_dropped_reply(endpoint: Endpoint, request: Message, error: InvalidDestinationError) -> None:
-    """Log that a reply is dropped, because the requester does not wait for it any more, unless too many were logged.
+    """Log that a reply was dropped, because its requester no longer waits. Repeated records are limited.
 
     Args:
         endpoint: The endpoint.
@@ -763,7 +763,7 @@ def log_dropped_reply(endpoint: Endpoint, request: Message, error: InvalidDestin
 
 
 def log_unread_inbox(endpoint: Endpoint, delivery: spi.Delivery, so_that: str, error: Exception) -> None:
-    """Log that the inbox cannot be read, unless too many failures were logged.
+    """Log that the inbox cannot be read. Repeated records are limited.
 
     Args:
         endpoint: The endpoint.

@@ -1,4 +1,4 @@
-"""Dispatchers: their base, mode serial with one message at a time, and mode cc with a pool of handler threads."""
+"""Dispatchers: their base, mode serial (one message at a time), and mode cc (a pool of handler threads)."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -30,13 +30,13 @@ __all__ = [
     "may_prefetch",
 ]
 
-_ABANDONED_HANDLER_INTERVAL = 0.2  # seconds between looks for the handler of a lost connection
-_LOOK_AGAIN = 1.0  # seconds until a thread is asked for again that the system has refused
-_PREFETCH_PER_HANDLER = 2  # messages per handler: one that is being processed, and the next one
+_ABANDONED_HANDLER_INTERVAL = 0.2  # seconds between checks for the handler of a lost connection
+_LOOK_AGAIN = 1.0  # seconds until the next attempt to start a thread that the system refused
+_PREFETCH_PER_HANDLER = 2  # messages per handler: the one that it processes, and the next one
 
 
 class ConcurrentDispatcher(ABC):
-    """Base of the modes in which several units are open at a time and are settled in any order.
+    """Base of the modes in which several units are open at the same time, and are settled in any order.
 
     Args:
         endpoint: The endpoint to dispatch for.
@@ -65,8 +65,8 @@ class ConcurrentDispatcher(ABC):
         """Deliver until stopped; then wait for active handlers and settle held units.
 
         Raises:
-            JMSError: The connection broke, or something else failed; active handlers are not waited for then.
-            Exception: A defect in the provider or in jmsjca; active handlers are not waited for then.
+            JMSError: The connection broke, or something else failed. Active handlers are not waited for then.
+            Exception: A defect in the provider or in jmsjca. Active handlers are not waited for then.
         """
         try:
             failed = failure_of(self._run)
@@ -82,7 +82,7 @@ class ConcurrentDispatcher(ABC):
             raise self._error
 
     def stop(self, error: BaseException | None = None) -> None:
-        """Stop taking messages. With an error `run` ends at once, even while handlers are active."""
+        """Stop receiving. With an error `run` ends at once, even while handlers are active."""
         with self._lock:
             self._stopping = True
             self._error = error if self._error is None else self._error
@@ -97,7 +97,7 @@ class ConcurrentDispatcher(ABC):
 
     @property
     def units_in_flight(self) -> int:
-        """The number of units with an active handler, or that wait for acknowledgement or the end of a delay."""
+        """The number of units with an active handler, or waiting for acknowledgement or for the end of a delay."""
         return self.in_flight.count
 
     def find_stall(self) -> Stall | None:
@@ -134,7 +134,7 @@ class ConcurrentDispatcher(ABC):
         return attempt
 
     def end_attempt(self, attempt: DeliveryAttempt) -> None:
-        """Remove a unit from the active ones: its handler has returned."""
+        """Remove a unit from the active units: its handler has returned."""
         with self._lock:
             self._attempts.discard(attempt)
 
@@ -153,7 +153,7 @@ class ConcurrentDispatcher(ABC):
         """React to a settled unit: a slot of the in-flight limit is free."""
 
     def _abandon_attempts(self) -> None:
-        """Prevent handlers from being called from now on, and mark the active ones as abandoned."""
+        """Prevent further calls of handlers, and mark the active handlers as abandoned."""
         with self._lock:
             self._abandoned = True
             self.endpoint.abandon(self._attempts)
@@ -177,7 +177,7 @@ class Dispatcher(Protocol):
         ...
 
     def stop(self, error: BaseException | None = None) -> None:
-        """Make `run` return when the active handlers have; with an error make it raise that error at once."""
+        """Make `run` return when the active handlers have returned. With an error `run` raises that error at once."""
         ...
 
     def close(self) -> None:
@@ -186,11 +186,11 @@ class Dispatcher(Protocol):
 
     @property
     def units_in_flight(self) -> int:
-        """The number of units with an active handler, or that wait for acknowledgement or the end of a delay."""
+        """The number of units with an active handler, or waiting for acknowledgement or for the end of a delay."""
         ...
 
     def find_stall(self) -> Stall | None:
-        """Return what keeps messages from being delivered, although the connection is up; None for nothing."""
+        """Return the reason why messages are not delivered although the connection is up; None for no reason."""
         ...
 
 
@@ -200,13 +200,13 @@ def batch_of(
     take_next: Callable[[int], spi.Delivery | None],
     put_back: Callable[[spi.Delivery], object],
 ) -> Iterator[spi.Delivery]:
-    """Yield the messages of one unit, at most ``batch_size``: this is where a batch ends, in every mode.
+    """Yield the messages of one unit, at most ``batch_size``. In every mode, this function ends a batch.
 
     Args:
         endpoint: The endpoint to deliver for.
         first: The first message of the unit.
-        take_next: Returns the next message, given how many the unit can still take; None ends the unit.
-        put_back: Takes a message that has to be delivered alone, and therefore ends the unit before it.
+        take_next: Returns the next message. Its argument is the number of messages that still fit; None ends the unit.
+        put_back: Takes a message that must be delivered alone, which therefore ends the unit before it.
     """
     yield first
     if endpoint.must_be_delivered_alone(first):
@@ -222,7 +222,7 @@ def batch_of(
 
 
 class SerialDispatcher:
-    """Delivers in order. The handler's return commits; an exception rolls back, and the message is redelivered first.
+    """Delivers in order. The handler's return commits; its exception rolls back, and its message is redelivered first.
 
     Args:
         endpoint: The endpoint to dispatch for.
@@ -244,7 +244,7 @@ class SerialDispatcher:
 
         Raises:
             ConnectionLostError: The connection broke.
-            JMSError: The broker refused something that may work on a new connection.
+            JMSError: The broker refused a request; it may succeed on a new connection.
         """
         self._wait_for_abandoned_handler()
         with self._endpoint.statistics.endpoint():
@@ -259,7 +259,7 @@ class SerialDispatcher:
             raise self._error
 
     def stop(self, error: BaseException | None = None) -> None:
-        """Make `run` return after the current message; with an error that message is redelivered."""
+        """Make `run` return after the current message. With an error that message is redelivered."""
         attempt = self._attempt
         if error is not None and attempt is not None:
             self._endpoint.abandon([attempt])
@@ -273,11 +273,11 @@ class SerialDispatcher:
 
     @property
     def units_in_flight(self) -> int:
-        """1 while a handler is active, or a message waits for the end of its delay."""
+        """1 while a handler is active or a message is delayed."""
         return self._endpoint.activity.units
 
     def find_stall(self) -> Stall | None:
-        """Return None: all that can stall is recorded as the activity of the endpoint."""
+        """Return None: every possible stall is recorded as the activity of the endpoint."""
 
     def _wait_for_abandoned_handler(self) -> None:
         """Wait while a handler of an abandoned connection is active: handlers run one at a time."""
@@ -297,7 +297,7 @@ class SerialDispatcher:
             result = self._redelivery.process(delivery)
             outcome = result if isinstance(result, Outcome) else self._deliver(delivery, result)
             if outcome is not Outcome.COMMITTED:
-                return  # the rest of the chunk was returned with the message, to keep the order
+                return  # to keep the order, the other messages of the chunk were returned with this one
 
     def _deliver(self, delivery: spi.Delivery, delay: float) -> Outcome | None:
         if delay and self._wait_for_delay(delay):
@@ -311,7 +311,7 @@ class SerialDispatcher:
         return attempt.unit.outcome
 
     def _wait_for_delay(self, seconds: float) -> bool:
-        """Wait on this thread, because all later messages must wait, too. Return True if stopped meanwhile."""
+        """Wait on this thread, because all later messages must also wait. Return True if stopped during the wait."""
         self._endpoint.activity.begin(self, "delay")
         try:
             return _wait(self._stopping, seconds)
@@ -320,12 +320,12 @@ class SerialDispatcher:
 
 
 def _wait(stopping: threading.Event, seconds: float) -> bool:
-    """Wait for the end of a delay; return True if stopped meanwhile. Tests with another clock replace it."""
+    """Wait for the end of a delay. Return True if stopped during the wait. Tests with another clock replace it."""
     return stopping.wait(seconds)
 
 
 class CCDispatcher(ConcurrentDispatcher):
-    """Prefetches messages on the thread of `run`; workers on an executor take them as long as there are any.
+    """Prefetches messages on the thread of `run`. Workers on an executor take them while there are any.
 
     Args:
         endpoint: The endpoint to dispatch for.
@@ -338,14 +338,14 @@ class CCDispatcher(ConcurrentDispatcher):
         settings = endpoint.settings
         self._workers = 0
         self._concurrency = AdaptiveConcurrency()
-        self._starting = False  # a worker is submitted and has not begun yet
+        self._starting = False  # a worker is submitted but has not begun
         self._refused = False  # the system has refused the last thread
         self._submitted: Future[None] | None = None  # the latest worker
         self._queue = _PrefetchQueue(endpoint)
         self._redelivery = RedeliveryProcessor(endpoint, connection, self.in_flight)
         self._receiver = IsolatingReceiver(endpoint, connection, self._redelivery, spi.Order.ANY)
         self._consumer = self._receiver.consumer
-        self._alone: spi.Delivery | None = None  # a suspect; nothing is received until its handler has returned
+        self._alone: spi.Delivery | None = None  # a suspect: nothing is received until its handler has returned
         self._may_prefetch = may_prefetch(self._consumer)
         self._limit_reached = False  # a message was ready, but the in-flight limit was reached
         self._own_pool = DaemonThreadPool(settings.pool_size, f"jmsjca {endpoint.name}") if executor is None else None
@@ -377,7 +377,7 @@ class CCDispatcher(ConcurrentDispatcher):
         self._consumer.close()
 
     def find_stall(self) -> Stall | None:
-        """Return the reason why no message is delivered; also if the executor does not run the workers."""
+        """Return the reason why no message is delivered, including an executor that does not run the workers."""
         with self._lock:
             waiting, since = len(self._queue.ready), self._queue.waiting_since
         if waiting and not self.endpoint.activity.units:
@@ -386,7 +386,7 @@ class CCDispatcher(ConcurrentDispatcher):
         return super().find_stall()
 
     def _wait_for_free_slots(self) -> int:
-        """Return how many messages may be prefetched; 0 if something else has to be done first."""
+        """Return how many messages may be prefetched; 0 if this thread first has other work."""
         with self._lock:
             self._concurrency.try_scale_down()
             pause = self.endpoint.rate.pause()
@@ -408,14 +408,14 @@ class CCDispatcher(ConcurrentDispatcher):
         return self._redelivery.time_to_next(min(pause, longest or pause) if pause else longest)
 
     def _is_full(self) -> bool:
-        """Return True if the in-flight limit is reached, including messages that wait for the end of a delay."""
+        """Return True if the in-flight limit is reached. Delayed messages also count."""
         if not self.in_flight.full:
             return False
         self._limit_reached = True  # from now on a free slot is reported
         return self.in_flight.full  # a slot may have become free just before
 
     def _admit(self, chunk: Sequence[spi.Delivery]) -> None:
-        """Take the decisions about received messages, and enqueue those to deliver now."""
+        """Decide about received messages, and enqueue the messages to deliver now."""
         suspect = chunk[0] if chunk and self.endpoint.is_suspect(chunk[0]) else None
         if suspect is not None:
             self._release_all()
@@ -434,9 +434,9 @@ class CCDispatcher(ConcurrentDispatcher):
                 self._start_worker()
 
     def _start_worker(self) -> None:
-        """Start another worker if there is a message for it. Only one starts at a time; that worker starts the next.
+        """Start another worker if there is a message for it. Only one starts at a time, and it starts the next one.
 
-        So short handlers need few workers, and no message waits for a slow one.
+        So short handlers need few workers, and no message waits for a slow handler.
         """
         max_workers = max(self.endpoint.settings.pool_size - self.endpoint.abandoned_handlers, 1)
         with self._lock:
@@ -459,23 +459,23 @@ class CCDispatcher(ConcurrentDispatcher):
                 self._cancel_submitted()
 
     def _go_on_without(self) -> bool:
-        """Return True if the system refuses a thread, and other workers go on; the thread of `run` tries again."""
+        """Return True if the system refuses a thread and other workers continue. The thread of `run` tries again."""
         with self._lock:
             if self._own_pool is None or self._workers == 1:
                 return False
             was_refused, self._refused, self._starting = self._refused, True, False
             self._workers -= 1
         if not was_refused:
-            self._consumer.wake()  # its wait may have no end
+            self._consumer.wake()  # it may wait without a timeout
         return True
 
     def _cancel_submitted(self) -> None:
-        """Cancel a worker that has not begun: other jobs may occupy the threads of the executor, for any time."""
+        """Cancel a worker that has not begun: other jobs may occupy the executor's threads for any time."""
         if self._submitted is not None:
             self._submitted.cancel()
 
     def _worker_done(self, future: "Future[None]") -> None:
-        """Detect an executor that accepted work and dropped it."""
+        """Detect an executor that accepts work and drops it."""
         if future.cancelled() and self._stopping:
             self._worker_ended()
             return
@@ -506,13 +506,13 @@ class CCDispatcher(ConcurrentDispatcher):
 
     def _deliver_batches(self) -> None:
         while batch := self._next_batch():
-            # A worker that starts, or adds messages, looks for itself whether another one is needed.
+            # A worker that starts, or adds messages, checks for itself whether another worker is needed.
             if not self._concurrency.single_threaded and self._queue.ready and not self._starting:
                 self._start_worker()
             self._deliver(batch)
 
     def _next_batch(self) -> list[spi.Delivery]:
-        """Take the messages of one unit, in a slot acquired for it; an empty list ends the worker."""
+        """Take the messages of one unit, in a slot acquired for the unit. An empty list ends the worker."""
         with self._lock:
             if self._stopping or not self._queue.ready or self._concurrency.is_superseded or not self._acquire_slot():
                 self._worker_ended()
@@ -555,7 +555,7 @@ class CCDispatcher(ConcurrentDispatcher):
                 return
 
     def _requeue(self, rest: list[spi.Delivery]) -> None:
-        """Put back the rest of a unit that failed earlier, for other workers."""
+        """Put back the remaining messages of a failed unit, for other workers."""
         with self._lock:
             self._queue.push_front(rest)
             self._concurrency.scale_up()  # the thread of `run` may not be observing the rate
@@ -578,7 +578,7 @@ class CCDispatcher(ConcurrentDispatcher):
 
 
 class _PrefetchQueue:
-    """Prefetched messages in the order of their arrival. Not thread-safe: callers hold one lock.
+    """Prefetched messages in the order of arrival. Not thread-safe: callers hold one lock.
 
     Args:
         endpoint: The endpoint to dispatch for.
@@ -598,19 +598,18 @@ class _PrefetchQueue:
         self.waiting_since = 0.0
 
     def free_slots(self, *, single_threaded: bool) -> int:
-        """Return how many messages may be prefetched now; 0 while enough are queued.
+        """Return how many messages may be prefetched now; 0 while enough messages are queued.
 
         Receiving a few messages costs nearly as much as receiving many, so nothing is prefetched until half of the
-        queue is
-        consumed. With a single thread the queue runs empty first: that thread does not have to wait for the receiving
-        one.
+        queue is consumed. With a single thread the queue is emptied first, so that this thread does not have to wait
+        for the receiving thread.
         """
         there = len(self.ready)
         enough = there > 0 if single_threaded else 2 * there > self._capacity
         return 0 if enough else self._capacity - there
 
     def messages_for(self, handlers: int) -> int:
-        """Return how many messages idle handlers can process at once, in addition to the queued ones."""
+        """Return how many messages idle handlers could process at once, in addition to the queued messages."""
         return handlers * (self._endpoint.settings.batch_size or 1) - len(self.ready)
 
     def add(self, deliveries: Iterable[spi.Delivery]) -> None:
@@ -620,7 +619,7 @@ class _PrefetchQueue:
         self.ready.extend(deliveries)
 
     def push_front(self, deliveries: Sequence[spi.Delivery]) -> None:
-        """Put messages before all that are queued."""
+        """Put messages at the head of the queue."""
         self.ready.extendleft(reversed(deliveries))
 
     def pop_batch(self) -> list[spi.Delivery]:
@@ -630,7 +629,7 @@ class _PrefetchQueue:
         return list(batch_of(self._endpoint, self.ready.popleft(), self._next, self.ready.appendleft))
 
     def _next(self, wanted: int) -> spi.Delivery | None:
-        del wanted  # a queue gives one at a time
+        del wanted  # the queue returns one message at a time
         return self.ready.popleft() if self.ready else None
 
     def drain(self) -> list[spi.Delivery]:
@@ -647,8 +646,7 @@ T = TypeVar("T")
 class DaemonThreadPool(Executor):
     """A pool of daemon threads, started on demand.
 
-    The standard library's pool waits for its threads when the interpreter exits, also for those of a handler that never
-    returns.
+    The standard library's pool waits for its threads when the interpreter exits, even if a handler never returns.
 
     Args:
         max_workers: The maximum number of threads.

@@ -1,4 +1,4 @@
-"""An endpoint: its settings, and the state that outlives a connection."""
+"""An endpoint: its settings, and the state that is kept between connections."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -63,32 +63,33 @@ class EndpointSettings:
 
     Attributes:
         source: The destination or subscription to consume from.
-        destination: The same as a destination, for the properties of a moved message.
+        destination: The destination of the source, for the properties of a moved message.
         selector: The message selector; None for all messages.
         mode: The concurrency mode.
         pool_size: The maximum number of concurrent handlers; 1 in serial mode.
         batch_size: The maximum number of messages of a batch; 0 without batches.
         split_failed_batches: True if the messages of a failed batch are redelivered one by one.
-        hold_until_ack: True if a unit is settled when its messages are acknowledged, not when the handler returns.
+        hold_until_ack: True if a unit is settled when its messages are acknowledged, instead of when the handler
+            returns.
         max_outstanding: The maximum number of units that wait for acknowledgement or for the end of a delay.
-        acknowledgement_timeout: Seconds after which a held unit is rolled back; None for never.
+        acknowledgement_timeout: Seconds after which a held unit is rolled back; None means never.
         transacted: True if the receipt and the handler's sends are one unit; else the handler's session sends at once.
         requires_atomic_unit: True if the handler sends in the unit of every message, so that a broker without that
             capability is refused.
-        joined: True if the unit is a part of a container-managed transaction.
-        locator: The name of the locator of the thread's transaction manager; None for that of the package.
-        confirm_commits: False if the broker's confirmation of an acknowledgement is not waited for.
+        joined: True if the unit is part of a container-managed transaction.
+        locator: The name of the locator of the thread's transaction manager; None for the manager of the package.
+        confirm_commits: False to not wait until the broker confirms an acknowledgement.
         redelivery: The redelivery policy.
-        redirect_moved: True if a moved message carries no properties about its origin.
+        redirect_moved: True to move messages without properties about their origin.
         receive_timeout: Seconds that a receiver waits for a message before it checks whether to continue.
-        minimal_reconnect_logging: True if only the first of consecutive failures to connect is logged.
+        minimal_reconnect_logging: True to log only the first of several failures to connect.
         minimal_reconnect_logging_ds: The same for durable subscriptions, which another node may have.
         subscription_name: The name of a durable subscription; None for no subscription.
         client_id: The client id of the connection.
         given_client_id: The client id of the spec, for the properties of a moved message; None if it has none.
         rate_limit: The maximum number of messages a second; None for no limit.
         context_name: The context name for log records of the handler.
-        naming: Where the handler's sessions look up ``lookup://`` names.
+        naming: The context in which the handler's sessions look up ``lookup://`` names.
     """
 
     source: Destination | Subscription
@@ -120,7 +121,7 @@ class EndpointSettings:
 
     @property
     def inbox_name(self) -> str:
-        """The name of the listener in an inbox: its queue, or its durable subscription."""
+        """The name of the listener in an inbox: its queue or its durable subscription."""
         parts = [str(self.destination), self.client_id, self.subscription_name]
         return "/".join(part for part in parts if part)
 
@@ -128,16 +129,16 @@ class EndpointSettings:
     def of(
         cls, spec: "ActivationSpec", *, requires_atomic_unit: bool = False, naming: NamingContext | None = None
     ) -> Self:
-        """Read the settings of a spec to which the options have been applied. Nothing else reads the options.
+        """Return the settings of a spec to which the options were applied. No other code reads the options.
 
         Args:
             spec: The spec.
             requires_atomic_unit: As the attribute.
-            naming: Where ``lookup://`` names are looked up; None for `NamingContext.default`.
+            naming: The context for ``lookup://`` names; None for `NamingContext.default`.
 
         Raises:
             NameNotFoundError: The name of the destination, or of the target of a move, is not bound.
-            InvalidDestinationError: The object that is bound to it is no destination of this kind.
+            InvalidDestinationError: The object bound to the name is not a destination of this kind.
         """
         naming = naming or NamingContext.default()
         resolve = partial(resolve_destination, naming=naming)
@@ -188,13 +189,13 @@ def _pool_size(mode: Mode, spec: "ActivationSpec") -> int:
 
 
 class InFlightUnit:
-    """A unit with an active handler: the state that its endpoint keeps of it.
+    """A unit with an active handler: the state that its endpoint keeps.
 
     Attributes:
         deliveries: The messages passed to the handler so far.
-        abandoned: True if the connection was closed while the handler is active.
+        abandoned: True if the connection was closed while the handler was active.
         ended: True once the unit is settled.
-        hand_overs_recorded: True once the hand-overs of its messages are recorded, see `Endpoint.record_hand_overs`.
+        hand_overs_recorded: True once the hand-overs of its messages were recorded, see `Endpoint.record_hand_overs`.
         unit: The unit of work.
     """
 
@@ -204,7 +205,7 @@ class InFlightUnit:
 
 
 class Endpoint:
-    """A handler, its settings, and the state of its messages that outlives a connection.
+    """A handler, its settings, and the state of its messages that is kept between connections.
 
     Args:
         name: The display name.
@@ -214,29 +215,29 @@ class Endpoint:
         hooks: Called around the handler.
         limits: The bounds of each connection.
         clock: The source of time.
-        request_stop: Stops the endpoint, soon, with a reason for the log.
+        request_stop: Stops the endpoint without blocking; its argument is the reason for the log.
         activation: The activation, for management.
         mbean_name: The name under which the endpoint is managed; None for no name.
         adapter: The name of the adapter, for log records.
         inbox: Recognises messages with committed work; None for no inbox.
-        scope: The senders whose messages join the unit of a delivery; None for none.
+        scope: The senders that join the unit of a delivery; None for no senders.
 
     Attributes:
-        scope: As given; None without units that send.
-        inbox: The inbox of this listener; None without one.
+        scope: As given; None if sends cannot join a unit.
+        inbox: The inbox of this listener, or None.
         redelivery: The state of redelivered messages.
         unsettled: The messages that were delivered and not settled.
-        untried: The messages that were returned before their handler saw them, and are to be delayed.
+        untried: The messages that were returned before their handler saw them, and must be delayed.
         held: The messages that wait for an acknowledgement.
         activity: The handlers and settlements in progress.
         rate: Spreads the messages over time.
         log_source: The fields that all log records of the endpoint have.
-        failures: The limit of log records about failures of the handler.
-        rollbacks: The limit of log records about units that were rolled back at their commit.
+        failures: Limits the log records about failures of the handler.
+        rollbacks: Limits the log records about units that were rolled back at their commit.
         isolates_suspects: True if suspects are delivered alone, see `is_suspect`.
-        paused: True while no messages are taken, although there is a connection.
-        open_unit: Opens a unit: of everything that the handler does, or of the receipt alone.
-        begin_transaction: Begins the container-managed transaction of a unit; None for units that end alone.
+        paused: True while no messages are received although the connection is open.
+        open_unit: Opens a unit, of everything that the handler does or of the receipt alone.
+        begin_transaction: Begins the container-managed transaction of a unit; None if units end on their own.
     """
 
     def __init__(
@@ -287,9 +288,9 @@ class Endpoint:
         self._to_split: OrderedDict[str, None] = OrderedDict()
 
     def call(self, invocation: Invocation) -> object:
-        """Call the handler inside the hooks, with the context name set around them."""
+        """Call the handler inside the hooks, with the context name set for all of them."""
         if not self.settings.context_name:
-            # Without hooks, the usual case, a call need not pay for them.
+            # Usually there are no hooks, and then a call has no overhead.
             return self._call_in_hooks(invocation) if self.hooks.wrap_deliveries else self.handler(invocation)
         with log_context(self.settings.context_name):
             return self._call_in_hooks(invocation)
@@ -312,7 +313,7 @@ class Endpoint:
         """Add messages to a unit before the handler sees them.
 
         Raises:
-            ConnectionLostError: The connection is abandoned, so the messages are redelivered.
+            ConnectionLostError: The connection is abandoned. The messages are redelivered.
         """
         with self._lock:
             if unit.abandoned:
@@ -345,17 +346,17 @@ class Endpoint:
         return message_identity(delivery) in self._to_split
 
     def is_suspect(self, delivery: spi.Delivery) -> bool:
-        """Return True if the broker says that a message was delivered, and no handler of this process has failed on it.
+        """Return True if the broker reports an earlier delivery, and no handler of this process failed on the message.
 
-        It may have ended another process. Suspects are delivered alone with nothing prefetched, so that the broker's
-        counts of other messages do not rise if that happens again.
+        The message may have ended another process. Suspects are delivered alone, with nothing prefetched, so that the
+        broker's counts of other messages do not rise if that happens again.
         """
         if not self.isolates_suspects or not was_delivered_before(delivery):
             return False
         return not self.redelivery.was_handed_over(message_identity(delivery))
 
     def record_hand_overs(self, unit: InFlightUnit) -> None:
-        """Record once that a handler had the messages of a unit, except the unused ones, and does not commit."""
+        """Record once that a handler received the messages of a unit, except the unused ones, and did not commit."""
         if not unit.hand_overs_recorded:
             unit.hand_overs_recorded = True
             for delivery in unit.deliveries:
@@ -368,7 +369,7 @@ class Endpoint:
             for unit in units:
                 if unit.ended or unit.abandoned:
                     continue
-                if not unit.unit.unused:  # otherwise its end knows whether the handler had them
+                if not unit.unit.unused:  # otherwise the end of the unit records whether the handler had the messages
                     self.record_hand_overs(unit)
                 unit.abandoned = True
                 self._abandoned_count += 1
@@ -376,17 +377,17 @@ class Endpoint:
                     self._still_running[message_id] = self._still_running.get(message_id, 0) + 1
 
     def has_delivered(self, delivery: spi.Delivery) -> bool:
-        """Return True if a message is redelivered, as the broker says or this process remembers."""
+        """Return True if a message is redelivered, according to the broker or to the memory of this process."""
         return was_delivered_before(delivery) or self.remembers(delivery)
 
     def has_seen(self, delivery: spi.Delivery) -> bool:
-        """Return True if a message is known here, although the broker delivers it as a new one."""
+        """Return True if this process knows a message, although the broker delivers it as new."""
         if not (self._still_running or self.unsettled.known or self.untried.known):  # the usual case
             return False
         return self.remembers(delivery) or message_identity(delivery) in self.untried
 
     def remembers(self, delivery: spi.Delivery) -> bool:
-        """Return True if a message was delivered before, although the broker may have forgotten it."""
+        """Return True if a message was delivered before, even if the broker may have forgotten it."""
         if self.unsettled.may_look_new and message_identity(delivery) in self.unsettled:
             return True
         return self.is_still_running(delivery)
@@ -397,7 +398,7 @@ class Endpoint:
 
     @property
     def abandoned_messages(self) -> int:
-        """The number of messages whose handlers are still active for abandoned connections."""
+        """The number of messages that handlers are still processing for abandoned connections."""
         with self._lock:
             return sum(self._still_running.values())
 
@@ -409,11 +410,11 @@ class Endpoint:
     def mark_returned(
         self, deliveries: Iterable[spi.Delivery], *, waited: bool = False, uncounted: bool = False
     ) -> None:
-        """Record that messages are returned although they were counted: no handler saw them.
+        """Record that messages are returned although the broker counted their delivery: no handler saw them.
 
         Args:
             deliveries: The returned messages.
-            waited: True if they are not to be delayed again when they are redelivered.
+            waited: True if they must not be delayed again when they are redelivered.
             uncounted: True if the broker does not count the returned deliveries.
         """
         for delivery in deliveries:
@@ -422,7 +423,7 @@ class Endpoint:
                 encounter.mark_returned(waited=waited, uncounted=uncounted)
 
     def mark_untried(self, deliveries: Iterable[spi.Delivery], *, uncounted: bool) -> None:
-        """Record that messages are returned before their handler saw them, also if this is their first delivery.
+        """Record that messages are returned before their handler saw them, even if this is their first delivery.
 
         Args:
             deliveries: The returned messages.
@@ -433,7 +434,7 @@ class Endpoint:
             self.untried.add([identity])
 
     def mark_return_failed(self, deliveries: Iterable[spi.Delivery]) -> None:
-        """Record that the broker may count the deliveries of messages that could not be returned."""
+        """Record that the broker may count deliveries, because the messages could not be returned."""
         for delivery in deliveries:
             known = self.redelivery.find_encounter(message_identity(delivery))
             if known is not None:
@@ -455,7 +456,7 @@ class Endpoint:
 
 
 def message_identity(delivery: spi.Delivery) -> str:
-    """Return the id of a message; for one without a readable id, a digest of its content."""
+    """Return the id of a message. If it has no readable id, return a digest of its content."""
     return readable_message_id(delivery) or f"content:{delivery.digest}"
 
 
@@ -468,12 +469,12 @@ def readable_message_id(delivery: spi.Delivery) -> str | None:
 
 
 def was_delivered_before(delivery: spi.Delivery) -> bool:
-    """Return True if the broker says that a message is redelivered."""
+    """Return True if the broker reports that a message is redelivered."""
     return delivery.redelivered or (delivery.count or 0) > 1
 
 
 Step = Literal["handler", "settlement", "delay", "handler of a lost connection"]
-"""What a unit is waiting for."""
+"""The step that a unit is waiting for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,7 +483,7 @@ class Stall:
 
     Attributes:
         reason: The reason, as text.
-        since: The time at which it began, of the monotonic clock.
+        since: The time when it began, of the monotonic clock.
     """
 
     reason: str
@@ -490,15 +491,15 @@ class Stall:
 
 
 class Activity:
-    """Records what the units of an endpoint are doing. Thread-safe: each unit writes its own entry.
+    """Records the current steps of an endpoint's units. Thread-safe: each unit writes its own entry.
 
-    It is written for each message, so it takes no lock: a dictionary's single operations are atomic.
+    It is written for each message, so it uses no lock: single operations of a dictionary are atomic.
 
     Args:
         clock: The source of time.
 
     Attributes:
-        last_progress: The time of the monotonic clock at which a handler returned, or a unit was settled.
+        last_progress: The time when a handler last returned, or a unit was last settled, of the monotonic clock.
     """
 
     __slots__ = ("_clock", "_steps", "last_progress")
@@ -509,7 +510,7 @@ class Activity:
         self.last_progress = clock.monotonic()
 
     def begin(self, unit: object, step: Step) -> float:
-        """Record that a unit begins a step, and return the time. It replaces an earlier step of the unit."""
+        """Record that a unit begins a step, and return the time. The new step replaces an earlier one of the unit."""
         now = self._clock.monotonic()
         self._steps[unit] = (step, now)
         return now
@@ -534,14 +535,14 @@ class Activity:
 
 
 _ACTIONS = {"jbxcommit": False, "jbxrollback": True}
-_REMEMBERED_IDS = 2000  # two for each delivery
+_REMEMBERED_IDS = 2000  # two ids for each delivery
 
 
 class HeldMessage(Protocol):
-    """A message that waits for its acknowledgement, as the registry uses it."""
+    """A message that waits for its acknowledgement, reduced to what the registry uses."""
 
     delivery_id: str | None
-    """The id of the delivery, which the registry sets."""
+    """The id of the delivery. The registry sets it."""
 
     @property
     def message_id(self) -> str | None:
@@ -563,16 +564,16 @@ class HeldMessage(Protocol):
 
 
 class AcknowledgementRegistry:
-    """The held deliveries of one endpoint, as the acknowledge activity of Jitterbit's connector uses them.
+    """The held deliveries of one endpoint, as used by the acknowledge activity of Jitterbit's connector.
 
-    A delivery has its own id. The id of its message stands for it only while the endpoint knows no other delivery of
-    that message: otherwise the acknowledgement of an expired delivery would settle its redelivery.
+    Each delivery has its own id. The id of its message is accepted only while the endpoint knows no other delivery of
+    that message: otherwise acknowledging an expired delivery would settle its redelivery.
 
-    The registry remembers the outcome of at least the last 1,000 deliveries, so that the error for a late
-    acknowledgement can name it.
+    The registry remembers the outcomes of at least the last 1,000 deliveries, so that the error for a late
+    acknowledgement can name the outcome.
 
     Args:
-        unsettled: The ids of messages that the endpoint has delivered and not settled.
+        unsettled: The ids of messages that the endpoint delivered and did not settle.
     """
 
     def __init__(self, unsettled: UnsettledMessages | None = None) -> None:
@@ -581,7 +582,7 @@ class AcknowledgementRegistry:
         self._ids = map(f"ID:delivery-{uuid4().hex}-{{}}".format, count(1))
         self._held: dict[str | None, HeldMessage] = {}  # by delivery id
         self._latest: dict[str, HeldMessage] = {}  # by message id
-        self._repeated: set[str] = set()  # the message ids of these that were delivered before
+        self._repeated: set[str] = set()  # the message ids in `_latest` that were delivered before
         self._ended: dict[str | None, Outcome] = {}  # by either id
         self._ended_before: dict[str | None, Outcome] = {}  # the previous generation
 
@@ -609,7 +610,7 @@ class AcknowledgementRegistry:
                 self._remember(ended, outcome or Outcome.LOST)
 
     def is_held(self, held_id: str) -> bool:
-        """Return True while a delivery waits for its acknowledgement, or for the others of its unit.
+        """Return True while a delivery waits for its acknowledgement, or for the acknowledgement of others of its unit.
 
         Args:
             held_id: The id of the delivery or of its message.
@@ -621,19 +622,19 @@ class AcknowledgementRegistry:
         return any(message_id in known for known in (self._latest, self._ended, self._ended_before, self._unsettled))
 
     def settle(self, held_id: str, action: str) -> Settlement:
-        """Acknowledge a held message, or mark its unit for rollback first. Never blocks.
+        """Acknowledge a held message, or first mark its unit for rollback. Never blocks.
 
         Args:
-            held_id: The id of the delivery; or of the message, if it was delivered once.
-            action: "JBXCommit" or "JBXRollback"; upper and lower case do not matter.
+            held_id: The id of the delivery, or the id of the message if it was delivered once.
+            action: "JBXCommit" or "JBXRollback", in upper or lower case.
 
         Returns:
             The settlement of the message's unit.
 
         Raises:
             ConfigurationError: The action is neither of the two.
-            IllegalStateError: No such message is held: it never was, its unit is settled, or it is acknowledged
-                already. Or the id is that of a message with several deliveries.
+            IllegalStateError: No such message is held: it was never held, its unit is settled, or it is already
+                acknowledged. Or the id belongs to a message with several deliveries.
         """
         roll_back = _ACTIONS.get(action.lower())
         if roll_back is None:
@@ -668,7 +669,7 @@ class AcknowledgementRegistry:
 
 
 def several_deliveries(message_id: str) -> IllegalStateError:
-    """Return the error for a message id that does not say which delivery of the message is meant."""
+    """Return the error for the id of a message with several deliveries, because it does not identify one of them."""
     return IllegalStateError(
         f"The message {message_id[:100]!r} was delivered several times, so its id does not say which delivery is meant:"
         " settle it by the delivery_id of the received message."

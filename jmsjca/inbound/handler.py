@@ -1,4 +1,4 @@
-"""Calls the user's handler, runs the coroutines of async handlers on an event loop, and sends what they reply."""
+"""Calls the user's handler, runs coroutines of async handlers on an event loop, and sends the replies."""
 
 import sys
 import threading
@@ -31,15 +31,14 @@ __all__ = ["Handler", "HandlerLoop", "failure_of", "fulfil", "handler_traceback"
 
 T = TypeVar("T")
 
-_CLOSE_TIMEOUT = 1.0  # seconds for coroutines that do not react to cancellation
+_CLOSE_TIMEOUT = 1.0  # seconds to wait for coroutines that do not react to cancellation
 
 
 class HandlerLoop:
     """The event loop of all async handlers of an adapter, so that they can share objects that are bound to a loop.
 
-    It is the application's loop if the adapter was entered with ``async with``; else a loop on a thread of its own,
-    which
-    exists from the first coroutine until no endpoint that may have another one is left.
+    If the adapter was entered with ``async with``, it is the application's loop. Otherwise it is a background loop on
+    its own thread, from the first coroutine until the last endpoint with coroutines is closed.
     """
 
     def __init__(self) -> None:
@@ -54,16 +53,16 @@ class HandlerLoop:
         self._members = 0
 
     def use(self, loop: "asyncio.AbstractEventLoop | None") -> None:
-        """Run coroutines on the application's loop from now on; None for the background loop again."""
+        """Run coroutines on the application's loop from now on; None returns to the background loop."""
         with self._lock:
             self._application_loop = loop
 
     def is_current(self) -> bool:
-        """Return True if the caller runs on the loop of the coroutines: while the caller blocks, no coroutine ends."""
+        """Return True if the caller runs on the coroutines' loop. No coroutine can end while such a caller blocks."""
         loop = self.running()
         if loop is None:
             return False
-        import asyncio  # an application with a loop has loaded it
+        import asyncio  # already imported by any application with a loop
 
         try:
             return asyncio.get_running_loop() is loop
@@ -81,7 +80,7 @@ class HandlerLoop:
             self._members += 1
 
     def release(self) -> None:
-        """Unregister an endpoint; after the last one the background loop ends."""
+        """Unregister an endpoint. After the last one the background loop ends."""
         with self._lock:
             self._members -= 1
             if self._members or self._background is None:
@@ -90,17 +89,17 @@ class HandlerLoop:
         background.close()
 
     def get(self) -> "asyncio.AbstractEventLoop":
-        """Return the loop that new coroutines run on. It is started if necessary."""
+        """Return the loop for new coroutines. It is started if necessary."""
         with self._lock:
             if self._application_loop is not None:
                 return self._application_loop
-            if self._background is None or self._background.loop.is_closed():  # a coroutine may have stopped it
+            if self._background is None or self._background.loop.is_closed():  # a coroutine may have closed it
                 self._background = _BackgroundLoop()
             return self._background.loop
 
 
 class _BackgroundLoop:
-    """An event loop on a thread of its own.
+    """An event loop on its own thread.
 
     Attributes:
         loop: The running loop.
@@ -116,7 +115,7 @@ class _BackgroundLoop:
 
     def close(self) -> None:
         """Cancel running coroutines and end the thread. Does not wait for the thread if called on it."""
-        with suppress(RuntimeError):  # it is closed already
+        with suppress(RuntimeError):  # the loop is already closed
             self.loop.call_soon_threadsafe(self._over.set)
         if threading.current_thread() is not self._thread:
             self._thread.join(_CLOSE_TIMEOUT)
@@ -144,7 +143,7 @@ class Handler:
 
     Args:
         function: The user's function.
-        loop: The event loop for coroutines; None for a loop of its own.
+        loop: The event loop for coroutines; None to create one.
         converters: Converts bodies and replies; None for `Converters.default`.
         joined: True if the parameter ``transaction`` gets the manager of a container-managed transaction.
 
@@ -184,10 +183,10 @@ class Handler:
         self._open = False
 
     def __call__(self, invocation: Invocation) -> object:
-        """Call the function, and wait for the coroutine of an ``async`` one.
+        """Call the function. If it is ``async``, wait for its coroutine.
 
         Raises:
-            IllegalStateError: The event loop has ended; the endpoint is being stopped then.
+            IllegalStateError: The event loop has ended; the endpoint is then being stopped.
             CancelledError: The coroutine was cancelled.
             BaseException: The function's error.
         """
@@ -206,11 +205,11 @@ class Handler:
                 end_child(self.name, sys.exception())
 
     def running_loop(self) -> "asyncio.AbstractEventLoop | None":
-        """Return the event loop of the handler's coroutines; None before the first one."""
+        """Return the event loop of the handler's coroutines; None before the first coroutine."""
         return self._loop.running()
 
     def event_loop(self) -> "asyncio.AbstractEventLoop":
-        """Return the event loop of the handler's coroutines, which is started if necessary.
+        """Return the event loop of the handler's coroutines. It is started if necessary.
 
         Raises:
             IllegalStateError: The listener is down.
@@ -221,7 +220,7 @@ class Handler:
             return self._loop.get()
 
     def runs_on_calling_loop(self) -> bool:
-        """Return True if coroutines would run on the caller's event loop, so that the caller must not wait for them."""
+        """Return True if coroutines would run on the caller's own loop, so that the caller must not wait for them."""
         return self._loop.is_current()
 
     def open(self) -> None:
@@ -277,7 +276,7 @@ class _RunningCoroutine:
         on_task_started: Called with the task when it starts.
 
     Attributes:
-        loop_lost: True if the loop does not run any more.
+        loop_lost: True if the loop no longer runs.
     """
 
     def __init__(
@@ -301,7 +300,7 @@ class _RunningCoroutine:
         """Wait for the result of the coroutine, and return it.
 
         Raises:
-            IllegalStateError: The loop does not run any more.
+            IllegalStateError: The loop no longer runs.
             CancelledError: The coroutine was cancelled.
             BaseException: The coroutine's error.
         """
@@ -317,7 +316,7 @@ class _RunningCoroutine:
             del ended, error  # the error's traceback refers to this frame: avoids a reference cycle
 
     def cancel(self) -> None:
-        """Cancel the coroutine. It has ended once its clean-up is done."""
+        """Cancel the coroutine. It ends after its clean-up."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel)
 
@@ -325,18 +324,18 @@ class _RunningCoroutine:
         was_there = not self._loop.is_closed()
         while not self._has_ended():
             is_there = self._loop.is_running()
-            if not (is_there or was_there):  # checked twice: the application may be between two runs of it
+            if not (is_there or was_there):  # checked twice: the loop may be between two runs of the application
                 self._abandon()
                 raise IllegalStateError(_LOOP_GONE)
             was_there = is_there
 
     def _has_ended(self) -> bool:
-        """Return True if the coroutine has ended, after waiting for at most `_POLL_INTERVAL` seconds."""
+        """Wait for at most `_POLL_INTERVAL` seconds, and return True if the coroutine has ended."""
         try:
             self._ended.exception(_POLL_INTERVAL)
         except TimeoutError:
             task = self._task
-            if task is not None and task.done():  # its callback may have failed, for lack of memory
+            if task is not None and task.done():  # its callback may have failed for lack of memory
                 with suppress(InvalidStateError):
                     self._finish(task)
             return self._ended.done()
@@ -357,13 +356,13 @@ class _RunningCoroutine:
             self._task.cancel()
 
     async def run_contained(self) -> object:
-        """Run the coroutine, and keep exceptions that would stop the loop from it: they end the delivery only.
+        """Run the coroutine. Exceptions that would stop the loop are caught here, and only end the delivery.
 
-        A `KeyboardInterrupt` on the main thread may be the user's, so it stops the application's loop.
+        A `KeyboardInterrupt` on the main thread may come from the user, so it does stop the application's loop.
         """
         import asyncio  # only async handlers need it
 
-        self._on_task_started(asyncio.current_task())  # here, as a loop may run a task before `create_task` returns it
+        self._on_task_started(asyncio.current_task())  # here, as a loop may run a task before `create_task` returns
         forks = Process.forks
         try:
             try:
@@ -395,19 +394,19 @@ class _Exit:
 
 
 def failure_of(call: Callable[[], object]) -> BaseException | None:
-    """Call code of the application, and return the exception that ended it; None without one.
+    """Call code of the application. Return the exception that ended it, or None.
 
-    An exit, such as `SystemExit`, is returned also: it ends what the code was called for, not the calling thread.
+    An exit, such as `SystemExit`, is also returned: it only ends this call, not the thread.
     """
     try:
         call()
-    except BaseException as error:  # noqa: BLE001  # the caller decides about it
+    except BaseException as error:  # noqa: BLE001  # the caller decides about the error
         return error
     return None
 
 
 def fulfil(future: "Future[T]", call: Callable[[], T]) -> None:
-    """Pass on the result of a call, or the exception that ended it, through a future."""
+    """Set a future to the result of a call, or to the exception that ended the call."""
     failed = failure_of(lambda: future.set_result(call()))
     if failed is not None:
         future.set_exception(failed)
@@ -428,7 +427,7 @@ _CALLERS = {Handler.__call__.__code__, DependencyResolver.call.__code__, _Runnin
 
 
 def handler_traceback(trace: TracebackType | None) -> TracebackType | None:
-    """Return the part of a traceback that begins at the handler's own frame; all of it if the handler did not run."""
+    """Return the part of a traceback from the handler's own frame on; all of it if the handler did not run."""
     own, at = trace, trace
     while at is not None:
         if at.tb_frame.f_code in _CALLERS:
@@ -449,21 +448,19 @@ def send_replies(
     Args:
         open_session: Returns the session of the delivery.
         content: The delivered message, or the messages of the batch.
-        result: The reply; None for no reply, and the result of ``acknowledge()`` counts as None. For a whole batch a
-            list
-            or a tuple with one reply per message, None for messages without one.
+        result: The reply; None for no reply. The result of ``acknowledge()`` counts as None. For a whole batch, a list
+            or tuple with one reply per message, or None for messages without a reply.
         converters: Converts the replies to messages.
-        on_dropped: Called with a request, and with the error, if the temporary destination of its replies is gone.
+        on_dropped: Called with the request and the error if the temporary destination of its reply does not exist.
 
     Raises:
-        ConfigurationError: The result is a generator or an awaitable, so its work is not done.
-        MessageFormatError: A reply cannot be converted to a message, or the number of replies is not that of the
-            messages.
+        ConfigurationError: The result is a generator or an awaitable, so its work has not been done.
+        MessageFormatError: A reply cannot be converted to a message, or the numbers of replies and messages differ.
         NotSupportedError: The broker cannot acknowledge the requests and send the replies in one transaction.
     """
     if result is None or isinstance(result, Settlement):
         return
-    if isinstance(result, Awaitable | Generator | AsyncGenerator):  # as the coroutine that a coroutine has returned
+    if isinstance(result, Awaitable | Generator | AsyncGenerator):  # for example a coroutine returned by a coroutine
         raise ConfigurationError(
             f"The handler returned a {type(cast('object', result)).__name__}, whose work is not done, as nothing awaits"
             " it or iterates over it. Await it in a handler that is declared with 'async def', or return what it makes."
@@ -494,8 +491,8 @@ def _one_per_message(result: object, count: int) -> Sequence[object]:
 def _send_reply(session: Session, request: Message, result: object, converters: Converters) -> None:
     """Send a reply to the request's ``reply_to``.
 
-    The reply's correlation id is that of the request, or else the request's message id (JMS 3.1, section 3.4.5); its
-    priority and delivery mode are those of the request. ``result`` is a message, or a body that one is created from.
+    The reply's correlation id is the request's correlation id, or else its message id (JMS 3.1, section 3.4.5). The
+    reply has the request's priority and delivery mode. ``result`` is a message, or a body for a new message.
     """
     if result is None or request.reply_to is None:
         return

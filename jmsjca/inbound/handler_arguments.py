@@ -1,4 +1,4 @@
-"""The arguments of a handler: from the message, by its signature, and from dependencies."""
+"""The arguments of a handler, taken from the message according to its signature, and from dependencies."""
 
 import difflib
 import inspect
@@ -70,20 +70,20 @@ def _ignore(_: object) -> None: ...
 
 @dataclass(frozen=True)
 class Depends:
-    """Marks a parameter of a handler, or of a dependency, that gets the result of a function.
+    """Marks a parameter that gets the result of a function. For handlers, and for dependencies themselves.
 
     ::
 
         def on_order(order: Order, database: Annotated[Database, Depends(connect)]) -> None: ...
 
-    The function is called for each call of the handler. It can have the parameters of a handler, and dependencies of
-    its own. A value that it yields, as a generator or a context manager, is closed after the handler has returned, and
-    before the unit commits; an error of the handler is raised at its ``yield``.
+    The function is called once for each call of the handler. It can have the parameters of a handler, and further
+    dependencies. A value that it yields, as a generator or a context manager, is closed after the handler has returned
+    and before the unit commits. An error of the handler is raised at its ``yield``.
 
     Args:
-        dependency: A function, a class, a generator function, or a context manager of `contextlib`; asynchronous ones
-            for asynchronous handlers.
-        use_cache: True to call the function once if several parameters of one call depend on it.
+        dependency: A function, a class, a generator function, or a context manager of `contextlib`. Asynchronous ones
+            need an asynchronous handler.
+        use_cache: True to call the function only once if several parameters of one call depend on it.
     """
 
     dependency: Callable[..., object]
@@ -95,13 +95,13 @@ class Invocation:
 
     Args:
         content: A message, or the messages of a batch.
-        open_session: Returns the session. It is created on demand, as most handlers need no session.
+        open_session: Returns the session. It is created on demand, because most handlers need none.
         on_task_started: Called with the task that a coroutine runs in.
-        transaction: The manager of the container-managed transaction; None without one.
-        provided: The values of parameters with dependencies.
+        transaction: The manager of the container-managed transaction; None without such a transaction.
+        provided: The values of the parameters with dependencies.
 
     Attributes:
-        message: The message; the first one of a batch.
+        message: The message; the first message of a batch.
     """
 
     __slots__ = ("content", "message", "on_task_started", "open_session", "provided", "transaction")
@@ -139,29 +139,34 @@ _TRANSACTION = _ArgumentSource(attrgetter("transaction"), "delivery")
 
 
 class ArgumentResolver:
-    """Determines the arguments that a handler is called with.
+    """Determines the arguments of a handler.
 
-    A parameter annotated with `Message` or `Session`, or of that name, gets the message or the session; one annotated
-    with a kind of message, such as `TextMessage`, only a message of that kind. "headers" gets a dict of all headers,
-    and the name of a header its value. A parameter annotated with a sequence of messages, or named "messages", gets the
-    whole batch, and one annotated with any other sequence the bodies of the batch as that type. Any other annotated
-    parameter gets the body as that type, "body" the body as it is, and the first remaining one, also ``*args``, the
-    message. In a container-managed transaction "transaction" gets the transaction manager, unless it is annotated with
-    another class. A parameter annotated with ``Annotated[T, Depends(function)]`` gets a result of that function.
+    | parameter | argument |
+    | --- | --- |
+    | annotated with `Message` or `Session`, or with that name | the message, the session |
+    | annotated with a kind of message, such as `TextMessage` | the message; other kinds are refused |
+    | "headers"; the name of a header | a dict of all headers; the header's value |
+    | annotated with a sequence of messages, or named "messages" | the whole batch |
+    | annotated with any other sequence | the bodies of the batch as that type |
+    | any other annotation | the body as that type |
+    | "body" | the body as it is |
+    | the first remaining one, also ``*args`` | the message |
+    | "transaction", unless annotated with another class | the manager of a container-managed transaction |
+    | ``Annotated[T, Depends(function)]`` | the result of that function |
 
     Args:
         function: The handler.
         converters: Converts bodies to the types of the parameters; None for `Converters.default`.
-        joined: True if the deliveries are parts of container-managed transactions.
+        joined: True if deliveries belong to container-managed transactions.
         may_yield: True for a dependency, which may be a generator function.
 
     Attributes:
         whole_batches: True if a parameter takes all messages of a batch.
-        takes_end_of_batch: True if a parameter can take the end-of-batch message.
+        takes_end_of_batch: True if a parameter accepts the end-of-batch message.
         dependencies: The dependencies, by the names of their parameters.
 
     Raises:
-        ConfigurationError: A required parameter has no value, or one parameter needs a whole batch and another a single
+        ConfigurationError: A required parameter has no value; or one parameter needs a whole batch and another a single
             message.
     """
 
@@ -194,15 +199,15 @@ class ArgumentResolver:
         """Return the positional and the keyword arguments of one call.
 
         Raises:
-            MessageFormatError: A body cannot be converted to the type of its parameter, or the message is of another
-                kind than its parameter.
+            MessageFormatError: A body cannot be converted to the type of its parameter, or the message is not of the
+                kind of its parameter.
         """
         keyword = {name: supply(invocation) for name, supply in self._keyword.items()}
         return [supply(invocation) for supply in self._positional] if self._positional else (), keyword
 
 
 def body_type(function: Callable[..., object]) -> Any:
-    """Return the type that a handler converts bodies to, or the type of the elements of a batch; None without one.
+    """Return the type to which a handler converts bodies, or the elements of a batch; None if it converts none.
 
     The type has the metadata of ``Annotated``.
     """
@@ -245,7 +250,7 @@ def _sources_of(
 
 
 def _dependencies_of(function: Callable[..., object]) -> dict[str, Depends]:
-    """Return the dependencies that annotations name: ``Annotated[T, Depends(function)]``."""
+    """Return the dependencies in annotations: ``Annotated[T, Depends(function)]``."""
     hints = _resolve_type_hints(function, include_extras=True)
     marks = {name: get_args(hint)[1:] for name, hint in hints.items() if get_origin(hint) is Annotated}
     found = {name: [mark for mark in extras if isinstance(mark, Depends)] for name, extras in marks.items()}
@@ -257,7 +262,7 @@ def _provided(name: str, invocation: Invocation) -> object:
 
 
 def _named(name: str, hint: Any) -> _ArgumentSource | None:
-    """Return the source of a parameter for the session, headers, the message or a whole batch; None for any other."""
+    """Return the source of a parameter for the session, headers, the message or a whole batch; None for other names."""
     if name == "session" or _is(hint, Session):
         return _ArgumentSource(_session, "delivery")
     if name == "headers":
@@ -268,13 +273,13 @@ def _named(name: str, hint: Any) -> _ArgumentSource | None:
 
 
 def _is_transaction(name: str, hint: Any) -> bool:
-    """Return True for the parameter of the transaction manager, not for a body of that name."""
+    """Return True for the parameter of the transaction manager, and False for a body with that name."""
     module = getattr(hint, "__module__", "")
     return name == "transaction" and (hint in (*_UNTYPED, _UNRESOLVED) or module.startswith(_TRANSACTION_MODULES))
 
 
 def _message_source(name: str, hint: Any) -> _ArgumentSource | None:
-    """Return the source of a parameter for messages, of all kinds or of those that it names; None for any other."""
+    """Return the source of a parameter for messages, of all kinds or of those it names; None for other parameters."""
     element = _element(hint)
     if _is(element, Message) or (name == "messages" and hint in _UNTYPED):
         kinds = _kinds_of_message(element)
@@ -286,7 +291,7 @@ def _message_source(name: str, hint: Any) -> _ArgumentSource | None:
 
 
 def _kinds_of_message(hint: Any) -> tuple[type[Message], ...]:
-    """Return the kinds of message that a parameter takes; empty if it takes every message, or none."""
+    """Return the kinds of message that a parameter accepts; empty if it accepts every message, or none."""
     kinds = _alternatives(hint)
     return () if not _is(hint, Message) or Message in kinds else kinds
 
@@ -300,7 +305,7 @@ def _messages_of(kinds: tuple[type[Message], ...], name: str, invocation: Invoca
 
 
 def _checked_kind(message: Message, kinds: tuple[type[Message], ...], name: str) -> Message:
-    """Return a message of one of the kinds, or the end of a batch, which is of no kind.
+    """Return a message that is of one of the kinds. The end of a batch has no kind, and is always returned.
 
     Raises:
         MessageFormatError: The message is of another kind.
@@ -315,14 +320,14 @@ def _checked_kind(message: Message, kinds: tuple[type[Message], ...], name: str)
 
 
 def _content(name: str, hint: Any, annotated: Any, converters: Converters, *, first: bool) -> _ArgumentSource | None:
-    """Return the source of any other parameter: the bodies of a batch, the body, or the message; else None.
+    """Return the source of any other parameter: the bodies of a batch, the body, or the message; None if none fits.
 
     Args:
         name: The parameter.
         hint: Its annotation without the metadata of ``Annotated``.
-        annotated: Its annotation with it, by which bodies are validated.
+        annotated: Its annotation with that metadata, for the validation of bodies.
         converters: Converts the bodies.
-        first: True for the first parameter that nothing else matches.
+        first: True for the first parameter without another match.
     """
     if hint is _UNRESOLVED:
         return None
@@ -357,7 +362,7 @@ def _header(name: str, invocation: Invocation) -> object:
 
 
 def _element(hint: Any) -> Any:
-    """Return the element type of a parameter for a whole batch. A list may be a body, unless it is one of messages."""
+    """Return the element type of a parameter for a whole batch. A list may be a body, unless it has messages."""
     origin, arguments = get_origin(hint), get_args(hint)
     if Sequence in (hint, origin):
         return arguments[0] if arguments and arguments[0] not in _UNTYPED else Message
@@ -401,7 +406,7 @@ _UNRESOLVED = object()
 
 
 def _bindable_parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
-    """Return the parameters that can be filled: no ``*args`` or ``**kwargs``, and none that a `partial` has bound.
+    """Return the parameters that can be filled: without ``*args``, ``**kwargs`` and those that a `partial` has bound.
 
     Raises:
         ConfigurationError: ``function`` is not callable.
@@ -418,21 +423,21 @@ def _bindable_parameters(function: Callable[..., object]) -> list[inspect.Parame
 
 
 def _refuse_generator(function: Callable[..., object]) -> None:
-    """Check that a handler has no ``yield``, so that a call would do nothing.
+    """Check that a handler has no ``yield``, because calling a generator function does nothing.
 
     Raises:
-        ConfigurationError: It has a ``yield``.
+        ConfigurationError: The handler has a ``yield``.
     """
     called = function if _is_routine(function) else type(function).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         raise ConfigurationError(
-            f"The handler {callable_name(function)} has a yield, so calling it would only make a generator. Let it "
-            "return, and send the values with its session instead."
+            f"The handler {callable_name(function)} has a yield, so calling it would only make a generator. Remove the "
+            "yield, and send the values with its session instead."
         )
 
 
 def _positional_names(function: Callable[..., object], *, also_named: bool) -> list[str]:
-    """Return the names of the positional-only parameters, as of builtins such as ``list.append``.
+    """Return the names of the positional-only parameters, for example of builtins such as ``list.append``.
 
     Args:
         function: The handler.
@@ -444,16 +449,16 @@ def _positional_names(function: Callable[..., object], *, also_named: bool) -> l
 
 
 def _accepts_varargs(function: Callable[..., object]) -> bool:
-    """Return True if the function takes ``*args``, as wrappers and mocks do."""
+    """Return True if the function accepts ``*args``, as wrappers and mocks do."""
     return any(found.kind is found.VAR_POSITIONAL for found in inspect.signature(function).parameters.values())
 
 
 def _resolve_type_hints(function: Callable[..., object], *, include_extras: bool = False) -> dict[str, Any]:
-    """Return the annotations; `_UNRESOLVED` for one with a name that does not exist at run time."""
-    while isinstance(function, partial):  # a partial has the parameters, but not their annotations
+    """Return the annotations; `_UNRESOLVED` for those with a name that does not exist at run time."""
+    while isinstance(function, partial):  # a partial has the parameters, but not the annotations
         function = function.func
     if isinstance(function, type):
-        function = function.__init__  # type: ignore[misc]  # of this very class
+        function = function.__init__  # type: ignore[misc]  # the method of this very class
     annotated = function if inspect.isroutine(function) else type(function).__call__
     try:
         return get_type_hints(annotated, include_extras=include_extras)
@@ -471,7 +476,7 @@ def callable_name(function: Callable[..., object]) -> str:
 
 
 def _resolved(hint: object, names: dict[str, Any], *, include_extras: bool) -> Any:
-    """Resolve one annotation by itself, independently of the others."""
+    """Resolve one annotation, independently of the others."""
     try:
         return get_type_hints(SimpleNamespace(__annotations__={"it": hint}), names, include_extras=include_extras)["it"]
     except (NameError, AttributeError):
@@ -497,7 +502,7 @@ _overrides: dict[Callable[..., object], Callable[..., object]] = {}
 def override_dependency(dependency: Callable[..., object], replacement: Callable[..., object]) -> Generator[None]:
     """Replace a dependency in all handlers of this process for the duration of a block, for tests.
 
-    The replacement may be a function, a generator function or a context manager, and may have dependencies of its own.
+    The replacement may be a function, a generator function or a context manager, and may have dependencies.
 
     Args:
         dependency: The function that `Depends` names.
@@ -522,7 +527,7 @@ class DependencyResolver:
         function: The handler.
         arguments: The arguments of the handler.
         converters: Converts bodies for parameters of dependencies.
-        joined: True if the deliveries are parts of container-managed transactions.
+        joined: True if deliveries belong to container-managed transactions.
 
     Raises:
         ConfigurationError: A dependency has a parameter for which there is no value, depends on itself, or is
@@ -547,19 +552,19 @@ class DependencyResolver:
             return self._resolvers[function]
 
     async def call(self, invocation: Invocation) -> object:
-        """Call the handler, and leave the context managers of its dependencies with its error, if any."""
+        """Call the handler, and exit the context managers of its dependencies, with the handler's error if it fails."""
         async with AsyncExitStack() as stack:
             positional, keyword = await CallScope(self, invocation, stack).arguments_of(self.arguments)
             result = self.function(*positional, **keyword)
-            if inspect.isawaitable(result) and not isinstance(result, Settlement):  # it would wait for its own end
+            if inspect.isawaitable(result) and not isinstance(result, Settlement):  # a settlement would await itself
                 return await result
             return result
 
     def check_synchronous(self, function: Callable[..., object]) -> None:
-        """Refuse an asynchronous dependency of a handler that is not.
+        """Refuse an asynchronous dependency of a synchronous handler.
 
         Raises:
-            ConfigurationError: The function is asynchronous, and the handler is not.
+            ConfigurationError: The function is asynchronous and the handler is not.
         """
         if is_async(function) and not is_async(self.function):
             raise ConfigurationError(
@@ -580,9 +585,9 @@ class CallScope:
     """The values of the dependencies of one call.
 
     Args:
-        resolver: Has the arguments of each dependency.
+        resolver: Knows the arguments of each dependency.
         invocation: The call.
-        stack: Leaves the context managers of the dependencies, the last one first.
+        stack: Exits the context managers of the dependencies, the last one first.
     """
 
     def __init__(self, resolver: DependencyResolver, invocation: Invocation, stack: AsyncExitStack) -> None:
@@ -621,10 +626,10 @@ class CallScope:
 
 
 class _Yield(AbstractContextManager[object]):
-    """The context manager of a generator, with errors that name the dependency if it does not yield exactly once.
+    """The context manager of a generator. If it does not yield exactly once, the error names the dependency.
 
     Args:
-        explain: Raises an error that names both instead of one of contextlib, given that and its text.
+        explain: Raises an error that names handler and dependency, given an error of contextlib and a text.
         manager: The context manager.
     """
 
@@ -653,7 +658,7 @@ class _AsyncYield(AbstractAsyncContextManager[object]):
     """As `_Yield`, for an asynchronous generator.
 
     Args:
-        explain: Raises an error that names both instead of one of contextlib, given that and its text.
+        explain: As for `_Yield`.
         manager: The context manager.
     """
 
@@ -688,10 +693,10 @@ _AGAIN = "yields again after the handler. Let it yield exactly once; what follow
 
 
 def _explain(dependency: Callable[..., object], handler: Callable[..., object], error: RuntimeError, text: str) -> None:
-    """Raise an error with this text if contextlib itself has raised the given one, and not the code of the dependency.
+    """Raise an error with this text if contextlib raised the given error. No effect if the dependency's code did.
 
     Raises:
-        ConfigurationError: contextlib has raised it.
+        ConfigurationError: contextlib raised the given error.
     """
     trace = error.__traceback__
     if trace is not None and trace.tb_next is not None and trace.tb_next.tb_next is None:
@@ -700,13 +705,13 @@ def _explain(dependency: Callable[..., object], handler: Callable[..., object], 
 
 
 def is_async(function: Callable[..., object]) -> bool:
-    """Return True for a coroutine function, an asynchronous generator function, or one that was decorated as such."""
+    """Return True for a coroutine function or an asynchronous generator function, also if decorated as such."""
     plain = _undecorated(function)
     return inspect.iscoroutinefunction(plain) or inspect.isasyncgenfunction(plain)
 
 
 def run_without_waiting(coroutine: Coroutine[Any, Any, object]) -> object:
-    """Run a coroutine that waits for nothing, and return its result.
+    """Run a coroutine that never waits, and return its result.
 
     Raises:
         BaseException: The error of the coroutine.

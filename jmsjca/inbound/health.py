@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["INTERVAL", "ActivationHealth", "Health", "HealthCheck", "HealthStatus"]
 
 HealthStatus = Literal["consuming", "idle", "stuck", "down"]
-"""In ascending order of attention, "idle" before "consuming": the status of several activations is the last one."""
+"""In ascending order of attention, "idle" before "consuming". The last one is the status of several activations."""
 
 _ATTENTION: tuple[HealthStatus, ...] = ("idle", "consuming", "stuck", "down")
-_LOOP_GRACE = 1.0  # seconds of real time in which a busy event loop may still answer
+_LOOP_GRACE = 1.0  # seconds of real time within which a busy event loop must answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class ActivationHealth:
 
     Attributes:
         name: The display name.
-        status: "consuming": it delivers messages, or did within the interval; "idle": no messages arrive; "stuck": it
-            is connected, but messages do not flow; "down": it is not connected, or is stopped.
+        status: "consuming": it delivers messages, or did within the interval. "idle": no messages arrive. "stuck": it
+            is connected, but messages do not flow. "down": it is stopped or not connected.
         reason: The reason of "stuck" and "down"; otherwise None, or a remark.
-        since: The time since when; None if unknown.
+        since: The time when that began; None if unknown.
         failed: True if only a new start can help: the activation stopped permanently, or its threads ended.
     """
 
@@ -53,7 +53,7 @@ class ActivationHealth:
     failed: bool = False
 
     def as_dict(self) -> dict[str, object]:
-        """Return the fields as values that JSON can hold."""
+        """Return the fields as values for JSON."""
         since = None if self.since is None else self.since.isoformat(timespec="seconds")
         return {
             "name": self.name,
@@ -69,9 +69,10 @@ class Health:
     """The health of an adapter.
 
     Attributes:
-        status: The status of the activation that needs most attention, "down" before "stuck"; "idle" without any.
-        reason: Its reason, with the name of the activation.
-        since: The time since when.
+        status: The status of the activation that needs most attention ("down" before "stuck"); "idle" if there are no
+            activations.
+        reason: The reason of that status, with the name of the activation.
+        since: The time when that began.
         activations: The health of each activation.
     """
 
@@ -96,11 +97,11 @@ class Health:
 
     @property
     def is_alive(self) -> bool:
-        """False if a restart of the process may help: an activation is stuck, or ended. A lost broker is no reason."""
+        """False if restarting the process may help: an activation is stuck, or ended. A lost broker does not count."""
         return not any(each.status == "stuck" or each.failed for each in self.activations)
 
     def as_dict(self) -> dict[str, object]:
-        """Return the fields as values that JSON can hold."""
+        """Return the fields as values for JSON."""
         return {
             "status": self.status,
             "reason": self.reason,
@@ -121,7 +122,7 @@ INTERVAL = Constraint[float](
 
 
 class ObservedRun(Protocol):
-    """The run of an activation, as a health check sees it."""
+    """The run of an activation, reduced to what a health check uses."""
 
     failure: Exception | None
     last_error: Exception | None
@@ -138,7 +139,7 @@ class ObservedRun(Protocol):
 
 
 class HealthCheck:
-    """Checks one activation. Keeps what it has seen, for the next check.
+    """Checks one activation. Keeps what it observed for the next check.
 
     Args:
         endpoint: The endpoint of the activation.
@@ -210,7 +211,7 @@ _REASONS = {
 
 
 def _oldest_step(activity: Activity) -> Stall | None:
-    """Return the step that has lasted longest; a delayed redelivery does not count, as it ends by itself."""
+    """Return the step that has lasted longest. A delayed redelivery does not count, because its end is known."""
     steps = [(since, step) for step, since in activity.steps() if step != "delay"]
     if not steps:
         return None
@@ -219,7 +220,7 @@ def _oldest_step(activity: Activity) -> Stall | None:
 
 
 class _LoopProbe:
-    """Asks the event loop of async handlers to run a callback, to see that it is not blocked.
+    """Detects a blocked event loop: asks the loop of async handlers to run a callback.
 
     Args:
         endpoint: The endpoint of the activation.
@@ -232,13 +233,13 @@ class _LoopProbe:
         self._answered = threading.Event()
 
     def find_stall(self, now: float) -> Stall | None:
-        """Return since when the loop has not answered; None if it has, or there is no loop."""
+        """Return the time since when the loop has not answered; None if it has answered, or there is no loop."""
         loop = self._endpoint.handler.running_loop()
         if loop is None or loop is not self._loop or self._answered.is_set() or self._asked_at is None:
             self._ask(loop, now)
             return None
         if self._endpoint.handler.runs_on_calling_loop() or self._answered.wait(_LOOP_GRACE):
-            return None  # a caller on the loop shows that it runs
+            return None  # the caller runs on this loop, so it is not blocked
         return Stall("the event loop of the handlers is blocked", self._asked_at)
 
     def _ask(self, loop: "asyncio.AbstractEventLoop | None", now: float) -> None:
@@ -247,15 +248,15 @@ class _LoopProbe:
         if loop is not None and not loop.is_closed():
             try:
                 loop.call_soon_threadsafe(answered.set)
-            except RuntimeError:  # closed meanwhile
+            except RuntimeError:  # the loop was closed after the check
                 answered.set()
 
 
 class _BacklogProbe:
-    """Looks whether messages wait at the broker for an activation that receives none, although it could.
+    """Detects messages that wait at the broker for an activation that receives none although it could.
 
-    It is the only sign of a subscription that the broker dropped, or of a consumer that it does not know any more: the
-    connection is open, and nothing arrives. It browses one message, over the activation's own connection.
+    Nothing else reveals a subscription that the broker dropped, or a consumer that it no longer knows: the connection
+    is open, and nothing arrives. The probe browses one message, over the activation's own connection.
 
     Args:
         endpoint: The endpoint of the activation.
@@ -263,12 +264,12 @@ class _BacklogProbe:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._seen: tuple[str, float] | None = None  # what waits, and the progress of the activation at that time
+        self._seen: tuple[str, float] | None = None  # the waiting message, and the activation's progress at that time
         self._since = 0.0
         self._looked_at: float | None = None
 
     def find_stall(self, connection: spi.Connection, now: float, interval: float) -> Stall | None:
-        """Return what waits, once it has waited for a third of the interval."""
+        """Return the stall once a message has waited for a third of the interval."""
         if self._looked_at is None or now - self._looked_at >= interval / 10:
             self._look(connection, now)
         if self._seen is None or self._seen[1] != self._endpoint.activity.last_progress:
@@ -297,7 +298,7 @@ class _BacklogProbe:
 
     def _find_waiting(self, connection: spi.Connection) -> str | None:
         settings = self._endpoint.settings
-        admin = connection.admin()  # brokers without it also show browsers what other consumers hold
+        admin = connection.admin()  # without it, browsers also see messages that other consumers hold
         if admin is None:
             return None
         if isinstance(settings.source, Subscription):

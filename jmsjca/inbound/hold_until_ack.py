@@ -1,4 +1,4 @@
-"""Hold until acknowledge: units that are settled later, when all of their messages are acknowledged."""
+"""Hold until acknowledge: units that are settled later, once all of their messages are acknowledged."""
 
 import threading
 import time
@@ -32,14 +32,14 @@ __all__ = ["HeldDeliveryAttempt", "HeldDeliveryContext", "HeldUnitSettler", "req
 logger = get_logger("jmsjca.inbound")
 
 _STALE_TIMEOUTS = 1000
-_LONGEST_WAIT = 86_400.0  # seconds; a queue cannot wait for the longest timeouts, of thousands of years
-_PAUSE = 0.001  # pause in seconds while delivering threads settle units themselves
+_LONGEST_WAIT = 86_400.0  # seconds; a queue cannot wait for the longest timeouts, which are thousands of years
+_PAUSE = 0.001  # seconds to pause while delivering threads settle units themselves
 
 _PROPERTY = "JBXAcknowledgmentTimeout"
 
 
 def requested_timeout(message: Message, limit: float) -> float | None:
-    """Return the acknowledgement timeout in seconds that a message requests; None if it requests none.
+    """Return the acknowledgement timeout in seconds that a message requests, or None.
 
     Args:
         message: The received message.
@@ -49,7 +49,7 @@ def requested_timeout(message: Message, limit: float) -> float | None:
         return None
     try:
         seconds = _number(message.properties.get(_PROPERTY))
-    except MessageFormatError:  # its properties are damaged
+    except MessageFormatError:  # the properties of the message are damaged
         return None
     return min(seconds, limit) if seconds > 0 else None
 
@@ -72,11 +72,11 @@ def _number(value: object) -> float:
 
 
 class HeldDeliveryContext(EndpointDeliveryContext):
-    """The context of a message that has to be acknowledged.
+    """The state of a message that has to be acknowledged.
 
     Attributes:
         acknowledged: True once the message is acknowledged.
-        message_id: The message id; None if the message has none. The end of a batch has one of its own.
+        message_id: The message id; None if the message has none. The end of a batch has its own id.
     """
 
     __slots__ = ("_held_attempt", "acknowledged", "message_id")
@@ -90,7 +90,7 @@ class HeldDeliveryContext(EndpointDeliveryContext):
         self.message_id = _readable_id(message)
 
     def acknowledge(self) -> Settlement:
-        """Acknowledge the message; the last message of a unit settles the unit. Never blocks; idempotent."""
+        """Acknowledge the message. The last message of a unit settles the unit. Never blocks; idempotent."""
         self._held_attempt.record_acknowledgement(self)
         return self._held_attempt.settlement
 
@@ -108,19 +108,19 @@ class HeldDeliveryContext(EndpointDeliveryContext):
 class HeldDeliveryAttempt(DeliveryAttempt):
     """A unit that is settled when all of its messages, and the end of its batch, are acknowledged.
 
-    The delivering thread continues as soon as the handler has returned. The last acknowledgement does not block either:
-    the settler settles the unit.
+    The delivering thread continues as soon as the handler has returned. The last acknowledgement does not block
+    either, because the settler settles the unit.
 
     Args:
         endpoint: The endpoint to deliver for.
         connection: The provider connection that the messages came from.
         consumer: The consumer that received them.
-        in_flight: The limit in which a slot is acquired for the unit.
+        in_flight: The limit that counts the unit.
         settler: Holds the unit until it is acknowledged, and settles it.
 
     Attributes:
         settling: True once a thread settles the unit, or is about to.
-        timeout: Seconds after which the unit is rolled back; None for never.
+        timeout: Seconds after which the unit is rolled back; None means never.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         self._settler.settle_pending()
 
     def record_acknowledgement(self, context: HeldDeliveryContext) -> None:
-        """Record the acknowledgement of a message; a second one for the same message has no effect."""
+        """Record the acknowledgement of a message. A second one for the same message has no effect."""
         with self._lock:
             if context.acknowledged:
                 return
@@ -167,7 +167,7 @@ class HeldDeliveryAttempt(DeliveryAttempt):
             self._settler.schedule(self)
 
     def expire(self) -> bool:
-        """Mark the unit for rollback instead of waiting any longer; False if it is being settled already."""
+        """Mark the unit for rollback instead of waiting longer. Return False if the unit is already being settled."""
         with self._lock:
             if self.settling:
                 return False
@@ -184,12 +184,12 @@ class HeldDeliveryAttempt(DeliveryAttempt):
             self._contexts = []
 
     def end(self) -> None:
-        """End what the unit has begun, unless the settler still holds it."""
+        """End everything that the unit began, unless the settler still holds the unit."""
         if self.settling or not self._is_held:
             super().end()
 
     def _try_claim(self) -> bool:
-        """Return True to the one caller that has to settle. Called only once all messages have been delivered."""
+        """Return True to the one caller that must settle. Only called once all messages have been delivered."""
         if self.settling or self._acknowledged < len(self._contexts):
             return False
         self.settling = True
@@ -207,7 +207,7 @@ class HeldDeliveryAttempt(DeliveryAttempt):
         return context
 
     def _limit_wait(self, requested: float | None) -> None:
-        """Use the time that a message requests instead of the listener's; in a batch the shortest time counts."""
+        """Use the timeout that a message requests, instead of the listener's. In a batch the shortest applies."""
         seconds = self.endpoint.settings.acknowledgement_timeout if requested is None else requested
         if len(self._contexts) == 1 or self.timeout is None:
             self.timeout = seconds
@@ -223,18 +223,17 @@ class HeldDeliveryAttempt(DeliveryAttempt):
     def _recorded(
         self, error: BaseException, deliveries: "Sequence[spi.Delivery]", began: float, *, sent: bool
     ) -> bool:
-        """Acknowledge the messages of the failed call: the unit is rolled back anyway, or the handler rejected them."""
+        """Acknowledge the messages of a failed call: the unit is rolled back anyway, or the handler rejected them."""
         for context in self._contexts[self._contexts_before_call :]:
             self.record_acknowledgement(context)
         return super()._recorded(error, deliveries, began, sent=sent)
 
 
 class HeldUnitSettler:
-    """Settles acknowledged units, and rolls back units that are not acknowledged in time, on one thread.
+    """Settles acknowledged units, and rolls back units that are not acknowledged in time, on its own thread.
 
-    Delivering threads settle pending units, too: because of the GIL, handing each unit to another thread costs more
-    than
-    settling it at once.
+    Delivering threads also settle pending units: because of the GIL, settling a unit at once is cheaper than handing it
+    to another thread.
 
     Args:
         name: The endpoint's display name.
@@ -247,7 +246,7 @@ class HeldUnitSettler:
         self._record_failure = failed
         self._lock = threading.Lock()
         self._held_units: set[HeldDeliveryAttempt] = set()
-        self._timeouts: DelayQueue[HeldDeliveryAttempt] = DelayQueue(clock)  # used by the thread only
+        self._timeouts: DelayQueue[HeldDeliveryAttempt] = DelayQueue(clock)  # only used by the thread
         self._acknowledged: deque[HeldDeliveryAttempt] = deque()
         self._scheduled = self._settled_elsewhere = False
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -258,7 +257,7 @@ class HeldUnitSettler:
         """Hold a unit until it is acknowledged."""
         with self._lock:
             self._held_units.add(unit)
-        if unit.settling:  # by the last acknowledgement, which came meanwhile
+        if unit.settling:  # the last acknowledgement came before this call
             self._remove(unit)
         elif unit.timeout is not None:
             self._run_on_thread(partial(self._set_timeout, unit, unit.timeout))
@@ -266,7 +265,7 @@ class HeldUnitSettler:
             self._expire(unit)
 
     def schedule(self, unit: HeldDeliveryAttempt) -> None:
-        """Settle an acknowledged unit on the settler's thread, not on the caller's."""
+        """Settle an acknowledged unit on the settler's thread instead of the caller's."""
         with self._lock:
             if not self._closed:
                 self._acknowledged.append(unit)
@@ -275,7 +274,7 @@ class HeldUnitSettler:
         self._settle(unit)  # the thread has ended or is ending
 
     def settle_pending(self) -> None:
-        """Settle the units that are acknowledged by now, on the calling thread."""
+        """Settle the units that are acknowledged now, on the calling thread."""
         if self._acknowledged:
             self._settled_elsewhere = True
             self._settle_all()
@@ -300,14 +299,14 @@ class HeldUnitSettler:
         task()  # the thread has ended or is ending
 
     def _wake(self) -> None:
-        """Schedule one run of the thread for all units that are acknowledged by then."""
+        """Schedule one run of the thread. It settles all units that are acknowledged by then."""
         if not self._scheduled:
             self._scheduled = True
             self._start()
             self._tasks.put(self._run_scheduled)
 
     def _run_scheduled(self) -> None:
-        self._scheduled = False  # reset first: a unit that is added later schedules another run
+        self._scheduled = False  # reset first, so that a unit that is added later schedules another run
         self._settle_all()
 
     def _settle_all(self) -> None:
@@ -322,7 +321,7 @@ class HeldUnitSettler:
         if self._thread is None:
             thread = threading.Thread(target=as_listener(self._run), name=f"jmsjca {self._name} settler", daemon=True)
             thread.start()
-            self._thread = thread  # not before, as `close` waits for it
+            self._thread = thread  # set after the start, because `close` waits for the thread
 
     def _run(self) -> None:
         try:
@@ -341,12 +340,12 @@ class HeldUnitSettler:
             task()
 
     def _next_task(self) -> Callable[[], None] | None:
-        """Wait for a task; None ends the thread."""
+        """Wait for a task. None ends the thread."""
         try:
             task = self._tasks.get(timeout=self._timeouts.time_to_next(_LONGEST_WAIT))
         except Empty:
             task = _no_op
-        for unit in self._timeouts.pop_due():  # also under constant load
+        for unit in self._timeouts.pop_due():  # checked here, so that it also happens under constant load
             self._expire(unit)
         return task
 
@@ -376,4 +375,4 @@ class HeldUnitSettler:
 
 
 def _no_op() -> None:
-    """Do nothing; stands for a task when a timeout is due."""
+    """Do nothing: the task that is returned when a timeout is due."""

@@ -1,4 +1,4 @@
-"""The life cycle of an activation: its runs, connections and reconnects, and the check of what the broker can do."""
+"""The life cycle of an activation: runs, connections and reconnects, and the check of the broker's capabilities."""
 
 import contextlib
 import logging
@@ -33,7 +33,7 @@ logger = get_logger("jmsjca.inbound")
 
 _CLOSE_TIMEOUT = 1.0  # seconds for each step of closing a connection with active handlers
 
-_STABLE_AFTER = 30.0  # a connection that lived this long (seconds) is reconnected without back-off
+_STABLE_AFTER = 30.0  # seconds; a connection that lived this long is reconnected without back-off
 _LOG_INTERVAL = 15.0
 _MEMORY_PAUSE = 1.0  # seconds
 
@@ -106,10 +106,10 @@ class CapabilityCheck:
         self._logged: set[str] = set()
 
     def check(self, settings: EndpointSettings, connection: spi.Connection) -> None:
-        """Refuse settings that the connection does not support, and log what is replaced.
+        """Refuse settings that the connection does not support, and log the replacements of others.
 
         Raises:
-            NotSupportedError: The broker lacks a capability for which there is no replacement.
+            NotSupportedError: The broker lacks a capability that cannot be replaced.
         """
         can = connection.capabilities
         refused = [what for what, holds in _UNSUPPORTED if holds(settings, can)]
@@ -123,7 +123,7 @@ class CapabilityCheck:
     def check_max_deliveries(self, settings: EndpointSettings, connection: spi.Connection) -> None:
         """Warn if the broker removes messages before the redelivery handling reaches its last action.
 
-        A broker on a network is asked on another thread: it may answer slowly, and messages must not wait for that.
+        A broker on a network is asked on another thread, because it may answer slowly, and messages must not wait.
         """
         if not (settings.redelivery.highest_index and connection.capabilities.admin):
             return
@@ -150,7 +150,7 @@ class CapabilityCheck:
 
 
 def _most_deliveries(source: Destination, connection: spi.Connection) -> int | None:
-    """Return the broker's limit of deliveries of a message; None if it has no limit or does not say."""
+    """Return the broker's limit of deliveries per message; None if there is no limit or it is unknown."""
     with suppress(JMSError):
         admin = connection.admin()
         return None if admin is None else admin.settings(source).max_deliveries
@@ -158,13 +158,13 @@ def _most_deliveries(source: Destination, connection: spi.Connection) -> int | N
 
 
 class _ListenerConnection:
-    """One connection of a listener: connects, and delivers until it is stopped or breaks.
+    """One connection of a listener: connects, and delivers until it is stopped or the connection breaks.
 
     Args:
         endpoint: The endpoint to dispatch for.
         connector: Opens the connection.
         check: Compares the settings with the broker's capabilities.
-        executor: Runs the handlers in mode cc; None for threads of its own.
+        executor: Runs the handlers in mode cc; None to create threads.
 
     Attributes:
         connected: True once the broker was reached.
@@ -194,7 +194,7 @@ class _ListenerConnection:
 
         Args:
             on_up: Called when messages can flow.
-            on_lost: Called when the connection breaks, possibly while handlers are active; it should call `stop`.
+            on_lost: Called when the connection breaks, even while handlers are active; it should call `stop`.
 
         Raises:
             JMSError: The broker cannot be reached or refuses, the connection broke, or something else failed.
@@ -219,12 +219,12 @@ class _ListenerConnection:
 
     @property
     def delivering(self) -> "tuple[spi.Connection, Dispatcher] | None":
-        """The connection and its dispatcher while messages are delivered; else None."""
+        """The connection and its dispatcher while messages are delivered; otherwise None."""
         connection, dispatcher = self._connection, self._dispatcher
         return None if connection is None or dispatcher is None or self._ended.is_set() else (connection, dispatcher)
 
     def apply(self) -> None:
-        """Stop the consumers, and begin again with the endpoint's present settings, unless it is paused."""
+        """Stop the consumers. Start again with the endpoint's current settings, unless the endpoint is paused."""
         with self._lock:
             self._interrupted = True
             dispatcher = self._dispatcher
@@ -233,10 +233,10 @@ class _ListenerConnection:
             dispatcher.stop()
 
     def _begin_again(self, ended: Dispatcher) -> bool:
-        """Close the consumers of a dispatcher that was interrupted, and wait while paused.
+        """Close the consumers of an interrupted dispatcher, and wait while the endpoint is paused.
 
         Returns:
-            False if it ended for another reason, or the connection is to be closed.
+            False if the dispatcher ended for another reason, or the connection is to be closed.
         """
         if self._stopping or not (self._interrupted or self._endpoint.paused):
             return False
@@ -251,7 +251,7 @@ class _ListenerConnection:
         return not self._stopping
 
     def stop(self, error: Exception | None = None) -> None:
-        """Stop taking messages, and make `run` return when the handlers have; with an error as soon as possible."""
+        """Stop receiving. `run` returns when the handlers have returned; with an error as soon as possible."""
         with self._lock:
             self._stopping = True
             self._error = error if self._error is None else self._error
@@ -286,17 +286,17 @@ class _ListenerConnection:
 
 
 class ActivationRun:
-    """Connects and delivers on a thread of its own, and reconnects when the connection breaks, until it is stopped.
+    """Connects and delivers on its own thread, and reconnects when the connection breaks, until it is stopped.
 
     Args:
         endpoint: The endpoint to dispatch for.
         settings: The settings for connections.
-        executor: Runs the handlers in mode cc; None for threads of its own.
+        executor: Runs the handlers in mode cc; None to create threads.
         state: The state machine of the activation.
 
     Attributes:
-        failure: The permanent error with which the run ended; None otherwise.
-        last_error: The error of the latest attempt to connect; None if that succeeded.
+        failure: The permanent error that ended the run; None otherwise.
+        last_error: The error of the latest attempt to connect; None if the attempt succeeded.
     """
 
     def __init__(
@@ -314,7 +314,7 @@ class ActivationRun:
         self._log = _ReconnectLog(endpoint)
         self._check = CapabilityCheck(endpoint.log_source)
         self._stopping = threading.Event()
-        self._ending = threading.RLock()  # a hook on this thread may stop the run again
+        self._ending = threading.RLock()  # reentrant, because a hook on this thread may stop the run again
         self._ended = threading.Event()
         self._finished = False
         self._handlers_abandoned = self._aborted = False
@@ -326,12 +326,12 @@ class ActivationRun:
 
     @property
     def stop_requested(self) -> bool:
-        """True if the run was stopped, and did not end by itself."""
+        """True if the run was stopped, False if it ended by itself."""
         return self._stopping.is_set()
 
     @property
     def delivering(self) -> tuple[spi.Connection, Dispatcher] | None:
-        """The connection and its dispatcher while messages are delivered; else None."""
+        """The connection and its dispatcher while messages are delivered; otherwise None."""
         return None if self._attempt is None else self._attempt.delivering
 
     def start(self) -> None:
@@ -340,25 +340,25 @@ class ActivationRun:
             threading.Thread(target=as_listener(self._run), name=f"jmsjca {self._endpoint.name}", daemon=True).start()
 
     def abandon_start(self) -> None:
-        """End the run if it is the current one: its start failed, so that no thread may do it."""
+        """End the run if it is the current one. Its start failed, so there is no thread to end it."""
         if self._state.current_run is self:
             self.stop_intake()
             self._end()
 
     def stop_intake(self) -> None:
-        """Stop taking messages; the thread ends when the active handlers have returned. Idempotent."""
+        """Stop receiving. The thread ends when the active handlers have returned. Idempotent."""
         self._stop_began = self._stop_began or self._settings.clock.monotonic()
         self._stopping.set()
         if self._attempt is not None:
             self._attempt.stop()
 
     def apply(self) -> None:
-        """Consume with the endpoint's present settings, or not while it is paused."""
+        """Apply the endpoint's current settings, including a pause."""
         if self._attempt is not None:
             self._attempt.apply()
 
     def wait_until_stopped(self, timeout: float | None) -> bool:
-        """Wait for active handlers; at the deadline close the connection even if some are active.
+        """Wait for active handlers. At the deadline close the connection even if some are still active.
 
         Args:
             timeout: Seconds until the deadline; None waits forever.
@@ -367,7 +367,7 @@ class ActivationRun:
             True if all handlers ended in time.
         """
         deadline = Deadline(timeout, self._settings.clock)
-        self.stop_intake()  # again, if a signal handler interrupted it
+        self.stop_intake()  # again, in case a signal handler interrupted the first call
         while not self._ended.is_set():
             remaining = deadline.remaining()
             if remaining == 0:
@@ -396,7 +396,7 @@ class ActivationRun:
             )
         if self._attempt is not None:
             self._attempt.abort()
-        if self._endpoint.statistics.n_active_endpoints:  # a handler may have started meanwhile
+        if self._endpoint.statistics.n_active_endpoints:  # a handler may have started since the first check
             self._handlers_abandoned = True
         self._end()
 
@@ -407,7 +407,7 @@ class ActivationRun:
                 self._endpoint.handler.open()
 
     def _end(self) -> None:
-        """End the run, once: the handler is shared with the next run. A call that was interrupted can be repeated."""
+        """End the run once, because the next run uses the same handler. An interrupted call can be repeated."""
         with self._ending:
             if self._ended.is_set():
                 return
@@ -419,7 +419,7 @@ class ActivationRun:
             self._ended.set()
 
     def _log_suppressed(self) -> None:
-        """Log how many records were suppressed since the last ones, which had the numbers before."""
+        """Log how many records were suppressed since the last logged one. That record had the earlier number."""
         endpoint = self._endpoint
         for text, limit in (("failures of the handler", endpoint.failures), ("rollbacks", endpoint.rollbacks)):
             suppressed = limit.take_suppressed()
@@ -455,7 +455,7 @@ class ActivationRun:
             try:
                 self._open()
                 retry_with_backoff(self._connect_and_deliver, self._stopping, report, wait)
-            except MemoryError:  # of what follows an attempt
+            except MemoryError:  # raised after an attempt
                 wait(self._stopping, _MEMORY_PAUSE)
             except Exception:
                 raise
@@ -465,11 +465,11 @@ class ActivationRun:
                 ) from error
 
     def _connect_and_deliver(self) -> None:
-        """Make one attempt. Returns when it is stopped, or when it breaks after the connection was stable."""
+        """Make one attempt. Return when it is stopped, or when it breaks after the connection was stable."""
         self._up_since = None
         self._log.begin()
         attempt = self._attempt = _ListenerConnection(self._endpoint, self._connector, self._check, self._executor)
-        if self._stopping.is_set():  # `stop_intake` stops only a connection that it sees
+        if self._stopping.is_set():  # `stop_intake` only stops a connection that exists when it is called
             return
         try:
             with exhaustion_reported(self._endpoint.name):
@@ -493,7 +493,7 @@ class ActivationRun:
         self._state.fire("connected", self)
 
     def _lost(self, attempt: _ListenerConnection, error: JMSError) -> None:
-        self._state.fire("broken", self, lambda: attempt is self._attempt)  # a late report is known already
+        self._state.fire("broken", self, lambda: attempt is self._attempt)  # ignores a late report of an old attempt
         attempt.stop(error)
 
     def _was_stable(self) -> bool:
@@ -501,7 +501,7 @@ class ActivationRun:
 
 
 class _ReconnectLog:
-    """Logs each failed attempt, or only the first one of a row.
+    """Logs each failed attempt, or only the first of several consecutive ones.
 
     Args:
         endpoint: The endpoint; its settings have the log switches.
@@ -520,7 +520,7 @@ class _ReconnectLog:
         self.broker_reached = False
 
     def begin(self) -> None:
-        """Record that an attempt begins."""
+        """Record the beginning of an attempt."""
         self._began = self._clock.monotonic()
 
     def fields(self, event: Event, **fields: object) -> dict[str, object]:
@@ -528,7 +528,7 @@ class _ReconnectLog:
         return log_fields(event, self._source, duration=self._clock.monotonic() - self._began, **fields)
 
     def attempt_failed(self, error: BaseException, attempt: int, seconds: float) -> None:
-        """Log that an attempt failed, and when the next one follows."""
+        """Log that an attempt failed, and when the next one begins."""
         if not (self._once or self._standby):
             logger.warning(
                 "%s: connection attempt %d failed, the next one is in %.1f s: %s",
@@ -553,7 +553,7 @@ class _ReconnectLog:
         logger.warning("%s failed while it was stopping: %s", self._name, error, extra=fields)
 
     def connected(self) -> None:
-        """Record that messages can flow: the next failure is logged again."""
+        """Record that messages can flow. The next failure is logged again."""
         self._logged = False
 
     def _log_once(self, error: BaseException) -> None:
@@ -568,7 +568,7 @@ class _ReconnectLog:
 
 
 def create_dispatcher(endpoint: Endpoint, connection: spi.Connection, executor: Executor | None = None) -> Dispatcher:
-    """Start to consume, in the endpoint's mode.
+    """Start to consume in the endpoint's mode.
 
     Args:
         endpoint: The endpoint to dispatch for.
@@ -576,7 +576,7 @@ def create_dispatcher(endpoint: Endpoint, connection: spi.Connection, executor: 
         executor: Runs the handlers in mode cc; None for a thread pool of the dispatcher.
 
     Raises:
-        JMSError: The broker refuses.
+        JMSError: The broker refuses the consumer.
     """
     match endpoint.settings.mode:
         case "serial":

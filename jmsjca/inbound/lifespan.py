@@ -1,4 +1,4 @@
-"""The lifespan of an adapter: code around its listeners, which opens and closes what their handlers share."""
+"""The lifespan of an adapter: code around its listeners that opens and closes what their handlers share."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -32,7 +32,7 @@ LifespanFunction = Callable[[A], AbstractContextManager[object] | AbstractAsyncC
 
 
 class Lifespan(Generic[A]):
-    """Enters the context manager of an adapter before its listeners start, and leaves it after they have stopped.
+    """Enters the context manager of an adapter before its listeners start, and exits it after they have stopped.
 
     Args:
         function: Called with the adapter at each start; None for no lifespan.
@@ -47,7 +47,7 @@ class Lifespan(Generic[A]):
         self._entered: list[ExitStack | AsyncExitStack] = []
 
     def enter(self, start: Callable[[], None]) -> None:
-        """Enter the context manager, then start; leave it if the start fails.
+        """Enter the context manager, then start. Exit it if the start fails.
 
         Raises:
             ConfigurationError: The context manager is asynchronous.
@@ -84,11 +84,11 @@ class Lifespan(Generic[A]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop, then leave the context manager that was entered last.
+        """Stop, then exit the context manager that was entered last.
 
         Args:
             stop: Stops within a number of seconds; None waits for the handlers. An exception of a signal handler during
-                that wait, such as that of a second Ctrl-C, is the deadline.
+                the wait, for example of a second Ctrl-C, ends the wait like the deadline.
             kind: The class of the error of the block, if any.
             error: The error.
             trace: Its traceback.
@@ -99,20 +99,20 @@ class Lifespan(Generic[A]):
             is_stopped = True
         finally:
             try:
-                if not is_stopped:  # a signal handler has interrupted the wait
+                if not is_stopped:  # a signal handler interrupted the wait
                     stop(0)
             finally:
                 cast("ExitStack", self._entered.pop()).__exit__(kind, error, trace)
 
     async def enter_on_loop(self, start: Callable[[], None]) -> None:
-        """Enter the context manager, asynchronous or not, then start; leave it if the start fails.
+        """Enter the context manager, asynchronous or not, then start. Exit it if the start fails.
 
         Handlers run on this event loop from now on.
 
         Raises:
             Exception: The error of the context manager or of the start.
         """
-        import asyncio  # already loaded here; other applications need not load it
+        import asyncio  # here the application has imported it; other applications should not have to
 
         async with AsyncExitStack() as stack:
             self._loop.use(asyncio.get_running_loop())
@@ -133,10 +133,10 @@ class Lifespan(Generic[A]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop on another thread, then leave the context manager that was entered last, on the event loop.
+        """Stop on another thread, then exit the context manager that was entered last, on the event loop.
 
         Args:
-            stop: As of `leave`. A cancellation during the wait is the deadline.
+            stop: As of `leave`. A cancellation during the wait ends the wait like the deadline.
             kind: As of `leave`.
             error: As of `leave`.
             trace: As of `leave`.
@@ -148,10 +148,10 @@ class Lifespan(Generic[A]):
 
 
 async def _stop_on_thread(stop: Callable[[float | None], object]) -> None:
-    """Stop, without blocking the event loop. Returns when nothing is active any more, also if it is cancelled.
+    """Stop without blocking the event loop. Return when nothing is active anymore, even if it is cancelled.
 
     Raises:
-        CancelledError: The wait was cancelled, so that active handlers were abandoned.
+        CancelledError: The wait was cancelled, and active handlers were abandoned.
     """
     import asyncio  # see above
 
@@ -169,7 +169,7 @@ async def _stop_on_thread(stop: Callable[[float | None], object]) -> None:
 
 
 def _run_on_thread(work: Callable[[], object]) -> "asyncio.Future[object]":
-    """Run work on a thread of its own, as handlers may occupy all threads of the event loop."""
+    """Run work on a new thread, because handlers may occupy all threads of the event loop's executor."""
     import asyncio  # see above
 
     outcome: Future[object] = Future()
@@ -190,7 +190,7 @@ class Startable(ProcessBound, ABC):
 
     @abstractmethod
     def stop(self, timeout: float | None = None) -> object:
-        """Stop within ``timeout`` seconds; None waits for what is active."""
+        """Stop within ``timeout`` seconds; None waits for active handlers."""
 
     def __enter__(self) -> Self:
         self._lifespan.enter(self.start)

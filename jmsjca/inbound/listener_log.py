@@ -76,14 +76,14 @@ class EventSource:
 def log_fields(
     event: Event, source: EventSource, *, duration: float | None = None, **fields: object
 ) -> dict[str, object]:
-    """Return the argument ``extra`` of a log record: attributes that a formatter can write.
+    """Return the argument ``extra`` of a log record: attributes that a formatter can print.
 
     Args:
         event: The event.
         source: The listener.
-        duration: Seconds that it took; None for an event that took no time.
-        **fields: Further attributes, for example ``message_id``. None of them is the body of a message, or a secret.
-            Control characters of texts are escaped.
+        duration: Seconds that it took; None for an event without a duration.
+        **fields: Further attributes, for example ``message_id``; never the body of a message or a secret. Control
+            characters in texts are escaped.
     """
     if duration is not None:
         fields["duration"] = round(duration, 6)
@@ -94,7 +94,7 @@ def log_fields(
 
 
 class RepeatLimit:
-    """Admits a burst of records, and then one a second; each idle second admits one more, up to the burst. Thread-safe.
+    """Admits a burst of records, then one per second. Each idle second admits one more, up to the burst. Thread-safe.
 
     Args:
         clock: The source of time.
@@ -108,7 +108,7 @@ class RepeatLimit:
         self._suppressed = 0
 
     def admit(self) -> int | None:
-        """Return the number of records that were suppressed since the last admitted one; None to suppress this one."""
+        """Return the number of records suppressed since the last admitted one; None to suppress this record."""
         with self._lock:
             now = self._clock.monotonic()
             self._left, self._at = min(self._left + (now - self._at) * _PER_SECOND, _BURST), now
@@ -120,22 +120,21 @@ class RepeatLimit:
             return suppressed
 
     def take_suppressed(self) -> int:
-        """Return the number of records that were suppressed since the last admitted one."""
+        """Return and reset the number of records suppressed since the last admitted one."""
         with self._lock:
             suppressed, self._suppressed = self._suppressed, 0
             return suppressed
 
 
 current_context: ContextVar[str | None] = ContextVar("jmsjca.inbound.context", default=None)
-"""The context name of the activation whose handler is at work here; None where there is none."""
+"""The context name of the activation whose handler is running; None if no handler is running."""
 
 
 class ContextFilter(logging.Filter):
     """Prefixes log records of a handler with the context name. Add it to a `logging.Handler`, or to a logger.
 
     It also sets the attribute ``context`` of each record to the name, or to an empty string, for formatters that print
-    it
-    elsewhere. No record is dropped.
+    it elsewhere. No record is dropped.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -165,12 +164,12 @@ _in_listener: ContextVar[bool] = ContextVar("jmsjca.inbound.inside", default=Fal
 
 
 def as_listener(work: Callable[[], None]) -> Callable[[], None]:
-    """Mark ``work`` as listener code, including the coroutines and threads that inherit its context."""
+    """Mark ``work`` as listener code. Coroutines and threads that inherit its context are also marked."""
 
     def _marked() -> None:
         before = _in_listener.get()
         try:
-            _in_listener.set(True)  # here, as a signal handler may raise an exception once this has returned
+            _in_listener.set(True)  # here, because a signal handler may raise an exception once this has returned
             work()
         finally:
             _in_listener.set(before)

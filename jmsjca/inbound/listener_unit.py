@@ -1,4 +1,4 @@
-"""The units of a listener: how they end, alone or in a container-managed transaction, and those with an inbox."""
+"""The units of a listener, how they end (alone or in a container-managed transaction), and units with an inbox."""
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -9,7 +9,7 @@ from jmsjca.destinations import Destination
 from jmsjca.messages.message import Message
 from jmsjca.outbound.unit_of_work import UnitOfWork
 
-if TYPE_CHECKING:  # they need extras
+if TYPE_CHECKING:  # these modules need extras
     import asyncio
 
     from jmsjca.transactions.container_transaction import ContainerTransaction
@@ -33,7 +33,7 @@ class Inbox(Protocol):
         ...
 
     def prepare(self) -> None:
-        """Create what is missing in the database, unless that needs an event loop."""
+        """Create missing tables in the database, unless that needs an event loop."""
         ...
 
     def of_listener(self, name: str, loop: "Callable[[], asyncio.AbstractEventLoop]") -> "ListenerInbox":
@@ -58,7 +58,7 @@ class InboxUnit(UnitOfWork):
     inbox: "UnitInbox | None"
 
     def send(self, message: Message, to: Destination, *, atomic: bool = True) -> None:
-        """Add a message to send at the commit, in the form in which a duplicate would send it again.
+        """Add a message to send at the commit, in the same form in which a duplicate would send it again.
 
         Raises:
             MessageFormatError: The message cannot be stored.
@@ -70,7 +70,7 @@ class InboxUnit(UnitOfWork):
         self.inbox.record(message, to, super().send)
 
     def begin_shared_call(self) -> None:
-        """Begin a call of the handler for several messages: a whole batch, or the end of one."""
+        """Begin a call of the handler for several messages: a whole batch, or the end of a batch."""
         if self.inbox is not None:
             self.inbox.begin_shared_call()
 
@@ -81,14 +81,14 @@ class InboxUnit(UnitOfWork):
 
 
 def require_container_transactions(locator: str | None) -> None:
-    """Raise an error if container-managed transactions cannot be.
+    """Raise an error if container-managed transactions are not available.
 
     Args:
-        locator: The name of the locator of the thread's transaction manager; None for that of the package.
+        locator: The name of the locator of the thread's transaction manager; None for the manager of the package.
 
     Raises:
         ProviderNotInstalledError: The `transaction` package or SQLAlchemy is not installed.
-        InvalidOptionError: There is no locator of that name, or it finds no manager of threads.
+        InvalidOptionError: There is no locator with that name, or it does not find a thread-local manager.
     """
     import_module("jmsjca.transactions.locators").threads_manager(locator)
 
@@ -99,7 +99,7 @@ def begin_container_transaction(
     """Begin the container-managed transaction of a unit.
 
     Args:
-        locator: The name of the locator of the thread's transaction manager; None for that of the package.
+        locator: The name of the locator of the thread's transaction manager; None for the manager of the package.
         unit: The unit of work.
         connection: The unit's connection.
 

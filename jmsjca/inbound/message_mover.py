@@ -1,4 +1,4 @@
-"""Moves or deletes messages: redelivered ones in a unit of their own, rejected ones in the unit of their delivery."""
+"""Moves or deletes messages: a redelivered one in a separate unit, a rejected one in the unit of its delivery."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ logger = get_logger("jmsjca.inbound")
 class MessageMover:
     """Moves or deletes messages: the copy is sent and the message acknowledged, or neither.
 
-    A message that cannot be copied is moved as the bytes that it is, with the reason in its properties.
+    A message that cannot be copied is moved as a bytes message, with the reason in its properties.
 
     Args:
         endpoint: The endpoint that the messages were received for.
@@ -44,7 +44,7 @@ class MessageMover:
         self._connection = connection
 
     def execute(self, action: Delete | Move, delivery: spi.Delivery, count: int) -> Outcome | None:
-        """Delete or move a message in a unit of its own.
+        """Delete or move a message in a separate unit.
 
         Args:
             action: The action of the redelivery handling.
@@ -52,11 +52,11 @@ class MessageMover:
             count: Number of redeliveries seen so far.
 
         Returns:
-            The outcome of the unit; None if the message cannot be moved, so that it has to be delivered.
+            The outcome of the unit; None if the message cannot be moved, and must be delivered.
 
         Raises:
             ConnectionLostError: The connection is lost; the message is redelivered.
-            TransactionInDoubtError: The message may or may not be moved.
+            TransactionInDoubtError: The move may or may not have been committed.
         """
         began = self._endpoint.activity.now()
         unit = self._connection.unit(atomic=self._connection.capabilities.atomic)
@@ -73,7 +73,7 @@ class MessageMover:
         return outcome
 
     def add(self, unit: spi.Unit, action: Delete | Move, delivery: spi.Delivery, count: int) -> DeadLetter | None:
-        """Add what is sent for a message to the unit that acknowledges it: a copy, or nothing if it is deleted.
+        """Add the copy of a message to the unit that acknowledges it, or nothing if the message is deleted.
 
         Args:
             unit: The unit.
@@ -82,7 +82,7 @@ class MessageMover:
             count: Number of redeliveries seen so far.
 
         Returns:
-            The argument of `report` once the unit is committed; None if the message cannot be moved.
+            The argument of `report` after the unit is committed; None if the message cannot be moved.
 
         Raises:
             ConnectionLostError: The connection is lost.
@@ -101,7 +101,7 @@ class MessageMover:
         )
 
     def report(self, letter: DeadLetter, began: float) -> None:
-        """Log that a message was moved or deleted, call the hooks, and forget why.
+        """Log that a message was moved or deleted, call the hooks, and delete the reason.
 
         Args:
             letter: The message.
@@ -134,7 +134,7 @@ class MessageMover:
         self._endpoint.hooks.dead_lettered(self._endpoint.name, letter)
 
     def delay_at_broker(self, delivery: spi.Delivery, seconds: float) -> None:
-        """Return a message to the broker, which redelivers it after ``seconds``."""
+        """Return a message to the broker, to be redelivered after ``seconds``."""
         encounter = self._endpoint.redelivery.find_encounter(message_identity(delivery))
         unit = self._connection.unit()
         unit.take([delivery])
@@ -153,7 +153,7 @@ class MessageMover:
 
     def _commit(self, unit: spi.Unit, action: Delete | Move, letter: DeadLetter, began: float) -> Outcome:
         encounter = self._encounter(letter.message_id)
-        encounter.mark_returned()  # before the commit, as another thread may receive a redelivery at once
+        encounter.mark_returned()  # before the commit, because another thread may receive a redelivery at once
         move = encounter.begin_move()
         try:
             unit.commit()
@@ -178,16 +178,16 @@ class MessageMover:
         return Outcome.COMMITTED
 
     def _send_copy(self, unit: spi.Unit, action: Move, delivery: spi.Delivery, count: int) -> Message | None:
-        """Add the best copy that can be sent to the unit; return it, or None if none can be sent."""
+        """Add the best copy that can be sent to the unit, and return it; None if no copy can be sent."""
         name, source = self._endpoint.name, self._endpoint.log_source
         identity, failure = message_identity(delivery), ""
         for make in self._copies(identity):
             try:
                 copy = make(delivery, count)
                 unit.send(_with_new_headers(copy, action.destination), action.destination)
-            except ConnectionLostError:  # no copy can be sent, and the message is redelivered
+            except ConnectionLostError:  # no copy can be sent; the message is redelivered
                 raise
-            except Exception as error:  # noqa: BLE001  # whatever is wrong with this copy, another one may do
+            except Exception as error:  # noqa: BLE001  # another copy may work, whatever is wrong with this one
                 failure = failure or str(error)
                 continue
             if failure:
@@ -252,9 +252,9 @@ def _reason(known: Encounter, count: int) -> str:
 
 
 def _blames_copy(error: TransactionRolledBackError) -> bool:
-    """Return False if a broken connection or a limit of the broker was the reason, such as a queue that is full."""
+    """Return False if a broken connection, or a limit of the broker such as a full queue, caused the error."""
     cause = error.__cause__
-    # Subclasses of the provider are refusals with which a broker ends the connection.
+    # Subclasses of the provider are refusals by which a broker ends the connection.
     return not (
         type(cause) is ConnectionLostError
         or isinstance(cause, ResourceAllocationError)

@@ -16,13 +16,13 @@ from jmsjca.redelivery.policy import Delay, Delete, Move
 __all__ = ["IsolatingReceiver", "RedeliveryProcessor", "SuspectIsolation"]
 
 _RETRY_DELAY = 0.2
-_UNPROVEN = 1  # redeliveries in a count that includes prefetched messages: those of later ones are delivered alone
-_MOST_UNSUSPECTED = 1000  # messages without suspicion until messages are prefetched again, after many suspects
-_UNMOVABLE_DELAY = 1.0  # so that a message that no target takes leaves time for others
+_UNPROVEN = 1  # redeliveries in a count that includes prefetched messages; messages with more are delivered alone
+_MOST_UNSUSPECTED = 1000  # after many suspects, the number of other messages until messages are prefetched again
+_UNMOVABLE_DELAY = 1.0  # seconds; leaves time for other messages if no target accepts a message
 
 
 class RedeliveryProcessor:
-    """Takes and executes the redelivery decision of each received message. For one thread.
+    """Makes and executes the redelivery decision for each received message. For one thread.
 
     Any thread may take the delayed messages.
 
@@ -32,7 +32,7 @@ class RedeliveryProcessor:
         in_flight: Counts the delayed messages.
 
     Attributes:
-        delayed: The messages that wait for the end of a delay.
+        delayed: The messages that are waiting for the end of a delay.
 
     Raises:
         InvalidDestinationError: Messages cannot be moved to the target of the redelivery handling.
@@ -52,7 +52,7 @@ class RedeliveryProcessor:
         self.delayed: DelayQueue[spi.Delivery] = DelayQueue(endpoint.clock)
 
     def filter(self, deliveries: Iterable[spi.Delivery]) -> Iterator[spi.Delivery]:
-        """Yield the messages that the handler is to see now. The others are delayed, moved or deleted."""
+        """Yield the messages that the handler should get now. The others are delayed, moved or deleted."""
         for delivery in deliveries:
             result = self.process(delivery)
             if isinstance(result, Outcome):
@@ -78,7 +78,7 @@ class RedeliveryProcessor:
                 yield delivery
 
     def time_to_next(self, limit: float | None) -> float | None:
-        """Return the seconds until the next delay is over, or ``limit`` if that is less or there is no delay."""
+        """Return the seconds until the next delay ends; or ``limit`` if that is less, or there is no delay."""
         if not self.delayed.entries:
             return limit
         with self._lock:
@@ -93,15 +93,15 @@ class RedeliveryProcessor:
         return rest
 
     def release(self, consumer: spi.Consumer, deliveries: Sequence[spi.Delivery], *, waited: bool = False) -> None:
-        """Release messages that no handler saw although a decision was taken. The return does not count as a delivery.
+        """Release messages that were decided about but not handed to a handler. This does not count as a delivery.
 
         Args:
             consumer: The consumer that they were received from.
             deliveries: The messages to release.
-            waited: True if they are not to be delayed again when they are redelivered.
+            waited: True if they must not be delayed again when they are redelivered.
 
         Raises:
-            JMSError: They cannot be released; on a lost connection the broker redelivers them anyway.
+            JMSError: They cannot be released. On a lost connection the broker redelivers them anyway.
         """
         uncounted = self._connection.capabilities.give_back == "uncounted"
         self._endpoint.mark_returned(deliveries, waited=waited, uncounted=uncounted)
@@ -113,7 +113,7 @@ class RedeliveryProcessor:
         self._endpoint.statistics.record_return(len(deliveries))
 
     def process(self, delivery: spi.Delivery) -> float | Outcome:
-        """Return the delay in seconds before the handler sees a message, or the outcome of its move or deletion."""
+        """Return the delay in seconds before the handler gets a message, or the outcome of its move or deletion."""
         count, redelivered = delivery.count, delivery.redelivered
         if not redelivered and (count or 0) <= 1:
             if not self._endpoint.has_seen(delivery):
@@ -131,7 +131,7 @@ class RedeliveryProcessor:
         )
         self._endpoint.statistics.record_redelivery(new=decision.new)
         is_suspect = self._endpoint.is_suspect(delivery)
-        if is_suspect:  # until its hand-over is recorded, a higher count is of a connection that was lost before it
+        if is_suspect:  # until its hand-over is recorded: a higher count comes from a connection that was lost before
             self._endpoint.mark_returned([delivery])
         match decision.action:
             case Delay(milliseconds):
@@ -146,20 +146,20 @@ class RedeliveryProcessor:
     def _move_or_delete(self, action: Delete | Move, delivery: spi.Delivery, count: int) -> float | Outcome:
         try:
             is_done = self._is_done(delivery)
-        except Exception as error:  # noqa: BLE001  # the database is away, and drivers have errors of their own
+        except Exception as error:  # noqa: BLE001  # the database is unreachable; drivers raise their own errors
             what_follows = f"%s is not moved or deleted, but delivered in {_UNMOVABLE_DELAY:g} s"
             log_unread_inbox(self._endpoint, delivery, what_follows, error)
             return _UNMOVABLE_DELAY
         return 0.0 if is_done else self._mover.execute(action, delivery, count) or _UNMOVABLE_DELAY
 
     def _is_done(self, delivery: spi.Delivery) -> bool:
-        """Return True if the inbox knows the message: its work is committed, so that it is settled, and not moved."""
+        """Return True if the inbox has the message. Its work is committed: it must be settled, and not moved."""
         inbox, message_id = self._endpoint.inbox, readable_message_id(delivery)
         if inbox is None or message_id is None:
             return False
         try:
             message = delivery.message
-        except MessageFormatError:  # no handler has seen it
+        except MessageFormatError:  # no handler has seen the message
             return False
         return inbox.is_known(message, message_id)
 
@@ -176,7 +176,7 @@ class RedeliveryProcessor:
 
 
 class SuspectIsolation:
-    """Decides when messages are prefetched: not before a connection has delivered one that is not suspect.
+    """Decides when messages are prefetched: only after a connection has delivered a message that is not suspect.
 
     Not thread-safe.
 
@@ -194,13 +194,13 @@ class SuspectIsolation:
         self.active = endpoint.isolates_suspects = (
             can.delivery_count and can.exact_credit and not can.counts_handovers and isinstance(last, Delete | Move)
         )
-        self._left = self._needed = 1  # messages without suspicion until the isolation ends
+        self._left = self._needed = 1  # number of messages without suspicion until the isolation ends
 
     def split(self, chunk: Sequence[spi.Delivery]) -> tuple[Sequence[spi.Delivery], Sequence[spi.Delivery]]:
-        """Divide received messages into those to deliver now and those to release. Record whether any is suspect.
+        """Divide received messages into messages to deliver now and messages to release. Record whether any is suspect.
 
         Returns:
-            Messages without suspicion or one suspect; and all later messages.
+            The first messages without suspicion, or one suspect; and all later messages.
         """
         if not self._endpoint.isolates_suspects:
             return chunk, ()
@@ -217,7 +217,7 @@ class SuspectIsolation:
 
 
 class IsolatingReceiver:
-    """Receives the messages of one consumer; prefetches none while suspects come. For one thread.
+    """Receives the messages of one consumer. Prefetches no messages while suspects arrive. For one thread.
 
     Args:
         endpoint: The endpoint to dispatch for.

@@ -1,4 +1,4 @@
-"""Stops activations: several together, on a signal, or at interpreter exit."""
+"""Stops activations: several at the same time, on a signal, or at interpreter exit."""
 
 import atexit
 import signal
@@ -18,22 +18,22 @@ from jmsjca.inbound.activation_state import Status, StatusMonitor
 
 __all__ = ["StopReport", "call_after_stop", "serve", "stop_all", "stop_at_exit"]
 
-_GRACE = 10.0  # seconds that active handlers have if the program exits without a stop
+_GRACE = 10.0  # seconds for active handlers if the program exits without a stop
 
 
 @dataclass(frozen=True, slots=True)
 class StopReport:
-    """The account of a stop. It is true if all handlers ended in time.
+    """The result of a stop. It is true if all handlers ended in time.
 
-    The numbers are of messages, and count what happened from the beginning of the stop to its end. Messages that
-    the broker had prefetched to this process, and no listener had received, are in none: the broker delivers them.
+    The numbers count messages, from the beginning of the stop to its end. Messages that were only prefetched to this
+    process, and that no listener had received, are not counted: the broker delivers them again.
 
     Attributes:
         ended: True if all handlers ended in time.
         finished: Messages of units that were committed or rolled back.
-        returned: Received messages that were released, because no handler had begun with them.
+        returned: Received messages that were released because no handler had begun with them.
         in_doubt: Messages of units without an answer to their commit.
-        abandoned: Messages that were lost to their handlers: still active at the deadline, or of a lost connection. The
+        abandoned: Messages that handlers were still processing at the deadline, or when the connection was lost. The
             broker redelivers them.
     """
 
@@ -49,14 +49,14 @@ class StopReport:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The numbers of messages of an activation by their outcome, since it exists.
+    """The numbers of messages of an activation by their outcome, since it was created.
 
     Attributes:
         finished: As of `StopReport`.
         returned: As of `StopReport`.
         in_doubt: As of `StopReport`.
         lost: Messages of units with a lost connection.
-        active: Messages whose handlers are active now, although their connection was closed.
+        active: Messages that handlers are processing now, although their connection was closed.
     """
 
     finished: int = 0
@@ -67,7 +67,7 @@ class Account:
 
 
 class Stoppable(Protocol):
-    """An activation, as this module uses it."""
+    """An activation, reduced to what this module uses."""
 
     @property
     def status(self) -> Status:
@@ -75,7 +75,7 @@ class Stoppable(Protocol):
         ...
 
     def account(self) -> Account:
-        """Return what its messages have come to."""
+        """Return the numbers of its messages by outcome."""
         ...
 
     def stop_intake(self) -> object:
@@ -91,9 +91,9 @@ _stoppable: WeakSet[Stoppable] = WeakSet()
 
 
 def stop_at_exit(activation: Stoppable) -> None:
-    """Stop an activation at interpreter exit, unless the application did, before its connections are closed."""
+    """Stop an activation at interpreter exit, before its connections are closed, unless it is already stopped."""
     _stoppable.add(activation)
-    # The function registered last is called first, and providers may have registered functions meanwhile.
+    # The function registered last is called first. Providers may have registered functions since the last call.
     atexit.unregister(_stop_all_at_exit)
     atexit.register(_stop_all_at_exit)
 
@@ -113,7 +113,7 @@ def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> StopRep
         timeout: Seconds until their common deadline; None waits forever.
 
     Returns:
-        The account, which is true if all handlers ended in time.
+        The report, which is true if all handlers ended in time.
     """
     deadline, before = Deadline(timeout), _total(activations)
     for activation in activations:
@@ -130,7 +130,7 @@ def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> StopRep
 
 
 def call_after_stop(activations: Sequence[Stoppable], monitor: StatusMonitor, act: Callable[[], object]) -> None:
-    """Call a function now if no activation is stopping any more, else on another thread when that is so.
+    """Call a function once no activation is stopping: now, or later on another thread.
 
     Args:
         activations: The activations, after `stop_all`, which does not wait if a handler calls it.
@@ -163,21 +163,21 @@ def serve(
     monitor: StatusMonitor,
     has_failed: Callable[[], bool],
 ) -> StopReport:
-    """Start, and stop on SIGINT or SIGTERM; a second signal ends the wait for handlers. Call it on the main thread.
+    """Start, and stop on SIGINT or SIGTERM. A second signal ends the wait for handlers. Call it on the main thread.
 
     Args:
         start: Called first.
         stop: Called with ``timeout`` at the first signal, and with a timeout of 0 at each later one.
         timeout: Seconds from the first signal to the deadline; None waits forever.
         monitor: Notified of each change of a status.
-        has_failed: Returns True if nothing can be served any more, which stops as a signal does.
+        has_failed: Returns True if all listeners have failed. This stops like a signal.
 
     Returns:
         The result of ``stop``.
 
     Raises:
-        IllegalStateError: The calling thread is not the main thread: only that one can handle signals.
-        InvalidArgumentError: The timeout is no number of seconds, or negative.
+        IllegalStateError: The calling thread is not the main thread, which is the only one that can handle signals.
+        InvalidArgumentError: The timeout is not a number of seconds, or is negative.
     """
     TIMEOUT("timeout", timeout)
     if threading.current_thread() is not threading.main_thread():
@@ -201,7 +201,7 @@ def serve(
 def _signals_handled(first: Callable[[], object], later: Callable[[], object]) -> Generator[None]:
     """Call ``first`` at the first signal and ``later`` at each later one, on another thread.
 
-    The main thread only waits meanwhile: a signal that arrives just before that wait does not interrupt it.
+    The main thread does nothing but wait: a signal that arrives just before its wait would not interrupt the wait.
     """
     read_end, write_end = socket.socketpair()
     write_end.setblocking(False)

@@ -1,4 +1,4 @@
-"""The statistics of an activation, and their text and map forms of the JMSJCA manual."""
+"""The statistics of an activation, and the text and map forms that the JMSJCA manual defines."""
 
 import threading
 from collections.abc import Sequence
@@ -20,23 +20,24 @@ class Statistics:
         clock: The source of time.
 
     Attributes:
-        n_messages: Calls of the handler, whatever the outcome: one for each message, for each end of a batch, and for
-            each whole batch that the handler takes at once.
+        n_messages: Calls of the handler with any outcome: one for each message, for each end of a batch, and for each
+            whole batch that the handler takes in one call.
         n_delivered_messages: Messages that the handler was called with.
-        n_bypassed_messages: Messages that were moved or deleted instead of being delivered, whatever the outcome.
+        n_bypassed_messages: Messages that were moved or deleted instead of being delivered, with any outcome.
         n_active_endpoints: Handlers that are active now.
-        n_highest_active_endpoints: The highest number of handlers active at a time.
+        n_highest_active_endpoints: The highest number of handlers that were active at the same time.
         n_total_endpoints: Endpoints that exist; 0 while nothing is delivered.
-        n_configured_endpoints: Endpoints that may exist: 1 in mode serial, the receivers in mode sync, the size of
-            the pool in mode cc; -1 while there is no connection.
+        n_configured_endpoints: The maximum number of endpoints: 1 in mode serial, the receivers in mode sync, the size
+            of the pool in mode cc; -1 while there is no connection.
         n_redeliveries: Redeliveries of messages.
         n_redelivered_messages: Messages that were redelivered at least once.
         n_delivery_commits: Units that were committed after a handler saw them.
         n_bypass_commits: Units that were committed to move or delete a message.
-        handler_seconds: The sum of the durations of the calls of the handler that have ended.
-        settled_messages: The messages of settled units by their outcome, since the activation exists.
-        returned_messages: Received messages that were released although no handler saw them, as at a stop.
-        sample_times: When ``n_messages`` reached 1, 1000, 10000, 20000 and 100000, in seconds since the epoch.
+        handler_seconds: The sum of the durations of all completed calls of the handler.
+        settled_messages: The messages of settled units by their outcome, since the activation was created.
+        returned_messages: Received messages that were released although no handler saw them, for example at a stop.
+        sample_times: The times when ``n_messages`` reached 1, 1000, 10000, 20000 and 100000, in seconds since the
+            epoch.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -93,7 +94,7 @@ class Statistics:
 
 
 class StatisticsRecorder(Statistics):
-    """Statistics, and the methods by which the activation records them."""
+    """Statistics, and the methods by which the activation updates them."""
 
     def reset_commits(self) -> None:
         """Reset the commits, as at the start of each connection."""
@@ -104,12 +105,12 @@ class StatisticsRecorder(Statistics):
         return _LiveEndpoint(self)
 
     def record_commit(self) -> None:
-        """Count the commit of a unit that a handler saw. One thread at a time."""
+        """Count the commit of a unit that a handler saw. Call it from one thread at a time."""
         self.n_delivery_commits += 1
         self._bypasses_at_delivery = self.n_bypass_commits
 
     def record_settlement(self, outcome: Outcome, messages: int) -> None:
-        """Count the messages of a settled unit. One thread at a time."""
+        """Count the messages of a settled unit. Call it from one thread at a time."""
         self.settled_messages[outcome] += messages
         if outcome is Outcome.COMMITTED:
             self.record_commit()
@@ -120,7 +121,7 @@ class StatisticsRecorder(Statistics):
             self.returned_messages += messages
 
     def record_bypass(self) -> None:
-        """Count a message that is moved or deleted instead of being delivered."""
+        """Count a message that will be moved or deleted instead of being delivered."""
         with self._lock:
             self.n_bypassed_messages += 1
 
@@ -190,7 +191,7 @@ class _LiveEndpoint:
 
 
 _SAMPLES = (1, 1000, 10_000, 20_000, 100_000)
-"""At these numbers of messages the time is noted."""
+"""At these numbers of messages the time is recorded."""
 
 
 def _text_form(stats: "Statistics", now: float) -> str:

@@ -58,7 +58,7 @@ class _Receiver:
     def discard(self) -> None:
         """Close the consumer of a receiver that does not run."""
         self._prefetch_group.remove(self._prefetch)
-        with suppress(JMSError):  # closing the connection releases what it has
+        with suppress(JMSError):  # closing the connection also releases its messages
             self._prefetch.close_consumer()
 
     def _deliver_next(self) -> None:
@@ -82,7 +82,7 @@ class _Receiver:
         self._deliver_within_limit(delivery)
 
     def _deliver_within_limit(self, delivery: spi.Delivery) -> None:
-        """Deliver when the in-flight limit allows one more unit. A slot is acquired only for an existing message."""
+        """Deliver once the in-flight limit allows another unit. A slot is only acquired for an existing message."""
         if self._in_flight.acquire(self._prefetch.wait_limit(self._endpoint.settings.receive_timeout)):
             self._deliver(delivery)
         else:
@@ -119,7 +119,7 @@ class _Receiver:
 
 
 class SyncDispatcher(ConcurrentDispatcher):
-    """Runs the receivers, each on a thread of its own.
+    """Runs the receivers, each on its own thread.
 
     Args:
         endpoint: The endpoint to dispatch for.
@@ -132,10 +132,10 @@ class SyncDispatcher(ConcurrentDispatcher):
     def __init__(self, endpoint: Endpoint, connection: spi.Connection) -> None:
         super().__init__(endpoint, connection)
         self.prefetch_group = PrefetchGroup(endpoint, connection, self.in_flight)
-        self._receivers = [_Receiver(self)]  # a source that cannot be consumed from is detected at once
+        self._receivers = [_Receiver(self)]  # created here to detect at once that the source cannot be consumed from
         self._running = 0
-        self._lost: Stall | None = None  # a receiver that ended although nothing stopped it
-        self._refused: Stall | None = None  # a receiver that got no thread
+        self._lost: Stall | None = None  # a receiver that ended without being stopped
+        self._refused: Stall | None = None  # a receiver for which the system refused a thread
 
     def _run(self) -> None:
         self._start(self._receivers[0])
@@ -145,7 +145,7 @@ class SyncDispatcher(ConcurrentDispatcher):
                 self._changed.wait_for(self._ended, _LOOK_AGAIN if self._missing() else None)
 
     def _missing(self) -> int:
-        """Return how many receivers are missing, including those replaced by a handler that is still active."""
+        """Return how many receivers are missing, including those whose place a handler that is still active takes."""
         return self.endpoint.settings.pool_size - len(self._receivers)
 
     def _start_missing(self) -> None:
@@ -157,13 +157,13 @@ class SyncDispatcher(ConcurrentDispatcher):
                     receiver.stop()
             try:
                 self._start(receiver)
-            except RuntimeError:  # the system refuses another thread for now: those that exist go on
+            except RuntimeError:  # the system refuses another thread for now: the existing receivers continue
                 self._remove_unstarted(receiver)
                 return
             self._refused = None
 
     def _remove_unstarted(self, receiver: _Receiver) -> None:
-        """Remove a receiver without a thread: the broker must not keep messages for it."""
+        """Remove a receiver without a thread, because the broker must not keep messages for it."""
         with self._lock:
             self._receivers.remove(receiver)
         receiver.discard()
@@ -174,7 +174,7 @@ class SyncDispatcher(ConcurrentDispatcher):
     def _start(self, receiver: _Receiver) -> None:
         name = f"jmsjca sync #{self._receivers.index(receiver)}({self.endpoint.settings.destination.name})"
         thread = threading.Thread(target=as_listener(partial(self._receive, receiver)), name=name, daemon=True)
-        with self._lock:  # its end is not counted before its start
+        with self._lock:  # so that its end is not counted before its start
             thread.start()
             self._running += 1
 
@@ -210,7 +210,7 @@ class SyncDispatcher(ConcurrentDispatcher):
 
 
 class PrefetchGroup:
-    """The prefetched messages of all receivers of a listener. Any receiver can get those of another.
+    """The prefetched messages of all receivers of a listener. Any receiver can get another receiver's messages.
 
     Args:
         endpoint: The endpoint to dispatch for.
@@ -219,8 +219,8 @@ class PrefetchGroup:
 
     Attributes:
         turns: Decides which receivers continue when few are needed.
-        prefetch_limit: The number of messages that one receiver may prefetch; 0 for no prefetching.
-        isolation: Tells whether receivers receive one at a time, and one message each.
+        prefetch_limit: The number of messages that one receiver may prefetch; 0 disables prefetching.
+        isolation: Decides whether only one receiver receives at a time, and one message at a time.
     """
 
     def __init__(self, endpoint: Endpoint, connection: spi.Connection, in_flight: InFlightLimit) -> None:
@@ -231,20 +231,20 @@ class PrefetchGroup:
         prefetches = exact and not endpoint.settings.batch_size and endpoint.settings.rate_limit is None
         self.prefetch_limit = endpoint.limits.prefetch_messages if prefetches else 0
         self.isolation = SuspectIsolation(endpoint, connection)
-        self._isolating = threading.Lock()  # held by the one receiver that receives, or delivers a suspect
+        self._isolating = threading.Lock()  # held by the only receiver that receives, or delivers a suspect
 
     @contextmanager
     def isolating(self, prefetch: "_ReceiverPrefetch") -> Generator[Callable[[], bool]]:
-        """Let only one receiver receive at a time while suspects come, and deliver them.
+        """Allow only one receiver at a time to receive, and to deliver suspects, while suspects arrive.
 
         Yields:
-            A function that releases all prefetched messages for the delivery of a suspect. It returns False if another
-            receiver delivers one.
+            A function that releases all prefetched messages before the delivery of a suspect. It returns False if
+            another receiver is delivering a suspect.
         """
         held = False
 
         def isolate() -> bool:
-            """Release all prefetched messages, unless another receiver delivers a suspect."""
+            """Release all prefetched messages, unless another receiver is delivering a suspect."""
             nonlocal held
             held = held or self._isolating.acquire(blocking=False)
             if held:
@@ -264,7 +264,7 @@ class PrefetchGroup:
                 self._isolating.release()
 
     def _wait_for_isolation(self) -> bool:
-        """Wait until no other receiver isolates; return False if nothing is to be isolated any more."""
+        """Wait until no other receiver isolates. Return False if isolation is no longer needed."""
         self._isolating.acquire()
         if self.isolation.active:
             return True
@@ -282,7 +282,7 @@ class PrefetchGroup:
         self._all = [each for each in self._all if each is not prefetch]
 
     def wait_for_turn(self) -> None:
-        """Wait while this thread is not needed; then release all prefetched messages before it receives."""
+        """Wait while this thread is not needed. After a wait, release all prefetched messages before receiving."""
         self.turns.wait_for_turn()
         self.release_all()
 
@@ -299,14 +299,14 @@ class PrefetchGroup:
             prefetch.close_consumer()
 
     def wait_limit(self, limit: float) -> float:
-        """Return the maximum time to wait for a message: the delay of a message of another receiver may end earlier."""
+        """Return the maximum time to wait for a message, because a delay of another receiver may end earlier."""
         for prefetch in self._all if self.prefetch_limit else ():
             if prefetch.delayed.entries:
                 limit = prefetch.wait_limit(limit)
         return limit
 
     def notify_delay(self, by: "_ReceiverPrefetch") -> None:
-        """Wake the other receivers: they may wait for a message longer than a new delay lasts."""
+        """Wake the other receivers, because they may wait for a message longer than a new delay lasts."""
         for prefetch in self._all if self.prefetch_limit else ():
             if prefetch is not by:
                 prefetch.wake()
@@ -315,10 +315,9 @@ class PrefetchGroup:
 class _ReceiverPrefetch:
     """The prefetched messages of one receiver. One thread receives with it; any thread may release its messages.
 
-    A few messages at a time cost little more than one, but a prefetched message must not wait for a slow handler while
-    another handler is idle. So messages are prefetched only while another receiver supervises, which would notice that
-    and
-    release them.
+    Receiving a few messages costs little more than receiving one, but a prefetched message must not wait for a slow
+    handler while another handler is idle. Therefore messages are prefetched only while another receiver supervises: it
+    notices a slow handler and releases them.
 
     Args:
         endpoint: The endpoint to dispatch for.
@@ -339,10 +338,10 @@ class _ReceiverPrefetch:
         self._redelivery = RedeliveryProcessor(endpoint, connection, in_flight)
         self.delayed = self._redelivery.delayed
         self.ready: deque[spi.Delivery] = deque()
-        self._releasing = threading.Lock()  # messages must be back before later ones of their group are received
+        self._releasing = threading.Lock()  # messages must be returned before later ones of their group are received
         self._stopping = False
         settings = endpoint.settings
-        # A message that the broker has prefetched to one consumer is not available to the others.
+        # A message that the broker has prefetched to one consumer is not available to other consumers.
         window = 0 if connection.capabilities.exact_credit else settings.batch_size or 1
         self.consumer = connection.consumer(
             settings.source, selector=settings.selector, order=spi.Order.ANY, window=window
@@ -350,8 +349,8 @@ class _ReceiverPrefetch:
         self._may_prefetch = may_prefetch(self.consumer)
 
     def stop(self) -> None:
-        """Interrupt a wait for a message, and receive no more."""
-        self._stopping = True  # before the wakeup, which may end only the first of two waits
+        """Interrupt a wait for a message, and stop receiving."""
+        self._stopping = True  # set before the wakeup, which may end only the first of two waits
         self.wake()
 
     def wake(self) -> None:
@@ -359,7 +358,7 @@ class _ReceiverPrefetch:
         self.consumer.wake()
 
     def wait_limit(self, limit: float) -> float:
-        """Return the seconds until the next delay is over, or ``limit`` if that is less or there is no delay."""
+        """Return the seconds until the next delay ends; or ``limit`` if that is less, or there is no delay."""
         return self._redelivery.time_to_next(limit) or 0
 
     def next(self, limit: int, timeout: float) -> spi.Delivery | None:
@@ -392,7 +391,7 @@ class _ReceiverPrefetch:
         """
         with self._releasing:
             ready = deque(self._redelivery.pop_due())
-            while (delivery := self._pop_last()) is not None:  # the receiver may take the first one meanwhile
+            while (delivery := self._pop_last()) is not None:  # the receiver may take the first one at the same time
                 ready.appendleft(delivery)
             if ready:
                 with suppress(ConnectionLostError):  # the broker redelivers them anyway
@@ -426,7 +425,7 @@ class _ReceiverPrefetch:
             and self._group.turns.may_prefetch()
             and self._receive_chunk(self._group.prefetch_limit, 0)
         ):
-            if not self._group.turns.may_prefetch():  # the answer may have changed meanwhile
+            if not self._group.turns.may_prefetch():  # the answer may have changed while it received
                 self._keep_one()
         elif not self._stopping:
             with self._group.turns.waiting_for_message():
