@@ -45,7 +45,7 @@ def split_pattern(pattern: str, escape: str | None) -> list[Characters]:
 def _escaped(characters: Iterator[str]) -> str:
     for character in characters:
         return character
-    raise ValueError("the pattern ends with its escape character; write a character after it")
+    raise ValueError("the pattern ends with its escape character, which escapes nothing there")
 
 
 class Pattern:

@@ -82,7 +82,7 @@ def test_user_name_and_password(text, pair):
         ("p://a,b:x", "port"),
         ("p://a:65536,b", "port"),
         ("p://a,[::1", "bracket"),
-        ("p://u@a,v@b", "comma behind an @"),
+        ("p://u@a,v@b", "comma after an @"),
         ("p://h?a", "key=value"),
         ("p://h?=b", "key=value"),
     ],

@@ -118,7 +118,7 @@ def test_rollback_data_is_kept_replaced_and_forgotten():
 def test_rollback_data_has_a_bound():
     encounter = Encounter()
     encounter.set_rollback_data("k", "x" * 9_999)
-    with pytest.raises(ResourceAllocationError, match="10001 characters; 10000 are kept"):
+    with pytest.raises(ResourceAllocationError, match="10001 characters; the maximum is 10000"):
         encounter.set_rollback_data("j", "")
     with pytest.raises(ResourceAllocationError):
         encounter.set_rollback_data("k", "x" * 10_000)

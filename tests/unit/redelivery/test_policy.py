@@ -107,7 +107,7 @@ def test_what_is_wrong_is_told_with_the_text_the_element_and_the_remedy():
         RedeliveryPolicy.parse("00:1")
     with pytest.raises(ValueError, match="its index must be greater than 7"):
         RedeliveryPolicy.parse("7:1;7:2")
-    with pytest.raises(ValueError, match="let it be the last element"):
+    with pytest.raises(ValueError, match="must be the last one"):
         RedeliveryPolicy.parse("7:delete;8:2")
 
 
