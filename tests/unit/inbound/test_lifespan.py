@@ -162,7 +162,7 @@ class TestLeavingIsInterrupted:
 
         left = asyncio.Event()
         asyncio.run(main())
-        assert events == [("enter", ["Down"]), "handler ended", ("leave", ["Down"])]
+        assert [each for each in events if each != "handler ended"] == AROUND
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, TimeoutError])
     def test_by_a_signal(self, plain, events, jms_broker_url, error, request):
