@@ -164,13 +164,16 @@ class Message(DeliveryMixin):
         self.delivery_count = 0
 
     @classmethod
-    def received(cls, body: Any, headers: Callable[[], Mapping[str, Any]]) -> Self:
+    def received(
+        cls, body: Any, headers: Callable[[], Mapping[str, Any]], decoded: Mapping[str, Any] | None = None
+    ) -> Self:
         """Return a read-only message that decodes its headers on first access. For providers.
 
         Args:
             body: The body, of the type of the class; the pickle for an object message.
             headers: Returns all headers and the properties by attribute name. Its exceptions are raised on access to a
                 header.
+            decoded: The same, if they are decoded already: then no access to a header is a call.
 
         Raises:
             MessageFormatError: The body does not fit this message class.
@@ -180,6 +183,9 @@ class Message(DeliveryMixin):
         message._body = message._decoded(body)
         message._undecoded = headers
         message._freeze()
+        if decoded is not None:
+            for name, slot in _SLOT_NAMES:
+                setattr(message, slot, decoded[name])
         return message
 
     def _headers(self) -> Mapping[str, Any]:
@@ -206,7 +212,7 @@ class Message(DeliveryMixin):
             headers = self._undecoded()
             if headers is not self._undecoded:  # it returns itself if it decodes each header separately
                 self._undecoded = partial(_identity, headers)
-            elif headers.whole is not None and (whole := headers.whole(name)) is not None:
+            elif headers.whole is not None and (whole := headers.whole(name.removeprefix("_"))) is not None:
                 for key, get, set_value in _SLOTS:
                     try:  # as `_set_if_unset`, without a call for each header
                         get(self)
@@ -470,6 +476,7 @@ _HINTS = {
 _HEADERS = {name: vars(Message)[name] for name in Message.__slots__ if not name.startswith("_")}
 _ATTRIBUTES = ("properties", *_HEADERS)
 _HEADERS["_properties"] = vars(Message)["_properties"]
+_SLOT_NAMES = [(name.removeprefix("_"), name) for name in _HEADERS]
 _SLOTS = [(name.removeprefix("_"), slot.__get__, slot.__set__) for name, slot in _HEADERS.items()]
 
 

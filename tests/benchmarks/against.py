@@ -43,6 +43,10 @@ ROWS = (
     Row("Spark", "rows and Arrow", 0.55),
     Row("import", "jmsjca, ms", 0.65),
     Row("import", "names of a sender, ms", None),
+    Row("AMQP codec", "body", None),
+    Row("AMQP codec", "body and id", None),
+    Row("AMQP codec", "all headers", None),
+    Row("AMQP codec", "Spark's headers", 0.70),
 )
 
 
@@ -154,6 +158,42 @@ def _import() -> dict[str, Callable[[], float]]:
 
     sender = "from jmsjca import ConnectionFactory, Queue, TextMessage"
     return {"jmsjca, ms": lambda: of("import jmsjca"), "names of a sender, ms": lambda: of(sender)}
+def _amqp_codec() -> dict[str, Callable[[], float]]:
+    """Decode a text message with eight headers and two properties; `amqp_codec` compares with proton's decoder."""
+    from jmsjca import Queue, TextMessage
+    from jmsjca.messages.message import headers_of
+    from jmsjca.providers.amqp.codec.addresses import ReceiveContext
+    from jmsjca.providers.amqp.codec.decoder import decode
+    from jmsjca.providers.amqp.codec.encoder import encode
+    from jmsjca.spark.options import SourceOptions
+
+    queue = Queue("bench")
+    made = TextMessage(TEXT, properties={"region": "EU", "number": 7}, correlation_id="c-1", reply_to=queue, type="t")
+    made.message_id, made.priority = "ID:host-12345-6789", 5
+    raw = encode(made, queue, time.time())
+    known = ("message_id", "correlation_id", "destination", "reply_to", "type", "priority", "timestamp", "expiration")
+    names = [*(name for name in SourceOptions("embedded://", "q").columns if name in known), "properties"]
+
+    def repeated(read: Callable[[Any], object]) -> Callable[[], float]:
+        context = ReceiveContext(queue)
+
+        def work() -> None:
+            for _ in range(COUNT):
+                read(decode(raw, context))
+
+        return _timed(work)
+
+    def read_all(message: Any) -> None:
+        _ = (message.message_id, message.destination, message.type, message.reply_to, message.correlation_id)
+        _ = (message.delivery_mode, message.priority, message.expiration, message.timestamp, message.delivery_time)
+        assert dict(message.properties)["region"] == "EU"
+
+    return {
+        "body": repeated(lambda message: message.body),
+        "body and id": repeated(lambda message: (message.body, message.message_id)),
+        "all headers": repeated(read_all),
+        "Spark's headers": repeated(lambda message: headers_of(message).select(names)),  # type: ignore[attr-defined]
+    }
 
 
 def _timed(work: Callable[[], None]) -> Callable[[], float]:
@@ -172,6 +212,7 @@ _GROUPS: dict[str, Callable[[Path], dict[str, Callable[[], float]]]] = {
     "file, unit": lambda folder: _unit(f"embedded://{folder}/broker.db"),
     "Spark": lambda folder: _spark(f"embedded://{folder}/spark.db"),
     "import": lambda _: _import(),
+    "AMQP codec": lambda _folder: _amqp_codec(),
 }
 
 

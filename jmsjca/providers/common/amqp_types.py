@@ -10,7 +10,7 @@ import struct
 import uuid
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
@@ -148,6 +148,10 @@ class Symbol(str):
     """A symbol: an ASCII name of the protocol."""
 
     __slots__ = ()
+
+
+def _symbol(encoded: bytes) -> Symbol:
+    return Symbol(encoded, "ascii")
 
 
 class Described(NamedTuple):
@@ -292,10 +296,10 @@ _READERS: dict[int, Reader] = {
     0x98: _fixed(16, lambda encoded: uuid.UUID(bytes=encoded)),
     0xA0: _var8(bytes),
     0xA1: _text8,
-    0xA3: _var8(lambda encoded: Symbol(encoded, "ascii")),
+    0xA3: _var8(lru_cache(256)(_symbol)),  # few, such as content types
     0xB0: _var32(bytes),
     0xB1: _var32(decode_string),
-    0xB3: _var32(lambda encoded: Symbol(encoded, "ascii")),
+    0xB3: _var32(_symbol),
     0xC0: _compound_reader("B", _read_list),
     0xC1: _compound_reader("B", _read_map),
     0xD0: _compound_reader("I", _read_list),

@@ -28,13 +28,14 @@ from jmsjca.messages import (
     type_name,
     typed_entry,
 )
-from jmsjca.messages.message import to_datetime
+from jmsjca.messages.message import to_datetime as datetime_of_milliseconds
 
 __all__ = [
     "BODY_DECODERS",
     "UNDECODABLE",
     "BodyDecoder",
     "LazyHeaders",
+    "ReadingHabit",
     "decode_modified",
     "decode_string",
     "destination_from_json",
@@ -205,6 +206,30 @@ def _number_text(value: PropertyValue) -> str:
 
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 """Errors that decoding a received message may raise: its text may hold any value, of any depth and size."""
+
+
+to_datetime = lru_cache(64)(datetime_of_milliseconds)  # many messages are sent in the same millisecond
+_MAX_AHEAD = 32  # messages; the next one, which is decoded on access, costs three times as much
+
+
+class ReadingHabit:
+    """How the application reads the messages of a consumer.
+
+    After it has read many headers of one message, the headers of some messages are decoded at once with the body: that
+    costs a third of lazy access. Then one message is decoded on access, which shows whether the habit has changed.
+
+    Attributes:
+        ahead: How many messages are decoded at once.
+    """
+
+    __slots__ = ("ahead",)
+
+    def __init__(self) -> None:
+        self.ahead = 0
+
+    def note(self) -> None:
+        """Note that the application has read many headers of a message."""
+        self.ahead = _MAX_AHEAD
 
 
 class LazyHeaders(Mapping[str, Any]):

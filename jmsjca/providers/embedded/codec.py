@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -34,6 +33,7 @@ from jmsjca.providers.common.codec import (
     UNDECODABLE,
     BodyDecoder,
     LazyHeaders,
+    ReadingHabit,
     destination_from_json,
     destination_to_json,
     encode_body,
@@ -143,9 +143,6 @@ _DECODERS: dict[str, Callable[["_StoredHeaders"], Any]] = {
 }
 
 
-_time = lru_cache(16)(to_datetime)  # many messages are sent in the same millisecond
-
-
 class _StoredHeaders(LazyHeaders):
     """The headers of a stored message.
 
@@ -156,29 +153,33 @@ class _StoredHeaders(LazyHeaders):
         text: The stored headers.
         deliveries: Number of deliveries, this one included.
         expires: The expiration in milliseconds since the epoch; None for never.
+        habit: How the application reads the consumer's messages; None if that is not noted.
 
     Attributes:
         fields: The stored headers as the JSON object has them, parsed at the first access.
+        decoded: All headers; None if the text is not as `encode` writes it.
     """
 
-    __slots__ = ("_whole", "deliveries", "expires", "fields", "text")
+    __slots__ = ("decoded", "deliveries", "expires", "fields", "habit", "text")
 
     decoders = _DECODERS
 
     fields: dict[str, Any]
+    decoded: Mapping[str, Any] | None
     deliveries: int
     expires: int | None
 
-    def __init__(self, text: bytes, deliveries: int, expires: int | None) -> None:
+    def __init__(self, text: bytes, deliveries: int, expires: int | None, habit: ReadingHabit | None = None) -> None:
         self.text = text
+        self.habit = habit
         self.deliveries = deliveries
         self.expires = expires
 
     def __getattr__(self, name: str) -> Any:
         """Parse the fields at the first access: after it, there is no call of a property for each."""
-        if name == "_whole":
-            self._whole = self._decode_whole()
-            return self._whole
+        if name == "decoded":
+            self.decoded = self._decode_whole()
+            return self.decoded
         if name != "fields":
             raise AttributeError(name)
         self.fields = from_json(self.text.decode())
@@ -190,14 +191,18 @@ class _StoredHeaders(LazyHeaders):
 
     def select(self, names: Iterable[str]) -> list[Any]:
         """Return some headers, in the order of their names."""
-        whole = self._whole
+        whole = self.decoded
         return super().select(names) if whole is None else [whole[name] for name in names]
 
     def whole(  # pyright: ignore[reportIncompatibleVariableOverride]  # a method fits
         self, name: str
     ) -> Mapping[str, Any] | None:
         """Return all headers; None if that one is had without the text, or the text is not as `encode` writes it."""
-        return None if name in _WITHOUT_TEXT else self._whole
+        if name in _WITHOUT_TEXT:
+            return None
+        if self.habit is not None:
+            self.habit.note()
+        return self.decoded
 
     def _decode_whole(self) -> Mapping[str, Any] | None:
         try:
@@ -217,7 +222,7 @@ class _StoredHeaders(LazyHeaders):
                 "type": fields.type,
                 "delivery_mode": _MODES[fields.mode],
                 "priority": fields.priority,
-                "timestamp": _time(fields.time),
+                "timestamp": to_datetime(fields.time),
                 "expiration": to_datetime(self.expires),
                 "delivery_time": to_datetime(fields.due),
                 "delivery_count": self.deliveries,
@@ -370,17 +375,22 @@ def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def decode(headers: bytes, body: bytes | None, deliveries: int, expires: int | None) -> Message:
-    """Return the message of a row, read-only. Its headers are decoded at the first access.
+def decode(
+    headers: bytes, body: bytes | None, deliveries: int, expires: int | None, habit: ReadingHabit | None = None
+) -> Message:
+    """Return the message of a row, read-only. Its headers are decoded at the first access, or by habit at once.
 
     Raises:
         MessageFormatError: The row does not hold a message. Damaged headers raise it at their first access.
     """
-    fields = _StoredHeaders(headers, deliveries, expires)
+    fields = _StoredHeaders(headers, deliveries, expires, habit)
     try:
         kind = _KINDS.get(headers[: headers.find(b'"', _KIND_AT) + _ID_LENGTH])
         message_type, decoder = kind or _body_decoder(fields)
-        return message_type.received(decoder(body), fields)
+        if habit is None or habit.ahead <= 0:
+            return message_type.received(decoder(body), fields)
+        habit.ahead -= 1
+        return message_type.received(decoder(body), fields, fields.decoded)
     except UNDECODABLE as error:
         raise _decoding_error(error) from error
 

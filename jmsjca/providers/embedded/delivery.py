@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from jmsjca.errors import IllegalStateError
 from jmsjca.messages import Message
+from jmsjca.providers.common.codec import ReadingHabit
 from jmsjca.providers.embedded.codec import decode, verify_checksum
 from jmsjca.spi import Order, Unit
 
@@ -42,8 +43,13 @@ class StoredMessage:
             _, deliveries, expires, headers, body, checksum = self._row
             if checksum is not None:
                 verify_checksum(checksum, headers, body)
-            self._message = decode(headers, body, deliveries, expires)
+            self._message = decode(headers, body, deliveries, expires, self.habit)
         return self._message
+
+    @property
+    def habit(self) -> ReadingHabit | None:
+        """How the application reads such messages; None if that is not noted."""
+        return None
 
     @property
     def raw(self) -> bytes:
@@ -100,6 +106,11 @@ class EmbeddedDelivery(StoredMessage):
         self.unit: Unit | None = None
         self.slot: int | None = None
 
+    @property
+    def habit(self) -> ReadingHabit | None:
+        """How the application reads the messages of the consumer."""
+        return self.unsettled.habit
+
 
 class UnsettledDeliveries(dict[EmbeddedDelivery, None]):
     """The unsettled deliveries of a consumer, in order of receipt.
@@ -113,6 +124,7 @@ class UnsettledDeliveries(dict[EmbeddedDelivery, None]):
     def __init__(self, order: Order) -> None:
         super().__init__()
         self._order = order
+        self.habit = ReadingHabit()
 
     def in_no_unit(self) -> list[EmbeddedDelivery]:
         """Return the deliveries that belong to no unit."""

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 from urllib.parse import quote, unquote
 
 from proton import Array, symbol
@@ -13,6 +14,7 @@ from jmsjca.destinations import Destination, DestinationKind, Queue, Topic, dest
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.providers.amqp.engine.proton_ffi import CONFIGURATION, SYMBOL_ARRAY
 from jmsjca.providers.brokers.profile import AddressStyle
+from jmsjca.providers.common.codec import ReadingHabit
 
 __all__ = [
     "DESTINATION_TYPE",
@@ -143,12 +145,21 @@ _FORBIDDEN: dict[AddressStyle, dict[DestinationKind, re.Pattern[str] | None]] = 
 }
 
 
-class ReceiveContext(NamedTuple):
-    """How a message was received: the facts that its bytes do not contain."""
+@dataclass(slots=True)
+class ReceiveContext:
+    """How a consumer's messages were received: the facts that their bytes do not contain.
 
-    source: Destination | None  #: the source of the consumer, for messages without an address
-    naming: AddressStyle = "capability"  #: the broker's address style, also for addresses in the message
-    counts_deliveries: bool = True  #: True if the broker fills in the delivery count
+    Args:
+        source: The source of the consumer, for messages without an address.
+        naming: The broker's address style, also for addresses in the message.
+        counts_deliveries: True if the broker fills in the delivery count.
+        habit: How the application reads the messages.
+    """
+
+    source: Destination | None
+    naming: AddressStyle = "capability"
+    counts_deliveries: bool = True
+    habit: ReadingHabit = field(default_factory=ReadingHabit)
 
 
 DESTINATION_TYPE, REPLY_TO_TYPE = "x-opt-jms-dest", "x-opt-jms-reply-to"
@@ -189,17 +200,25 @@ def received_destination(
         return None
     if not isinstance(address, str):
         raise MessageFormatError(f"an address is a string, not {type(address).__name__}")
-    source, naming = context.source, context.naming
-    kind, temporary = (
+    naming = context.naming
+    kind = (
         _from_type_number(annotations.get(annotation))
         or _from_legacy_words(annotations.get(_LEGACY_ANNOTATIONS[annotation]))
         or _from_prefix(address, naming)
-        or _kind_of_source(source)
+        or _kind_of_source(context.source)
     )
-    name = _temporary_name(address, kind, naming) if temporary else destination_name(str(address), kind, naming)
-    if source is not None and not source.temporary and (name, kind, temporary) == (source.name, source.kind, False):
-        return source  # the usual case
-    return destination(name, kind, temporary=temporary)
+    make = _cached_destination if len(address) <= _MAX_CACHED_CHARACTERS else _destination_at
+    return make(str(address), kind, naming)
+
+
+def _destination_at(address: str, kind: _DestinationType, naming: AddressStyle) -> Destination:
+    of, temporary = kind
+    name = _temporary_name(address, of, naming) if temporary else destination_name(address, of, naming)
+    return destination(name, of, temporary=temporary)
+
+
+_cached_destination = lru_cache(256)(_destination_at)  # messages name few
+_MAX_CACHED_CHARACTERS = 128
 
 
 def _temporary_name(address: str, kind: DestinationKind, naming: AddressStyle) -> str:

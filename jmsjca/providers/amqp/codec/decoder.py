@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from jmsjca.destinations import Destination
@@ -36,9 +37,11 @@ from jmsjca.providers.amqp.codec.jms_mapping import (
 from jmsjca.providers.amqp.codec.sections import (
     APPLICATION_PROPERTIES,
     DATA,
+    MAX_CACHED_BYTES,
     PROPERTIES,
     SEQUENCE,
     VALUE,
+    Beginning,
     EncodedMessage,
     Sections,
     end_of_value,
@@ -73,18 +76,34 @@ def _reply_to(encoded: EncodedMessage) -> Destination | None:
     return received_destination(encoded.fields[4], encoded.annotations, REPLY_TO_TYPE, encoded.context)
 
 
-def _delivery_mode(encoded: EncodedMessage) -> DeliveryMode:
-    return DeliveryMode.PERSISTENT if encoded.header.durable else DeliveryMode.NON_PERSISTENT
+def _delivery_mode(beginning: Beginning) -> DeliveryMode:
+    return DeliveryMode.PERSISTENT if beginning.header.durable else DeliveryMode.NON_PERSISTENT
 
 
-def _priority(encoded: EncodedMessage) -> int:
-    priority = encoded.header.priority
+def _priority(beginning: Beginning) -> int:
+    priority = beginning.header.priority
     return _DEFAULT_PRIORITY if priority is None else min(int(priority), _MAX_PRIORITY)
+
+
+def _delivery_time(beginning: Beginning) -> datetime | None:
+    return to_datetime(beginning.annotations.get(_DELIVERY_TIME) or None)
+
+
+@lru_cache(256)  # as many as beginnings are kept
+def _shared_headers(beginning: Beginning, failures: int, counts: bool) -> Mapping[str, Any]:
+    """Return the headers of all messages with the same beginning, and as many failures."""
+    return {
+        "delivery_mode": _delivery_mode(beginning),
+        "priority": _priority(beginning),
+        "delivery_time": _delivery_time(beginning),
+        "delivery_count": beginning.header.jms_delivery_count(failures, counts=counts) or 0,
+        "redelivered": beginning.header.redelivered(failures, counts=counts),
+    }
 
 
 def _expiration(encoded: EncodedMessage) -> datetime | None:
     """Return the absolute expiry time; without one the time to live counts from the arrival."""
-    told, time_to_live = encoded.fields[8], encoded.header.ttl
+    told, time_to_live = encoded.fields[8], encoded.beginning.header.ttl
     if told or not time_to_live:
         return to_datetime(told or None)
     return to_datetime(round(encoded.arrival_time * 1000) + time_to_live)
@@ -92,9 +111,10 @@ def _expiration(encoded: EncodedMessage) -> datetime | None:
 
 def _properties(encoded: EncodedMessage) -> Any:
     values = encoded.map_of_section(APPLICATION_PROPERTIES)
-    if _ORIGIN_ADDRESS in encoded.annotations:
-        values = {**values, **_broker_origin(encoded.annotations)}
-    annotated = stream_properties(encoded.annotations) if encoded.context.naming == "encoded" else {}
+    annotations = encoded.beginning.annotations
+    if _ORIGIN_ADDRESS in annotations:
+        values = {**values, **_broker_origin(annotations)}
+    annotated = stream_properties(annotations) if encoded.context.naming == "encoded" else {}
     return received_properties(values, encoded.fields, annotated, typed=encoded.is_typed)
 
 
@@ -125,15 +145,19 @@ _DECODERS: dict[str, Callable[[EncodedMessage], Any]] = {
     "destination": _destination,
     "reply_to": _reply_to,
     "type": lambda encoded: _text(encoded.fields[3]),
-    "delivery_mode": _delivery_mode,
-    "priority": _priority,
+    "delivery_mode": lambda encoded: _delivery_mode(encoded.beginning),
+    "priority": lambda encoded: _priority(encoded.beginning),
     "timestamp": lambda encoded: to_datetime(encoded.fields[9] or None),
     "expiration": _expiration,
-    "delivery_time": lambda encoded: to_datetime(encoded.annotations.get(_DELIVERY_TIME) or None),
+    "delivery_time": lambda encoded: _delivery_time(encoded.beginning),
     "properties": _properties,
     "delivery_count": _delivery_count,
     "redelivered": _redelivered,
 }
+_SHARED = {"delivery_mode", "priority", "delivery_time", "delivery_count", "redelivered"}
+_OWN_DECODERS = [(name, decoder) for name, decoder in _DECODERS.items() if name not in _SHARED]
+_ALONE = {"message_id", "properties", "delivery_count", "redelivered"}  # what listeners need, often without the others
+_FEW = 2  # other headers, of which each costs less than all together
 
 
 class ReceivedHeaders(EncodedMessage, LazyHeaders):
@@ -146,6 +170,26 @@ class ReceivedHeaders(EncodedMessage, LazyHeaders):
 
     decoders = _DECODERS
     undecodable = UNDECODABLE
+
+    def whole(  # pyright: ignore[reportIncompatibleVariableOverride]  # a method fits
+        self, name: str
+    ) -> Mapping[str, Any] | None:
+        """Return all headers if many are read; None if few are, or if one is damaged."""
+        if name not in _ALONE:
+            self.reads += 1
+        if self.reads <= _FEW or self.is_damaged:
+            return None
+        self.context.habit.note()
+        return self.decode_all()
+
+    def decode_all(self) -> Mapping[str, Any] | None:
+        """Return all headers; None if one is damaged."""
+        try:
+            shared = _shared_headers(self.beginning, self.failures, self.context.counts_deliveries)
+            return {**shared, **{name: decoder(self) for name, decoder in _OWN_DECODERS}}
+        except UNDECODABLE:
+            self.is_damaged = True
+            return None
 
     def decoding_error(self, error: Exception) -> MessageFormatError:
         """Return the error for a header that cannot be decoded."""
@@ -271,7 +315,6 @@ _DecodedBody = tuple[type[Message], Any]
 
 _DESCRIPTOR_BYTES = 3  # before the value of a section, in the encoding that all clients use
 _VAR8_HEAD, _VAR32_HEAD = 2, 5  # bytes of constructor and size before the content
-_MAX_PREFIX_BYTES = 256  # of a prefix that is kept
 _APPLICATION_PROPERTIES_DESCRIPTOR = bytes((0, 0x53, APPLICATION_PROPERTIES))
 
 
@@ -286,8 +329,9 @@ class _BodyLayout(NamedTuple):
 
 _BYTES_LAYOUT = _BodyLayout(BytesMessage, DATA, bytes((0, 0x53, DATA)), {0xA0: _VAR8_HEAD, 0xB0: _VAR32_HEAD})
 _TEXT_LAYOUT = _BodyLayout(TextMessage, VALUE, bytes((0, 0x53, VALUE)), {0xA1: _VAR8_HEAD, 0xB1: _VAR32_HEAD})
-_NO_PREFIX = (b"", _BYTES_LAYOUT)
-_last_prefix: list[tuple[bytes, _BodyLayout]] = [_NO_PREFIX]  # of the previous message, up to its properties section
+_NO_PREFIX = (b"", _BYTES_LAYOUT, Beginning(b"", None, None))
+# Of the previous message, up to its properties section.
+_last_prefix: list[tuple[bytes, _BodyLayout, Beginning]] = [_NO_PREFIX]
 
 
 def decode_usual_body(encoded: EncodedMessage) -> _DecodedBody | None:
@@ -302,17 +346,24 @@ def decode_usual_body(encoded: EncodedMessage) -> _DecodedBody | None:
     Raises:
         MALFORMED: The bytes are not a message.
     """
-    return _decode_like_last(encoded.raw) or _decode_layout(encoded)
+    return _decode_like_last(encoded) or _decode_layout(encoded)
 
 
-def _decode_like_last(raw: bytes) -> _DecodedBody | None:
-    beginning, form = _last_prefix[0]
-    if not beginning or not raw.startswith(beginning):
+def _decode_like_last(encoded: EncodedMessage) -> _DecodedBody | None:
+    raw = encoded.raw
+    prefix, form, beginning = _last_prefix[0]
+    if not prefix or not raw.startswith(prefix):
         return None
-    at = end_of_value(raw, len(beginning))
+    begin = len(prefix)
+    sections = {PROPERTIES: begin}
+    at = end_of_value(raw, begin)
     if raw.startswith(_APPLICATION_PROPERTIES_DESCRIPTOR, at):
-        at = end_of_value(raw, at + _DESCRIPTOR_BYTES)
-    return _fast_content(raw, at + _DESCRIPTOR_BYTES, form) if raw.startswith(form.mark, at) else None
+        sections[APPLICATION_PROPERTIES] = begin = at + _DESCRIPTOR_BYTES
+        at = end_of_value(raw, begin)
+    body = _fast_content(raw, at + _DESCRIPTOR_BYTES, form) if raw.startswith(form.mark, at) else None
+    if body is not None:
+        encoded.sections, encoded.beginning = sections, beginning
+    return body
 
 
 def _decode_layout(encoded: EncodedMessage) -> _DecodedBody | None:
@@ -322,8 +373,8 @@ def _decode_layout(encoded: EncodedMessage) -> _DecodedBody | None:
     begin = sections.get(form.section)
     if begin is None or SEQUENCE in sections or MESSAGE_CLASSES.get(number) is not form.kind:
         return None
-    if PROPERTIES in sections and sections[PROPERTIES] <= _MAX_PREFIX_BYTES:
-        _last_prefix[0] = raw[: sections[PROPERTIES]], form
+    if PROPERTIES in sections and sections[PROPERTIES] <= MAX_CACHED_BYTES:
+        _last_prefix[0] = encoded.beginning.raw, form, encoded.beginning
     return _fast_content(raw, begin, form)
 
 
@@ -352,6 +403,10 @@ def decode(raw: bytes, context: ReceiveContext, arrival_time: float = 0.0, failu
     try:
         headers = ReceivedHeaders(raw, context, arrival_time, failures)
         kind, body = decode_body(headers)
-        return kind.received(body, headers)
+        habit = context.habit
+        if habit.ahead <= 0:
+            return kind.received(body, headers)
+        habit.ahead -= 1
+        return kind.received(body, headers, headers.decode_all())
     except UNDECODABLE as error:
         raise undecodable_error(context.source, error) from error

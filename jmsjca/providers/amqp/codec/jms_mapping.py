@@ -374,9 +374,12 @@ def received_properties(
         annotated: Properties that arrived as annotations.
         typed: True if the body is an object of AMQP types.
     """
-    found: dict[str, PropertyValue] = {str(name): to_jms_property(value) for name, value in values.items()}
+    found: dict[str, Any] = {
+        str(name): value if value.__class__ in _PROPERTY_TYPES else to_jms_property(value)
+        for name, value in values.items()
+    }
     found |= annotated
-    user, group, sequence, reply_group = fields[1], *fields[10:13]
+    user, (group, sequence, reply_group) = fields[1], fields[10:13]
     if user is not None:
         found[USER] = user.decode(errors="replace") if isinstance(user, bytes) else str(user)
     if group is not None:

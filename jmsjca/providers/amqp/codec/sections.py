@@ -1,8 +1,8 @@
 """Message sections (AMQP 1.0, section 3.2): located in the encoded message, and decoded on demand."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -16,9 +16,11 @@ __all__ = [
     "APPLICATION_PROPERTIES",
     "DATA",
     "HEADER",
+    "MAX_CACHED_BYTES",
     "PROPERTIES",
     "SEQUENCE",
     "VALUE",
+    "Beginning",
     "EncodedMessage",
     "Header",
     "Sections",
@@ -146,7 +148,8 @@ def fields_of(section: Any, size: int) -> list[Any]:
         MessageFormatError: The value is not a list.
     """
     fields: list[Any] = expect_type(section, list)
-    return (fields + [None] * (size - len(fields)))[:size]
+    missing = size - len(fields)
+    return fields + [None] * missing if missing >= 0 else fields[:size]
 
 
 def expect_type(value: Any, kind: type) -> Any:
@@ -265,8 +268,40 @@ _cached_header = lru_cache(256)(_parse_header)  # most messages have one of a fe
 
 
 _VBIN32 = 0xB0
-_MAX_CACHED_BYTES = 128
+MAX_CACHED_BYTES = 256
+"""The size of the beginning of a message that is kept for the next one."""
 _EMPTY: dict[Any, Any] = {}
+
+
+class Beginning:
+    """The first sections of a message, mostly equal in all messages of a sender: each is decoded at its first access.
+
+    Args:
+        raw: The bytes of the message up to a later section.
+        header_at: The offset of the header section; None without one.
+        annotations_at: The offset of the message annotations; None without them.
+    """
+
+    def __init__(self, raw: bytes, header_at: int | None, annotations_at: int | None) -> None:
+        self.raw = raw
+        self._header_at = header_at
+        self._annotations_at = annotations_at
+
+    @cached_property
+    def header(self) -> Header:
+        """The header section."""
+        return _NO_HEADER if self._header_at is None else _header_of_fields(read(self.raw, self._header_at)[0])
+
+    @cached_property
+    def annotations(self) -> Mapping[Any, Any]:
+        """The message annotations."""
+        found: dict[Any, Any] = _EMPTY
+        if self._annotations_at is not None:
+            found = expect_type(read(self.raw, self._annotations_at)[0], dict)
+        return found
+
+
+_cached_beginning = lru_cache(256)(Beginning)
 
 
 class EncodedMessage:
@@ -279,30 +314,42 @@ class EncodedMessage:
         failures: The number of failures that this client counts because the broker does not.
 
     Attributes:
+        sections: The offsets of the sections that are needed later.
+        beginning: The sections before the properties.
+        fields: The fields of the properties section; omitted fields are None.
+        is_damaged: True if a header is known to be damaged.
+        reads: How many headers were read one by one.
         is_typed: True if the body is an object of AMQP types.
     """
 
-    __slots__ = ("_fields", "_sections", "arrival_time", "context", "failures", "is_typed", "raw")
+    __slots__ = (
+        *("arrival_time", "beginning", "context", "failures", "fields", "is_damaged", "is_typed", "raw", "reads"),
+        "sections",
+    )
+
+    sections: Sections
+    beginning: Beginning
+    fields: list[Any]
 
     def __init__(self, raw: bytes, context: ReceiveContext, arrival_time: float = 0.0, failures: int = 0) -> None:
         self.raw = raw
-        self._sections: Sections | None = None
         self.context = context
         self.arrival_time = arrival_time
         self.failures = failures
-        self.is_typed = False
-        self._fields: list[Any] | None = None
+        self.is_damaged = self.is_typed = False
+        self.reads = 0
 
-    @property
-    def sections(self) -> Sections:
-        """The offsets of the sections.
+    def __getattr__(self, name: str) -> Any:
+        """Decode an attribute at its first access: after it, there is no call of a property for each.
 
         Raises:
             MALFORMED: The bytes are not message sections.
         """
-        if self._sections is None:
-            self._sections = find_sections(self.raw)
-        return self._sections
+        if name not in _LATER:
+            raise AttributeError(name)
+        value = _LATER[name](self)
+        setattr(self, name, value)
+        return value
 
     def value_of(self, code: int, otherwise: Any = None) -> Any:
         """Decode the value of a section that is not repeated; return `otherwise` without such a section."""
@@ -318,33 +365,14 @@ class EncodedMessage:
 
     def map_of_section(self, code: int) -> Mapping[Any, Any]:
         """Decode a map section; return an empty map without such a section."""
-        found: dict[Any, Any] = expect_type(self.value_of(code, _EMPTY), dict)
+        begin = self.sections.get(code)
+        found: dict[Any, Any] = _EMPTY if begin is None else expect_type(read(self.raw, begin)[0], dict)
         return found
 
     @property
     def annotations(self) -> Mapping[Any, Any]:
         """The message annotations."""
-        begin = self.sections.get(ANNOTATIONS)
-        if begin is None:
-            return _EMPTY
-        encoded = self.raw[begin : end_of_value(self.raw, begin)]
-        return _cached_annotations(encoded) if len(encoded) <= _MAX_CACHED_BYTES else _parse_annotations(encoded)
-
-    @property
-    def header(self) -> Header:
-        """The header section."""
-        begin = self.sections.get(HEADER)
-        if begin is None:
-            return _NO_HEADER
-        encoded = self.raw[begin : end_of_value(self.raw, begin)]
-        return _cached_header(encoded) if len(encoded) <= _MAX_CACHED_BYTES else _parse_header(encoded)
-
-    @property
-    def fields(self) -> list[Any]:
-        """The fields of the properties section; omitted fields are None."""
-        if self._fields is None:
-            self._fields = fields_of(self.value_of(PROPERTIES, []), 13)
-        return self._fields
+        return self.beginning.annotations
 
     @property
     def content_type(self) -> str | None:
@@ -358,9 +386,15 @@ class EncodedMessage:
         return encoding_of(self.fields[7])
 
 
-def _parse_annotations(encoded: bytes) -> Mapping[Any, Any]:
-    found: dict[Any, Any] = expect_type(read(encoded)[0], dict)
-    return found
+def _beginning(encoded: EncodedMessage) -> Beginning:
+    raw, sections = encoded.raw, encoded.sections
+    end = next((begin for code, begin in sections.items() if code >= PROPERTIES), len(raw))
+    make = _cached_beginning if end <= MAX_CACHED_BYTES else Beginning
+    return make(raw[:end], sections.get(HEADER), sections.get(ANNOTATIONS))
 
 
-_cached_annotations = lru_cache(256)(_parse_annotations)  # short annotations of a sender are mostly equal
+_LATER: dict[str, Callable[[EncodedMessage], Any]] = {
+    "sections": lambda encoded: find_sections(encoded.raw),
+    "beginning": _beginning,
+    "fields": lambda encoded: fields_of(encoded.value_of(PROPERTIES, []), 13),
+}

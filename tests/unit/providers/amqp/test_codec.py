@@ -292,3 +292,45 @@ def test_noise_is_a_format_error(noise):
 def test_what_cannot_be_encoded_says_so(body):
     with pytest.raises(MessageFormatError):
         encode(TextMessage(body), QUEUE, NOW)
+
+
+def read_headers(message):
+    return message.message_id, message.priority, message.type, message.correlation_id, dict(message.properties)
+
+
+def test_after_many_headers_were_read_those_of_the_next_messages_are_decoded_at_once():
+    context = ReceiveContext(QUEUE)
+    raws = [encode(TextMessage("t", type=str(n), properties={"n": n}), QUEUE, NOW) for n in range(100)]
+    one_by_one = [read_headers(decode(raw, ReceiveContext(QUEUE))) for raw in raws]
+    assert [read_headers(decode(raw, context)) for raw in raws] == one_by_one
+    assert context.habit.ahead
+
+
+def test_after_few_headers_were_read_those_of_the_next_messages_are_not_decoded():
+    context = ReceiveContext(QUEUE)
+    got = decode(encode(TextMessage("t"), QUEUE, NOW), context)
+    assert (got.message_id, got.reply_to, got.correlation_id, dict(got.properties)) == (None, None, None, {})
+    assert not context.habit.ahead
+
+
+def test_when_the_next_messages_were_decoded_at_once_another_is_decoded_on_access():
+    context = ReceiveContext(QUEUE)
+    raw = encode(TextMessage("t"), QUEUE, NOW)
+    read_headers(decode(raw, context))
+    for _ in range(context.habit.ahead):
+        decode(raw, context)
+    assert context.habit.ahead == 0
+    assert decode(raw, context).priority == 4
+
+
+def test_a_damaged_header_is_an_error_of_its_own_although_headers_are_decoded_at_once():
+    context = ReceiveContext(QUEUE)
+    read_headers(decode(encode(TextMessage("t"), QUEUE, NOW), context))
+    assert context.habit.ahead
+    damaged = encode(TextMessage("t", correlation_id="correlation"), QUEUE, NOW).replace(
+        b"correlation", b"correlat\xffon"
+    )
+    got = decode(damaged, context)
+    assert (got.body, got.priority) == ("t", 4)
+    with pytest.raises(MessageFormatError):
+        _ = got.correlation_id

@@ -13,6 +13,7 @@ from proton import symbol
 from jmsjca import BytesMessage, MapMessage, Message, ObjectMessage, Queue, StreamMessage, TextMessage, Topic
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import Char, Float, Long, Short
+from jmsjca.messages.message import headers_of
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.amqp.codec.decoder import decode
 from jmsjca.providers.amqp.codec.encoder import encode
@@ -63,6 +64,22 @@ def look(raw):
         assert made.get_property_names() is not None
         assert made.priority <= 9
         encode(made, Queue("further"), NOW)
+    look_at_headers(raw)
+
+
+def look_at_headers(raw):
+    """Headers that are decoded at once are those that are decoded one by one."""
+    with suppress(MessageFormatError):
+        headers = headers_of(decode(raw, ReceiveContext(QUEUE), NOW))
+        at_once = headers.decode_all()
+        if at_once is None:
+            with pytest.raises(MessageFormatError):
+                dict(headers)
+        else:
+            one_by_one = dict(headers)
+            properties = [dict(found.pop("properties")) for found in (at_once, one_by_one)]
+            assert repr(properties[0]) == repr(properties[1])
+            assert at_once == one_by_one
 
 
 @pytest.mark.parametrize("seed", SEEDS)
