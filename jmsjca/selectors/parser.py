@@ -59,16 +59,6 @@ def parse(text: str) -> Expression | None:
     Raises:
         InvalidSelectorError: The text is not a selector, or exceeds a limit.
     """
-    _check_text(text)
-    if not text.strip(" \t\f\r\n"):
-        return None
-
-    expression = _read_expression(text)
-    _check_tree(expression)
-    return expression
-
-
-def _check_text(text: object) -> None:
     if not isinstance(text, str):
         raise InvalidSelectorError(f"A selector is a str, not {type(text).__name__}.")
     if len(text) > _MAX_LENGTH:
@@ -77,16 +67,7 @@ def _check_text(text: object) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise _syntax_error(error.start, "it has half of a surrogate pair, which is not valid Unicode text") from None
-
-
-def _check_tree(expression: Expression) -> None:
-    level = [expression]
-    for _ in range(MAX_DEPTH):
-        if any(isinstance(node, Literal) and type(node.value) is int and node.value == LONG for node in level):
-            raise InvalidSelectorError(f"The selector has the number {LONG}, which does not fit the 64 bits of a long.")
-        level = [child for node in level for child in children(node)]
-    if level:
-        raise InvalidSelectorError(f"The selector nests operators more than {MAX_DEPTH} deep; write it flatter.")
+    return _read_expression(text) if text.strip(" \t\f\r\n") else None
 
 
 _Part = Expression | Token
@@ -221,13 +202,21 @@ def _read_expression(text: str) -> Expression:
     """Parse a selector that is not blank.
 
     Raises:
-        InvalidSelectorError: The text is not a selector, or has too many tokens.
+        InvalidSelectorError: The text is not a selector, or has too many tokens, or is nested too deeply.
     """
     try:
         tree = _parser().parse(text)  # pyright: ignore[reportUnknownMemberType]  # lark's types have gaps
     except UnexpectedInput as error:
         raise _unexpected_input_error(error, text) from None
-    return _require_condition(cast("Expression", tree))
+    expression = _require_condition(cast("Expression", tree))
+    level = [expression]
+    for _ in range(MAX_DEPTH):
+        if any(isinstance(node, Literal) and type(node.value) is int and node.value == LONG for node in level):
+            raise InvalidSelectorError(f"The selector has the number {LONG}, which does not fit the 64 bits of a long.")
+        level = [child for node in level for child in children(node)]
+    if level:
+        raise InvalidSelectorError(f"The selector nests operators more than {MAX_DEPTH} deep; write it flatter.")
+    return expression
 
 
 @cache
