@@ -113,7 +113,11 @@ class ConnectionURL:
             raise InvalidURLError(
                 f"{_redacted(text)} is no connection URL: it must begin with a scheme, as embedded:// does."
             )
-        _check_one_scheme(protocol, rest, text)
+        if f",{protocol}://" in rest:  # otherwise the other URLs would become a part of the path or of an option
+            raise InvalidURLError(
+                f"{_redacted(text)} is a list of URLs: a fail-over list has one scheme, before all hosts, and one path"
+                f" and options, after all hosts, as in {protocol}://one,two. Within an option write %2C for the comma."
+            )
         end = min((i for i in (rest.find("/"), rest.find("?")) if i >= 0), default=len(rest))
         path, _, query = rest[end:].partition("?")
         userinfo, _, hosts = rest[:end].rpartition("@")
@@ -188,14 +192,6 @@ def _check_memory_name(name: str) -> None:
         raise InvalidURLError(
             f"embedded://{name} is a broker in memory, and its name looks like a file "
             f"(did you mean embedded:./{name} or embedded:///folder/{name}?)."
-        )
-
-
-def _check_one_scheme(protocol: str, rest: str, text: str) -> None:
-    if f",{protocol}://" in rest:  # otherwise the other URLs would become a part of the path or of an option
-        raise InvalidURLError(
-            f"{_redacted(text)} is a list of URLs: a fail-over list has one scheme, before all hosts, and one path and"
-            f" options, after all hosts, as in {protocol}://one,two. Within an option write %2C for the comma."
         )
 
 

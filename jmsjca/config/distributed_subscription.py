@@ -50,7 +50,15 @@ class DistributedSubscription:
         switches = {options[name] for name in _SWITCHES if name in options}
         if switches <= {"0"}:
             return None
-        _check(options, switches)
+        if switches != {"1"}:
+            raise InvalidOptionError(f"distribution is 0 or 1, not {excerpt(min(switches - {'1'}))!r}.")
+        for name in options:
+            if name not in _KEYS:
+                raise InvalidOptionError(
+                    f"A distributed subscription has no option {excerpt(name)!r} {did_you_mean(name.lower(), _KEYS)}."
+                )
+        if not options.get("subscribername"):
+            raise InvalidOptionError("A distributed subscription needs subscribername=…, the name of the subscription.")
         return cls(
             options["subscribername"],
             options.get("queue") or None,
@@ -79,18 +87,6 @@ def _options(text: str) -> dict[str, str]:
     if not text.startswith(_SCHEME):
         return {}
     return ConnectionURL.parse(f"{_SCHEME}?{text.removeprefix(_SCHEME).removeprefix('?')}").query
-
-
-def _check(options: dict[str, str], switches: set[str]) -> None:
-    if switches != {"1"}:
-        raise InvalidOptionError(f"distribution is 0 or 1, not {excerpt(min(switches - {'1'}))!r}.")
-    for name in options:
-        if name not in _KEYS:
-            raise InvalidOptionError(
-                f"A distributed subscription has no option {excerpt(name)!r} {did_you_mean(name.lower(), _KEYS)}."
-            )
-    if not options.get("subscribername"):
-        raise InvalidOptionError("A distributed subscription needs subscribername=…, the name of the subscription.")
 
 
 def _batch_size(text: str) -> int:

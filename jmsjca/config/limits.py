@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, Literal
+from typing import Literal
 
 from jmsjca.arguments import is_number, wrong_argument
 from jmsjca.errors import ConfigurationError
@@ -54,22 +54,19 @@ class Limits:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            _check_limit(each.name, getattr(self, each.name), whole=isinstance(each.default, int))
+            name, value, whole = each.name, getattr(self, each.name), isinstance(each.default, int)
+            kind = "a whole number" if whole else "a number"
+            if not is_number(value) or (whole and not isinstance(value, int)):
+                raise wrong_argument(name, value, f"{kind} from 0 on", ConfigurationError)
+            if not value >= 0:  # nor NaN
+                raise ConfigurationError(f"{name} is {value}; a limit is not below 0.")
+            if value > (most := _LARGEST.get(name, _LARGEST_OTHER)):
+                raise wrong_argument(name, value, f"{kind} from 0 to {most}", ConfigurationError)
 
     @property
     def chunk(self) -> int:
         """The maximum number of messages in one chunk; at least 1."""
         return max(self.prefetch_messages, 1)
-
-
-def _check_limit(name: str, value: Any, *, whole: bool) -> None:
-    kind = "a whole number" if whole else "a number"
-    if not is_number(value) or (whole and not isinstance(value, int)):
-        raise wrong_argument(name, value, f"{kind} from 0 on", ConfigurationError)
-    if not value >= 0:  # nor NaN
-        raise ConfigurationError(f"{name} is {value}; a limit is not below 0.")
-    if value > (most := _LARGEST.get(name, _LARGEST_OTHER)):
-        raise wrong_argument(name, value, f"{kind} from 0 to {most}", ConfigurationError)
 
 
 class AcknowledgeMode(Enum):
