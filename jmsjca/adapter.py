@@ -207,9 +207,11 @@ class ResourceAdapter(DeclaresPublishers, Startable):
 
         Raises:
             InvalidActivationSpecError: Fields are invalid; the message lists all of them.
+            InvalidSelectorError: The selector does not parse.
+            UnknownSchemeError: No provider has the scheme of the connection URL.
             ConfigurationError: The function has a parameter for which there is no argument.
         """
-        from jmsjca.config.activation_spec import ActivationSpec, check_pool_is_used  # loads pydantic
+        from jmsjca.config.activation_spec import ActivationSpec, check_pool_is_used, resolve_spec  # loads pydantic
 
         if callable(destination):
             raise InvalidActivationSpecError(
@@ -217,6 +219,11 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             )
         activation_spec = ActivationSpec(destination=destination, **spec)
         check_pool_is_used(activation_spec, self._options, self._connection_url)
+        effective = resolve_spec(activation_spec, self._options, self._connection_url)
+        if effective.selector:
+            check_built_selector(effective.selector, activation_spec.selector_variables)
+        if effective.connection_url and not effective.connection_url.startswith(LOOKUP):
+            check_scheme(ConnectionURL.parse(absolute_url(effective.connection_url)).protocol)
 
         def declare(handler: H) -> H:
             """Activate the handler and return it unchanged."""
@@ -250,8 +257,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             InvalidActivationSpecError: Fields of the spec are invalid with the options; or neither the spec nor the
                 adapter has a connection URL.
             InvalidOptionError: An option is unknown, or its value is invalid.
-            InvalidSelectorError: The selector does not parse, or a placeholder of it is not closed.
-            UnknownSchemeError: No provider has the scheme of the connection URL.
+            InvalidSelectorError: A placeholder of the selector is not closed.
             ConfigurationError: The function has a parameter for which there is no argument; or the spec does not allow
                 the executor (another mode than "cc") or the inbox (a transaction that is not "required").
             ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
@@ -266,10 +272,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         found = spec.model_copy(update={"connection_url": factory.login.url}) if factory else spec
         effective = resolve_spec(found, options, self._connection_url)
         check_executor(effective, executor)
-        if effective.selector:
-            check_built_selector(effective.selector, spec.selector_variables)
         url = absolute_url(effective.connection_url or self._require_url())
-        check_scheme(ConnectionURL.parse(url).protocol)
         login = url, self._user_name, self._password
         defaults = ConnectionSettings(*login, limits=self._limits, source=self._credentials)
         kind = DistributedActivation if effective.distributed else Activation

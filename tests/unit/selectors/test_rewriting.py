@@ -51,7 +51,7 @@ def test_selector_is_rewritten(selector, rewritten):
 @pytest.mark.parametrize(
     ("selector", "match"),
     [
-        ("größe = 2", "'größe'.*Give the property another name"),
+        ("größe = 2", "'größe'.*Rename the property"),
         ("xpath = 'a'", "XPATH"),
         ("a = 1 OR NOT n / 2 = 1", r"Write the divisor with a point, as in size / 2\.0"),
         ("n / m > 1", "keeps the fraction"),

@@ -37,7 +37,7 @@ def test_a_name_that_cannot_be_written_is_refused(line, ask, name):
 def test_a_selector_with_half_of_a_surrogate_pair_is_refused(line):
     line = line()
     line.open(client_id="c")
-    with pytest.raises(InvalidSelectorError, match=r"position \d+: it holds half of a surrogate pair"):
+    with pytest.raises(InvalidSelectorError, match=r"position \d+: it has half of a surrogate pair"):
         line.connection.consumer(GOOD, selector=f"a = '{HALF}'")
     assert "begin" not in line.peer.order
     line.connection.check(GOOD)
