@@ -159,7 +159,7 @@ class JsonColumns(BodyColumns):
         """Return the arrays of all columns.
 
         Raises:
-            ValueError: A body is no JSON object, or one of its members has another type than its column.
+            ValueError: A body is not a JSON object, or the type of one of its members is not the type of the column.
         """
         columns: Sequence[Any] = self._converted(rows, self._kind).flatten()
         return columns
@@ -259,7 +259,7 @@ class CsvColumns(BodyColumns):
         """Return the arrays of all columns.
 
         Raises:
-            ValueError: A value is no text of the type of its column.
+            ValueError: A value cannot be parsed as the type of its column.
         """
         return [_typed(texts, kind) for texts, kind in zip(zip(*rows, strict=True), self.types.values(), strict=True)]
 
@@ -376,7 +376,7 @@ def _typed(texts: Sequence[str], kind: Any) -> Any:
 def _times(array: Any, kind: Any) -> Any:
     """Return the texts of times as Arrow reads them: with microseconds at most, and the zone UTC if one is missing.
 
-    Spark's ``from_json`` takes more digits, and days, too.
+    Spark's ``from_json`` also accepts more digits, and dates without a time.
     """
     array = _compute.replace_substring_regex(array, _BEYOND_MICROSECONDS, r"\1")
     if kind.tz is None:

@@ -168,7 +168,7 @@ class ColumnBuilder:
         return self._flushed_bytes + self._bytes
 
     def staged(self, epoch: int, partition: int, known: set[str], positions: Sequence[int] | None = None) -> StagedPart:
-        """Return all rows except those of duplicates, with their places.
+        """Return the rows of all messages that are not duplicates, with their places.
 
         Args:
             epoch: The number of the epoch.

@@ -122,7 +122,7 @@ class JmsDataSource(DataSource):
 
 
 class BrowsedPart(InputPartition):
-    """One partition of a table: the messages of a queue whose ids have a certain remainder.
+    """One partition of a table: it has the messages of a queue that have a certain remainder of their ids.
 
     Args:
         number: The number of the partition in the table.
@@ -142,13 +142,14 @@ class BrowsedPart(InputPartition):
 class JmsBatchReader(DataSourceReader):
     """Browses queues in order. Each action on the table browses again.
 
-    With several partitions each one browses the whole queue, and keeps its share of the messages, by their ids: so each
-    message that is in the queue throughout is in exactly one partition, whatever other consumers take meanwhile.
+    If a queue has several partitions, each partition browses the whole queue and keeps its share of the messages. The
+    message id decides which share a message is in. So a message that stays in the queue during the action is in exactly
+    one partition, even if other consumers receive messages during the action.
 
     Args:
         options: The options of the source.
         parts: The number of partitions of each queue.
-        body: The columns that come out of the bodies; None without them.
+        body: The columns that are decoded from the bodies; None if there are no such columns.
 
     Raises:
         InvalidOptionError: The destination is missing.
@@ -223,21 +224,21 @@ _REMEDIES = {
 def plan_columns(
     schema: t.StructType, options: SourceOptions, *, streaming: bool
 ) -> tuple[SourceOptions, BodyColumns | None]:
-    """Return the options with the names of the columns, and what converts bodies to columns.
+    """Return the options with the names of the columns, and the converter of bodies to columns.
 
-    A column with the name of one of the `COLUMNS` is that one. Any other is a value of the body.
+    A column that is named like one of the `COLUMNS` has that value. Any other column is a value of the body.
 
     Args:
-        schema: The columns, given by ``.schema(…)`` or those of the options.
+        schema: The columns, given by ``.schema(…)`` or by the options.
         options: The options of the source.
         streaming: True for a stream, which takes the messages off the queue.
 
     Returns:
-        The body is None if no column comes out of it.
+        The options and the converter; the converter is None if no column is decoded from the body.
 
     Raises:
-        InvalidOptionError: A column has a type that it cannot have, or the name of a column of messages in another
-            spelling, or a message that does not fit would be lost.
+        InvalidOptionError: A column has a type that is not possible for it; or its name differs only in spelling from
+            one of the `COLUMNS`; or a message that does not fit the columns would be lost.
     """
     _check_columns(schema)
     found = [field for field in schema.fields if field.name not in COLUMNS]

@@ -5,8 +5,9 @@ A driver may begin an epoch before Spark asks for it, see `jmsjca.spark.reader`.
     <location>/v1/<gen>/plan-0000000017              the offset at the end of the epoch
 
 The plan of such an epoch is durable before its first message is received, and exactly one process plans the epoch: a
-driver begins an epoch only if it has created the folder of the epoch itself. A driver that finds the folder without a
-plan, because its predecessor crashed or still runs, records its own plan, or uses that of the predecessor.
+driver begins an epoch only if it has created the folder of the epoch itself. If a driver finds the folder without a
+plan, its predecessor crashed or still runs. Then the driver tries to record its own plan. If the predecessor has
+recorded one first, the driver uses it.
 """
 
 import json
@@ -227,11 +228,12 @@ class Progress:
 
     Attributes:
         received: The number of messages received.
-        redelivered: The number of rows whose message was delivered before.
+        redelivered: The number of rows with a message that was delivered before.
         duplicates: The number of redelivered messages that were recognised and dropped.
         sameKey: The number of messages that were dropped because an earlier one of the same batch had the same key.
-        unmarked: The number of the duplicates that the broker does not mark as redelivered: they may be other messages.
-        withoutKey: The number of rows whose message has no key: they are read at least once.
+        unmarked: The number of the duplicates that the broker does not mark as redelivered. They may be different
+            messages with the same key.
+        withoutKey: The number of rows with a message that has no key: they are read at least once.
     """
 
     received: int = 0

@@ -7,16 +7,15 @@
     it names this batch:        send it again, commit: the rows are there already
 
 One transaction has the old token, the rows and the new token, so a crash at any step leaves either the old token and
-no row, or the new token and all rows. The broker gives the token to one process at a time: a driver that Spark has
-replaced cannot write beside its successor. A batch is recognised as a whole, so it does not matter in which order, or
-over how many partitions, its rows come when Spark repeats it.
+no row, or the new token and all rows. The broker delivers the token to one process at a time: a driver that Spark has
+replaced cannot write at the same time as its successor. A batch is recognised as a whole: when Spark repeats it, the
+order of its rows and the number of its partitions do not matter.
 
-Two tables of one batch may have the same name by mistake. The second one is no repetition if it is written in the same
-run of the query, which writes each batch once. So the token names the run and the write that received it last.
+Two tables of one batch may have the same name by mistake. A run of a query writes each batch once. So a second write of
+a batch in the same run is not a repetition, but another table. To detect this, the token names the run and the write
+that received it last.
 
-The exactly-once sink: tasks hand their rows to the driver, which sends a whole batch in one transaction.
-
-A task sends nothing, so a failed, repeated or late one leaves nothing behind.
+Tasks send nothing: they hand their rows to the driver. So a failed, repeated or late task has no effect on the broker.
 """
 
 import json
@@ -147,7 +146,7 @@ class StateQueue:
 
         Raises:
             IllegalStateError: The token names another query, a later batch or another table, or is missing.
-            StoreError: A message in the queue is no token.
+            StoreError: A message in the queue is not a token.
             JMSError: The broker failed; the call can be repeated.
         """
         with (

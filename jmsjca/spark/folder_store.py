@@ -189,7 +189,7 @@ class FolderStore:
 
     @_permitted
     def folders(self, beginning: str = "") -> dict[str, set[str]]:
-        """Return the folders whose names have a beginning, with the names in each."""
+        """Return the folders with names that start with a prefix, and the names of the files in each."""
         found = sorted(name for name in _names(self.folder) if name.startswith(beginning))
         return {
             name: _names(self.folder / name) for name in found if not name.startswith(_TRASH) and self.has_folder(name)

@@ -15,10 +15,10 @@ _MIN_RELEASE = 17
 
 
 def find_java() -> Path:
-    """Return a Java home for Spark: ``JAVA_HOME``, or that of ``java`` on the path.
+    """Return a Java home for Spark: ``JAVA_HOME``, or the home of the ``java`` command on the path.
 
     Raises:
-        ConfigurationError: Neither is Java 17 or later; the message has the packages to install.
+        ConfigurationError: Neither is Java 17 or later; the message names the packages to install.
     """
     found: list[str] = []
     for home in _candidates():

@@ -60,14 +60,14 @@ def parse_bucket_url(text: str) -> str | None:
 class Bucket:
     """A bucket and a prefix in it.
 
-    Each process connects by itself, so that no secret is among the options, in Spark's plans or in pickles.
+    Each process reads the credentials itself, so that options, Spark's plans and pickles contain no secret.
 
     Attributes:
         url: The URL, as ``s3://bucket/prefix``.
-        endpoint: The URL of the service; None for the one of the provider.
-        region: The region; None for that of the environment.
+        endpoint: The URL of the service; None for the provider's own URL.
+        region: The region; None for the region that the environment sets.
         credentials: ``env:NAME`` or ``file:PATH``, which hold ``KEY:SECRET`` for S3, ``ACCOUNT:KEY`` for Azure, and the
-            JSON of a service account for Google; None for those that the environment of each process provides.
+            JSON of a service account for Google; None for the credentials in the environment of each process.
     """
 
     url: str
@@ -170,7 +170,7 @@ class ObjectStore:
             _obstore().rename(self._client, self.prefix + name, f"{self.prefix}{name}.damaged")
 
     def add_folder(self, name: str = "") -> bool:
-        """Create the marker of a folder, and that of this one. Return False if the folder exists."""
+        """Create the marker of a folder, and the marker of the store's root. Return False if the folder exists."""
         if name:
             self.add_folder()
         return not self.has_folder(name) and self.create(_marker(name), lambda _: None)
@@ -189,7 +189,7 @@ class ObjectStore:
         return {name for name in found - {_MARKER} if "/" not in name} if _MARKER in found else set()
 
     def folders(self, beginning: str = "") -> dict[str, set[str]]:
-        """Return the folders whose names have a beginning, with the names in each: by one listing."""
+        """Return the folders with names that start with a prefix, and the files of each. One listing returns all."""
         found = self._grouped(beginning)
         return {folder: names - {_MARKER} for folder, names in sorted(found.items()) if _MARKER in names}
 
@@ -245,7 +245,7 @@ class ObjectStore:
                     _obstore().delete(self._client, self.prefix + name)
 
     def _list(self, folder: str) -> set[str]:
-        """Return the names of all objects below a folder, without that of the folder."""
+        """Return the names of all objects below a folder, without the marker of the folder."""
         start = self.prefix + folder
         with self._failures(folder):
             chunks = _obstore().list(self._client, start.rstrip("/") or None)

@@ -287,7 +287,7 @@ class JmsOptions:
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class SourceOptions(JmsOptions):
-    """The options of a table or a stream that is read, in addition to those of `JmsOptions`."""
+    """The options of a table or a stream that is read, in addition to the fields of `JmsOptions`."""
 
     _role: ClassVar[str] = "source"
 
@@ -415,7 +415,7 @@ class SourceOptions(JmsOptions):
 
 @dataclass(frozen=True, slots=True, config=_CONFIG)
 class SinkOptions(JmsOptions):
-    """The options of a table or a stream that is written, in addition to those of `JmsOptions`."""
+    """The options of a table or a stream that is written, in addition to the fields of `JmsOptions`."""
 
     _role: ClassVar[str] = "sink"
 
@@ -435,7 +435,7 @@ class SinkOptions(JmsOptions):
         """Raise an error for options of a sink that do not go together.
 
         Args:
-            streaming: True for the sink of a streaming query, False for that of a table.
+            streaming: True for the sink of a streaming query, False for a batch write of a table.
 
         Raises:
             InvalidOptionError: ``batchId`` or ``queryName`` is missing, invalid, or has no effect.

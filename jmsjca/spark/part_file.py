@@ -43,11 +43,12 @@ class Counts:
     Attributes:
         received: The number of messages received, including dropped duplicates.
         rows: The number of rows.
-        redelivered: The number of rows whose message was delivered before.
+        redelivered: The number of rows with a message that was delivered before.
         latest: The latest JMSTimestamp in milliseconds since the epoch; None if none was read.
         same_key: The number of messages that were dropped because an earlier one of this partition had the same key.
-        without_key: The number of rows whose message has no key, so that its redelivery is not recognised.
-        unmarked: The number of duplicates that the broker does not mark as redelivered: they may be other messages.
+        without_key: The number of rows with a message that has no key, so that a redelivery is not recognised.
+        unmarked: The number of duplicates that the broker does not mark as redelivered. They may be different messages
+            with the same key.
         earliest: The earliest JMSTimestamp, as `latest`.
     """
 

@@ -300,7 +300,7 @@ class PartitionReader:
         """Return the rows of an earlier attempt.
 
         Raises:
-            StoreError: The file is damaged, or has other columns, because the option was changed meanwhile.
+            StoreError: The file is damaged, or has other columns because the option was changed after that attempt.
         """
         staged = self._staged_before()
         names, wanted = staged.table.column_names, self._columns.schema
@@ -467,7 +467,7 @@ class PartitionReader:
             )
 
     def _settle(self, lease: Lease, received: Sequence[spi.Delivery]) -> None:
-        """Settle all messages, duplicates too. If that fails, their redelivery is detected."""
+        """Settle all messages, including duplicates. If that fails, their redelivery is detected."""
         try:
             unit = lease.connection.unit(atomic=False)  # the unit sends nothing
             unit.take(received)  # fails if the broker took the consumer for dead
@@ -581,7 +581,7 @@ def _find_foreign(staging: Staging, part: EpochPartition, keys: set[str] | None)
 
 
 def _keys_of(staging: Staging, part: EpochPartition) -> set[str]:
-    """Return the keys of a partition; none if its epoch was removed meanwhile, and therefore decided."""
+    """Return the keys of a partition. The result is empty if its epoch was removed: then the epoch is decided."""
     try:
         return staging.keys(part)
     except FileNotFoundError:
@@ -606,7 +606,7 @@ def orphans(location: Store | Path, origin: Origin | None = None) -> Iterator[st
 
     Args:
         location: The staging location.
-        origin: The source whose generations are searched; None for all.
+        origin: The source: only its generations are searched. None searches all.
     """
     for staging in generations(location):
         if origin is None or staging.may_concern(origin):

@@ -88,7 +88,7 @@ class QueueMonitor:
             return []
         self._failing_since = None
         if found:
-            self._next = 0.0  # the batch that begins now takes its time, and what comes meanwhile need not wait
+            self._next = 0.0  # messages that arrive while this batch runs need not wait after it
         return found
 
     @property
@@ -362,10 +362,10 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return figures for the progress of a query, see `Progress`; those that the broker does not know are missing.
+        """Return figures for the progress of a query, see `Progress`, except figures that the broker does not know.
 
         ``depth`` is the number of messages in the queues, ``oldest`` the JMSTimestamp of the first one when the driver
-        last looked, ``inDoubt`` the number of staged messages whose settlement the broker has not confirmed.
+        last looked, ``inDoubt`` the number of staged messages that the broker has not confirmed as settled.
         """
         depths, self._depths = self._depths or self._monitor.depths_or_none(), None
         known = {"depth": depths and sum(d.total for d in depths.values()), "oldest": self._monitor.oldest}
@@ -473,7 +473,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start.gen is None or start.epoch == self._completed:
             return
         staging = self._staged(start)
-        # Spark asks for the next offset after it has committed the batch. So the last epoch of a run is no orphan.
+        # Spark asks for the next offset after it has committed the batch. So the last epoch of a run is not an orphan.
         staging.complete(start.epoch)
         self._completed = start.epoch
         opened, self._last_epoch = self._last_epoch, None

@@ -61,7 +61,7 @@ def dead_letter(
             ``text`` or ``body``; other columns of messages are used, and any others are dropped.
         reason: The reason of the rejection: a text or a column, at most 1,000 characters of each.
         redelivery_handling: The actions, as ``3:1000; 5:move(queue:dlq.$)``; the last one must be a move or delete.
-        origin: The queue of rows without a destination: those of messages that could not be decoded.
+        origin: The queue of rows without a destination. A message that could not be decoded has such a row.
         error_class: The name under which ``jmsjca dlq`` groups the dead letters: a text or a column.
 
     Raises:

@@ -25,8 +25,8 @@ def replies(
 ) -> DataFrame:
     """Return the table of replies, which ``format("jms")`` sends: each row to the ``reply_to`` of its request.
 
-    The correlation id of a reply is that of the request, or else the message id of the request (JMS 3.1, section
-    3.4.5); its priority is that of the request. Properties of the request are not those of the reply.
+    A reply gets the correlation id of its request, or the request's message id if it has none (JMS 3.1, section 3.4.5).
+    It also gets the priority of the request, but not its properties.
 
     Args:
         requests: Rows that were read with ``format("jms")``, with the columns ``message_id``, ``correlation_id`` and
@@ -138,7 +138,7 @@ def _correlation_id(requests: DataFrame) -> Column:
 
 
 def _request_id(requests: DataFrame) -> Column:
-    """Return the message id of a request; of a retry, that of the first message."""
+    """Return the message id of a request. For a retry, return the id of the first message."""
     if "properties" in requests.columns and isinstance(requests.schema["properties"].dataType, MapType):
         return f.coalesce(f.col("properties")[FIRST_ID], "message_id")
     return f.col("message_id")

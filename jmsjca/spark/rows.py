@@ -155,7 +155,7 @@ class RowEncoder:
         return message, 4 if priority is None else priority
 
     def destination(self, row: dict[str, Any]) -> Destination:
-        """Return the destination of a row: its column, or that of the sink.
+        """Return the destination of a row: the one in its column, or else the destination of the sink.
 
         Raises:
             MessageFormatError: There is neither, or the column does not name a destination.
@@ -217,12 +217,12 @@ class RowEncoder:
 class RowIds:
     """Makes an id of the content of a row, and of the number of equal rows before it.
 
-    An id of the position would lose rows: Spark does not promise the order of the rows of a repeated task, and the
-    broker would drop a new row that came in the place of one that it has.
+    An id that is made of the position would lose rows: Spark does not promise the order of the rows of a repeated task,
+    and the broker would drop a new row at the position of a row that it has already.
 
     Args:
         prefix: The job and the partition. Equal rows of two partitions are two rows.
-        bound: The number of different rows whose ids are the same in each attempt; a row beyond it gets a random id.
+        bound: The number of different rows that get the same id in each attempt. Rows beyond it get a random id.
     """
 
     def __init__(self, prefix: str, bound: int = _MAX_IDS) -> None:
@@ -248,7 +248,7 @@ def _pairs(properties: Any) -> Iterable[tuple[str, Any]]:
 
 
 def _object_of(variant: Any) -> dict[str, Any] | None:
-    """Return the named values of a VARIANT, which is a dict out of Arrow; None for null, also that of JSON."""
+    """Return the named values of a VARIANT, which Arrow returns as a dict; None for null and for a JSON null."""
     if isinstance(variant, VariantVal):
         variant = {"value": variant.value, "metadata": variant.metadata}
     return None if variant is None or is_null(variant["value"]) else decode_object(**variant)

@@ -36,7 +36,7 @@ SCHEMA = StructType(
         StructField("delivery_count", IntegerType()),
         StructField("properties", MapType(StringType(), StringType())),  # converted by the table of JMS
         StructField("text", StringType()),  # of a text message; JSON of a map, stream or plain-data object message
-        StructField("body", BinaryType()),  # of a bytes message; the raw bytes of a message that is no text or bytes
+        StructField("body", BinaryType()),  # of a bytes message; the raw bytes of a message of another type
         StructField("error", StringType()),  # the reason why the message cannot be decoded, or its body does not fit
         StructField("_epoch", LongType()),
         StructField("_partition", IntegerType()),

@@ -17,33 +17,30 @@
 The driver creates the folder of an epoch before Spark writes the offset of the epoch to its log. So a folder that is
 missing when a batch is processed was lost, and is an error: messages received instead would get the number of others.
 
-The keys of messages without a confirmed settlement, after their epoch was removed.
+If a settlement was not confirmed, the broker may redeliver the messages at any time. Their keys are kept after their
+epoch is removed, so that a redelivery is recognised::
 
-::
+    doubt/0000000017-00003.ids   the keys of one partition, written when its epoch was removed
+    doubt/KEYS                   all earlier keys in one file, with the time for which they were kept
 
-    doubt/0000000017-00003.ids   the keys of one partition, as its epoch was removed
-    doubt/KEYS                   all earlier ones in one file, with the time for which they were kept
+The files of the partitions are merged, so that a task reads one file, however many epochs ended in doubt. If a file is
+merged while a reader is at work, the reader finds its keys in ``KEYS``, because it reads that file last.
 
-Their messages may be redelivered at any time, and are recognised by these keys. The files of the partitions are merged,
-so that a task reads one file however many epochs ended in doubt. A reader that finds a merged file gone finds its keys
-in ``KEYS``, because it reads that file last.
+The age of a key is the running time of the query, by a monotonic clock. After a long pause, or a change of the system
+clock, keys are kept too long rather than too short.
 
-The age of a key is the running time of the query, by a clock that never jumps: after a long pause, or after somebody
-set the clock of the machine, keys are kept too long rather than too short.
+A generation is the staged files of one checkpoint, with a name and an origin. The name contains the guarantee, so the
+guarantee of a generation never changes.
 
-Generations: one checkpoint's staged files, with a name and an origin.
+With ``guarantee=exactly-once`` the store decides which of several attempts at a partition is the first. Some stores
+cannot decide this. They are used with ``guarantee=at-least-once``:
 
-The name of a generation has the guarantee, so that it never changes.
-
-With ``guarantee=exactly-once`` the store decides which of several attempts at a partition is the first. Without such a
-store, with ``guarantee=at-least-once``, this happens:
-
-- Each attempt stages its messages in a file of its own, unless it finds one of another attempt. Files stay as they are.
-- It settles the messages only if the epoch is not committed then. The driver records that an epoch is committed before
-  it lists the files of the epoch. So either the driver sees the file, or the attempt settles nothing.
+- Each attempt stages its messages in its own file, unless it finds the file of another attempt. Files never change.
+- The attempt settles the messages only if the epoch is not yet committed. The driver records that an epoch is committed
+  before it lists the files of the epoch. So either the driver sees the file, or the attempt settles nothing.
 - If a partition has several files, the driver does not know which of them Spark has read. The next epoch has the rows
-  of all of them: some a second time, none never.
-- Messages are not recognised by their keys. A file that has a key may be one that is never read.
+  of all of them: some rows are read twice, and no row is missed.
+- Messages are not recognised by their keys, because the file with the key may be one that Spark never reads.
 """
 
 import json
@@ -129,7 +126,7 @@ class KeysInDoubt:
         keys: set[str] = set()
         for name in self._parked():
             keys |= read_keys_file(self._store, name) or set()
-        return keys.union(_read_merged(self._store))  # last: it has the keys of the files that are gone meanwhile
+        return keys.union(_read_merged(self._store))  # last: it has the keys of files that a merge has just removed
 
     def park(self, name: str, keys: Iterable[str]) -> None:
         """Write the keys of a partition durably.
@@ -152,7 +149,7 @@ class KeysInDoubt:
         if not parked and self._unsaved < min(_SAVED, retention):
             return
         groups = [group._replace(age=group.age + self._unsaved) for group in _groups(self._store)]
-        known = {key for group in groups for key in group.keys}  # of a merge whose files were not removed
+        known = {key for group in groups for key in group.keys}  # of a merge that did not remove its files
         groups += [_Group(0.0, sorted((read_keys_file(self._store, name) or set()) - known)) for name in parked]
         kept = self._bounded([group for group in groups if group.age < retention])
         if parked or groups:
@@ -265,7 +262,7 @@ class Origin:
         """Return the origin that `str` wrote.
 
         Raises:
-            ValueError: The text is no such one.
+            ValueError: The text was not written by `str`.
         """
         found = json.loads(text)
         return cls(str(found["source"]), str(found["name"]))
@@ -336,7 +333,7 @@ class Staging:
         return self.store.add_folder(epoch_folder(epoch))
 
     def begin(self, origin: Origin, *, allow_change: bool = False) -> None:
-        """Create the folder of a new generation, or check that of an earlier run, on the driver.
+        """Create the folder of a new generation, or check the folder of an earlier run, on the driver.
 
         Raises:
             StoreError: The store cannot be used for reading with this guarantee.
@@ -365,14 +362,14 @@ class Staging:
             replace_sealed(self.store, "SOURCE", str(origin))
 
     def check_present(self, epoch: int, *, swept: bool = False) -> None:
-        """Raise an error if the folder of an epoch is missing that Spark processes now or again.
+        """Raise an error if an epoch that Spark processes or repeats has no folder.
 
         Args:
             epoch: The epoch.
             swept: True if the epoch may have been removed as it was committed, and only the generation must be there.
 
         Raises:
-            StoreError: The folder is missing; the message has the remedy.
+            StoreError: The folder is missing. The message describes what to do.
         """
         needed = [""] if swept else ["", epoch_folder(epoch)]
         lost = next((folder for folder in needed if not self.store.has_folder(folder)), None)
@@ -387,10 +384,10 @@ class Staging:
             )
 
     def check_new(self, epoch: int) -> None:
-        """Raise an error for an epoch that begins now, and was committed before.
+        """Raise an error if a new epoch has the number of a committed epoch.
 
         Raises:
-            StoreError: The checkpoint was set back; the message has the remedy.
+            StoreError: The checkpoint was set back. The message describes what to do.
         """
         low = self.low
         if epoch <= low:
@@ -573,9 +570,9 @@ class Staging:
     def published(self, epoch: int | None = None) -> dict[EpochPartition, bool]:
         """Return all published partitions, in order, and whether the broker confirmed the settlement of each.
 
-        A folder is listed once, and an object store once in all, so that the look-ups of an epoch do not grow with the
-        square of its partitions. A partition that is confirmed meanwhile may be reported as unconfirmed: its keys are
-        compared once too often.
+        Each folder is listed once, and an object store once in all, so that the look-ups of an epoch do not grow with
+        the square of its partitions. If a partition is confirmed during the listing, it may be reported as unconfirmed.
+        Then its keys are compared once more than necessary.
 
         Args:
             epoch: The only epoch to report; None for all.
@@ -604,7 +601,7 @@ class Staging:
             return keys
         for part, confirmed in self.published().items():
             if not confirmed:
-                with suppress(FileNotFoundError):  # the epoch was removed meanwhile: its keys are parked
+                with suppress(FileNotFoundError):  # the epoch was removed after the listing: its keys are parked
                     keys |= self.keys(part)
         return keys | self.keys_in_doubt_parked()
 

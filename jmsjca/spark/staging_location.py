@@ -70,17 +70,17 @@ def open_location(
 
 
 def check_location(location: str | None, *, endpoint: str | None, region: str | None, credentials: str | None) -> None:
-    """Raise an error for settings of a bucket that cannot be, or do not fit a location.
+    """Raise an error if the settings of a bucket are invalid or do not fit the location.
 
     Args:
-        location: The location; None without one.
-        endpoint: The URL of the service, of a bucket.
+        location: The location; None if there is none.
+        endpoint: The URL of the service of a bucket.
         region: The region of a bucket.
         credentials: The reference to the credentials for a bucket.
 
     Raises:
-        InvalidOptionError: A folder has settings of a bucket, the credentials are no reference, or the endpoint is no
-            URL of a service, or has credentials. The message does not contain them.
+        InvalidOptionError: A folder has settings of a bucket; the credentials are not a reference; or the endpoint is
+            not the URL of a service, or contains credentials. The message never contains credentials.
     """
     if endpoint and not re.fullmatch("https?://[^@?#/]+(/[^@?#]*)?", endpoint):
         raise InvalidOptionError(
@@ -124,13 +124,13 @@ def repair(location: Store, accepted: Sequence[str] = ()) -> list[Finding]:
 
     Args:
         location: The store of the option ``stagingLocation`` of the queries. None of them may run.
-        accepted: The epochs whose damaged and missing files are given up, as "GENERATION/EPOCH": messages that were in
-            them are lost, and the epochs have no further rows.
+        accepted: Epochs, as "GENERATION/EPOCH". The loss of their damaged and missing files is accepted: the messages
+            in these files are lost, and the epochs have no further rows.
 
     Raises:
-        InvalidArgumentError: An epoch is not named like this.
-        StoreError: There are no staged messages, and no loss is accepted. Or a file cannot be read, so that nothing is
-            known about it; what was repaired before stays repaired.
+        InvalidArgumentError: An epoch has another form than "GENERATION/EPOCH".
+        StoreError: There are no staged messages, and no loss is accepted. Or a file cannot be read, so that its state
+            is not known; earlier repairs of this call remain.
     """
     epochs = [_parse_epoch(text) for text in accepted]
     try:

@@ -94,7 +94,7 @@ class Store(Protocol):
         ...
 
     def mark(self, name: str) -> None:
-        """Create an empty file that may be lost when the machine crashes. A missing folder is no error."""
+        """Create an empty file that may be lost when the machine crashes. A missing folder is ignored."""
         ...
 
     def open(self, name: str) -> BinaryIO:
@@ -134,7 +134,7 @@ class Store(Protocol):
         ...
 
     def folders(self, beginning: str = "") -> dict[str, set[str]]:
-        """Return the folders whose names have a beginning, in order, with the names of the files in each."""
+        """Return the folders with names that start with a prefix, in order, and the names of the files in each."""
         ...
 
     def sweep(self, folder: str = "", name: str = "") -> int:
@@ -159,7 +159,7 @@ class Store(Protocol):
         """Try the operations that reading depends on.
 
         Raises:
-            StoreError: One of them does not work here; the message has the remedy.
+            StoreError: One of them does not work here. The message describes what to do.
         """
         ...
 
@@ -177,8 +177,8 @@ def create_sealed(store: Store, name: str, text: str, common: str | None = None)
         store: The store.
         name: The name of the file.
         text: The text.
-        common: The name of a file that has this text for many files: they may be lost when the machine crashes. None
-            for a file of its own, which is durable.
+        common: The name of a file that has this text on behalf of many files, which may be lost when the machine
+            crashes. None creates a separate, durable file.
     """
     data = seal(text.encode())
     if common is None:
@@ -219,7 +219,7 @@ def damaged(store: Store, name: str, problem: str) -> StoreError:
 
 
 def seal(data: bytes) -> bytes:
-    """Return a short text with its checksum in front, so that a truncated text is found too."""
+    """Return a short text with its checksum in front, so that a truncated text is also detected."""
     return b"%b%08x %b" % (_SEAL, crc32(data), data)
 
 
@@ -245,7 +245,7 @@ class EpochPartition(NamedTuple):
     Attributes:
         epoch: The number of the epoch.
         number: The number of the partition in it.
-        attempt: The attempt that has a file of its own, with ``guarantee=at-least-once``; else empty.
+        attempt: The attempt that wrote the file, with ``guarantee=at-least-once``; else empty.
     """
 
     epoch: int

@@ -1,7 +1,7 @@
 """Values of JMS in the binary encoding of VARIANT, which Spark shares with Parquet.
 
-Each type of JMS has a type of its own there: byte, short, int and long are the integers of 1, 2, 4 and 8 bytes, and
-float and double the numbers of 4 and 8. So a value that was encoded is decoded with its type.
+Each type of JMS has its own type in VARIANT: byte, short, int and long are the integers of 1, 2, 4 and 8 bytes, float
+and double are the floating-point numbers of 4 and 8 bytes. So decoding restores the type of an encoded value.
 """
 
 import struct
@@ -58,7 +58,7 @@ def decode_object(value: bytes, metadata: bytes) -> dict[str, Any]:
     """Return the named values of an object.
 
     Raises:
-        MessageFormatError: It is no object, or one of its values has no JMS type.
+        MessageFormatError: The VARIANT is not an object, or one of its values has no JMS type.
     """
     try:
         names = _names_of(metadata)
@@ -68,7 +68,7 @@ def decode_object(value: bytes, metadata: bytes) -> dict[str, Any]:
 
 
 def is_null(value: bytes) -> bool:
-    """Return whether a VARIANT is the null of JSON, which is not that of SQL."""
+    """Return whether a VARIANT is a JSON null, which differs from SQL's NULL."""
     return value[:1] == _NULL
 
 

@@ -160,7 +160,7 @@ class JmsBatchWriter(DataSourceArrowWriter):
     def _named(self) -> str:
         """Return the name and the number of the table. Both are the same if the batch is repeated."""
         query, batch = current_batch()
-        # A query with a new checkpoint numbers its batches from 0 again, so the id of the query is needed as well.
+        # A query with a new checkpoint numbers its batches from 0 again, so the name also has the id of the query.
         return f"{query}/{self._options.queryName}/{table_batch(self._options, batch)}"
 
 
@@ -196,8 +196,7 @@ def current_batch() -> tuple[str, int | None]:
 def current_run() -> str:
     """Return the id of the run of the streaming query of the current task; empty outside of one.
 
-    A query that is started again has the same id and another run. Spark has the run as the group of its jobs, which a
-    job may replace by one of its own.
+    A restarted query has the same id and a new run. Spark stores the run as the job group, which a job may replace.
     """
     context = TaskContext.get()
     group = context and context.getLocalProperty("spark.jobGroup.id")
