@@ -39,7 +39,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Args:
-        arguments: The command-line arguments without the program name; None uses those of this process.
+        arguments: The command-line arguments without the program name; None uses the arguments of this process.
 
     Returns:
         The exit status: 0 for success, 1 for failure, 2 for a usage or configuration error, 130 for an interruption
@@ -89,8 +89,8 @@ def _explain(error: Any) -> str:
 
 
 def _discard_output() -> None:
-    """Write to the null device from now on: the end of the process writes what is left, and would fail again."""
-    with suppress(OSError, ValueError, AttributeError):  # the output is no file, or closed
+    """Redirect the output to the null device. Otherwise flushing the rest of it at exit would fail again."""
+    with suppress(OSError, ValueError, AttributeError):  # the output is not a file, or closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

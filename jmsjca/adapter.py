@@ -78,8 +78,8 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         mbean_object_name: The name of the adapter's management bean (`jmsjca.management.beans`); None for no bean.
         mbean_server_domain: The registry in which the beans are found; None for the default one.
         hooks: Hooks around deliveries and sends, which are also notified of changes; the outermost first.
-        executor: Runs the handlers of listeners in the concurrency mode "cc" that have no executor of their own; None
-            for threads of each listener. The adapter does not shut it down: its owner does, after `stop`.
+        executor: Runs the handlers of listeners in the concurrency mode "cc", unless a listener names another executor.
+            None for threads of each listener. The adapter does not shut it down: its owner does, after `stop`.
         limits: Bounds of each connection; None for the defaults.
         credentials: Takes the place of user name and password, as for `ConnectionFactory`.
         converters: Converts bodies for listeners, replies and senders; None for `Converters.default`.
@@ -90,7 +90,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             never repeats them. The option ``JMSJCA.retrytimeout`` of the URL (milliseconds) overrides it.
 
     Raises:
-        InvalidURLError: The URL is no text, or cannot be parsed.
+        InvalidURLError: The URL is not a text, or cannot be parsed.
         InvalidOptionError: The options cannot be parsed, or an option of JMSJCA is unknown.
         ArgumentTypeError: Another argument has a wrong type.
     """
@@ -243,8 +243,8 @@ class ResourceAdapter(DeclaresPublishers, Startable):
     ) -> Activation:
         """Create an activation. It starts with the adapter, or when its own ``start()`` is called.
 
-        Options are written back into the spec. Those of the URL take precedence over the spec's, these over the
-        adapter's, and all of them over the fields of the spec.
+        Options are written back into the spec. Options of the URL take precedence over options of the spec, which take
+        precedence over options of the adapter. All options take precedence over the fields of the spec.
 
         Args:
             spec: The activation spec.
@@ -261,7 +261,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             ConfigurationError: The function has a parameter for which there is no argument; or the spec does not allow
                 the executor (another mode than "cc") or the inbox (a transaction that is not "required").
             ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
-            ArgumentTypeError: The spec is no `ActivationSpec`, or the executor is no `Executor`.
+            ArgumentTypeError: The spec is not an `ActivationSpec`, or the executor is not an `Executor`.
         """
         from jmsjca.config.activation_spec import ActivationSpec, resolve_spec  # loads pydantic
 
@@ -313,9 +313,9 @@ class ResourceAdapter(DeclaresPublishers, Startable):
 
         Args:
             connection_url: URL of the broker, or ``lookup://name`` for a bound factory; None for the adapter's.
-            user_name: User name; None for the adapter's, unless the factory has a URL with a user name of its own.
+            user_name: User name; None for the user name in the factory's URL, if any, or else the adapter's.
             password: Password of ``user_name``; ignored without a user name.
-            options: Options, which override those of the adapter.
+            options: Options, which override the adapter's options.
             kind: "unified", or "queue" or "topic" for a factory of one messaging domain.
             credentials: As for `ConnectionFactory`.
             client_id: Client id of the connections.
@@ -397,17 +397,17 @@ class ResourceAdapter(DeclaresPublishers, Startable):
     def start(self, wait: float | None = 0.0) -> None:
         """Start all activations. If the broker is down, they retry.
 
-        After an error the activations that can run go on, and others go on trying: `stop` ends that.
+        After an error, activations that are up continue to run, and the others continue to retry, until `stop`.
 
         Args:
             wait: Seconds to wait until messages can flow, that is until all activations are up; 0 returns at once, None
                 waits forever. The wait blocks: on an event loop, use `asyncio.to_thread`.
 
         Raises:
-            InvalidArgumentError: The wait is no number of seconds, or negative. Nothing was started.
+            InvalidArgumentError: The wait is not a number of seconds, or negative. Nothing was started.
             IllegalStateError: An activation is being stopped.
-            ActivationFailedError: During the wait: activations have stopped permanently. The message has their reasons.
-            ActivationTimeoutError: Activations are not up in time. The message has their latest errors.
+            ActivationFailedError: Activations stopped permanently during the wait. The message gives the reasons.
+            ActivationTimeoutError: Activations are not up in time. The message gives their latest errors.
         """
         TIMEOUT("wait", wait)
         with self._lock:
@@ -431,7 +431,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             The account of the messages; it is false if handlers are still active.
 
         Raises:
-            InvalidArgumentError: The timeout is no number of seconds, or negative.
+            InvalidArgumentError: The timeout is not a number of seconds, or negative.
         """
         TIMEOUT("timeout", timeout)
         with self._lock:
@@ -450,16 +450,16 @@ class ResourceAdapter(DeclaresPublishers, Startable):
     def health(self, interval: float = 30.0) -> Health:
         """Return whether messages can flow, in each activation and in all of them.
 
-        A check looks at handlers, settlements, threads and the event loop; and, where the broker has management, at the
-        messages that wait there. It compares what it sees with earlier checks: call it at least every ``interval`` / 5
-        seconds. It may wait for the broker: on an event loop, use `asyncio.to_thread`.
+        A check looks at handlers, settlements, threads and the event loop. If the broker has management, it also looks
+        at the messages that wait at the broker. The check compares its figures with earlier checks: call it at least
+        every ``interval`` / 5 seconds. It may wait for the broker: on an event loop, use `asyncio.to_thread`.
 
         Args:
             interval: Seconds that a handler, a settlement or an acknowledgement may take. An activation is "stuck" when
                 something lasts longer.
 
         Raises:
-            InvalidArgumentError: The interval is no number above 0.
+            InvalidArgumentError: The interval is not a number above 0.
         """
         seconds = INTERVAL("interval", interval)
         return Health.of([health for each in self.activations for health in each.check_health(seconds)])
@@ -479,11 +479,11 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             The result of `stop`.
 
         Raises:
-            IllegalStateError: The adapter has no listeners; or another thread than the main thread calls it: use
-                `start` and `stop` there.
-            InvalidArgumentError: The timeout is no number of seconds, or negative.
-            ActivationFailedError: All activations have stopped permanently, so that nothing is served; the message has
-                the reason of each. A program that does not catch it ends with exit status 1.
+            IllegalStateError: The adapter has no listeners; or the caller is not the main thread. In other threads, use
+                `start` and `stop`.
+            InvalidArgumentError: The timeout is not a number of seconds, or negative.
+            ActivationFailedError: All activations have stopped permanently, so that nothing is served. The message
+                gives the reason of each. A program that does not catch the error ends with exit status 1.
         """
         with self._lifespan.around():
             if not self._activations:

@@ -91,7 +91,7 @@ def wrong_argument(
 
 @dataclass(frozen=True)
 class Constraint(Generic[T_co]):
-    """What an argument may be, as data. A call checks one value, `check` the arguments of a call by a table.
+    """The accepted values of an argument. A call checks one value; `check` checks several arguments by a table.
 
     The error is ``{name} must be {wanted}, not {value}{remedy}.``
 
@@ -99,8 +99,8 @@ class Constraint(Generic[T_co]):
         wanted: The accepted values in words, and how to get one.
         kinds: The accepted types. A `bool` is not accepted as a number, unless the type `bool` is listed.
         within: The least and the greatest number; None without limits. NaN is outside of all limits.
-        fits: Returns True for an accepted value of an accepted type; None accepts all of them. It is not asked about
-            None, unless all types are accepted.
+        fits: Returns True for an accepted value of an accepted type; None accepts all values of these types. It is not
+            called with None, unless all types are accepted.
         error: The class of the error for a wrong type.
         misfit: The class of the error for a wrong value of an accepted type; None for `InvalidArgumentError` where
             ``error`` is `ArgumentTypeError`, and for ``error`` otherwise.
@@ -169,7 +169,7 @@ def is_deferred(value: object) -> bool:
     """
     while isinstance(value, partial):
         value = value.func
-    called = value if hasattr(value, "__code__") else type(value).__call__  # of a value without one, that of `type`
+    called = value if hasattr(value, "__code__") else type(value).__call__  # else `type`'s method
     # One look at the flags, as each send with a completion listener comes here.
     is_flagged = bool(getattr(getattr(called, "__code__", None), "co_flags", 0) & _DEFERRED)
     return is_flagged or inspect.iscoroutinefunction(called)
@@ -205,7 +205,7 @@ TIMEOUT = Constraint[float | None](
 
 
 def plain_text(value: str) -> str:
-    """Return the text of a subclass of `str`, such as an ``Enum`` of texts, whose format is not its text."""
+    """Return the text of a subclass of `str`. The format of an ``Enum`` of texts is the member's name instead."""
     return value if type(value) is str else str.__str__(value)
 
 

@@ -40,7 +40,7 @@ class Destination:
         name: The name at the broker. It is literal: wildcards and lists are not supported.
 
     Raises:
-        InvalidDestinationError: The name is no text, empty or blank.
+        InvalidDestinationError: The name is not a text, or is empty or blank.
     """
 
     name: str
@@ -83,11 +83,11 @@ class _Deletable(Destination):
     _remove: Callable[[Destination], None] | None
 
     def delete(self) -> None:
-        """Delete the destination and its messages (JMS 3.1, section 6.2.2). Closing the connection deletes it, too.
+        """Delete the destination and its messages (JMS 3.1, section 6.2.2). Closing the connection also deletes it.
 
         Raises:
-            IllegalStateError: It has consumers, or this object was not returned by ``create_temporary_…()``.
-            InvalidDestinationError: It is already deleted.
+            IllegalStateError: The destination has consumers, or ``create_temporary_…()`` did not return this object.
+            InvalidDestinationError: The destination is already deleted.
         """
         if self._remove is None:
             raise IllegalStateError(f"{self} was received or copied: only what its session made can delete it.")
@@ -217,7 +217,7 @@ class DestinationSettings:
     Raises:
         ConfigurationError: ``max_deliveries`` is below 1 or too large, there is a dead-letter destination without it,
             or a destination is temporary.
-        InvalidDestinationError: A destination is no `Destination`.
+        InvalidDestinationError: A destination is not a `Destination`.
     """
 
     max_deliveries: int | None = None

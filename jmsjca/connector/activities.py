@@ -80,7 +80,7 @@ def queue_of(queue: object) -> Queue:
     """Return the queue of a listen, poll or browse activity.
 
     Raises:
-        ArgumentTypeError: It is no queue and no name of one.
+        ArgumentTypeError: The argument is neither a queue nor the name of a queue.
     """
     found: str | Queue = _CONSTRAINTS["queue"]("queue", queue)
     return Queue(found) if isinstance(found, str) else found
@@ -283,7 +283,7 @@ class HeldPolls:
             self._expire(acknowledge_id)
 
     def _wait(self, due: DelayQueue[str], poll: HeldPoll) -> None:
-        """Roll a poll back when it is due, unless it is settled before; on a thread of its own."""
+        """Roll a poll back at its deadline, unless it is settled before. Runs on a separate thread."""
         while not poll.settled.wait(due.time_to_next(None)):
             for acknowledge_id in due.pop_due():
                 self._expire(acknowledge_id)
@@ -405,8 +405,8 @@ class Activities:
         The listener starts with the adapter; if the adapter runs already, call ``start()`` of the returned activation.
 
         With a transacted session, the broker keeps the message locked until `acknowledge` is called for it, from any
-        thread. A disconnection, a crash or the acknowledgement timeout rolls it back. If the operation raises an
-        exception, and there is no ``on_failure``, the message is rolled back, too.
+        thread. The message is rolled back after a disconnection, a crash or the acknowledgement timeout, and when the
+        operation raises an exception and there is no ``on_failure``.
 
         Args:
             queue: The queue.
@@ -420,7 +420,7 @@ class Activities:
                 never. The property ``JBXAcknowledgmentTimeout`` of a message takes precedence.
             max_outstanding: The number of units that wait for an acknowledgement at the same time. With the default, 1,
                 the next message is taken only after the previous one is finished.
-            batch_size: Messages of one unit at most; 0 or 1 for one.
+            batch_size: The maximum number of messages in one unit; 0 or 1 for one.
             on_success: Called with the message after the operation.
             on_failure: Called with the message when the operation, or ``on_success``, has raised an exception, which is
                 logged.
@@ -430,7 +430,7 @@ class Activities:
 
         Raises:
             ConfigurationError: An argument is invalid, or an acknowledge mode is given for a transacted session.
-            ArgumentTypeError: The queue is neither a queue nor a name; or an operation is no function, or asynchronous.
+            ArgumentTypeError: The queue is neither a queue nor a name; or an operation is not a synchronous function.
             JMSError: As `ResourceAdapter.activate`.
         """
         check(
@@ -504,14 +504,14 @@ class Activities:
         return self._settle_unit(str(acknowledge_id), roll_back=roll_back)
 
     def acknowledge_request(self, request: Mapping[str, str]) -> Settlement:
-        """Acknowledge as a request says: a mapping with ``AcknowledgmentAction`` and ``AcknowledgmentMessageID``.
+        """Acknowledge a message by a request: a mapping with ``AcknowledgmentAction`` and ``AcknowledgmentMessageID``.
 
         Args:
-            request: The request. ``AcknowledgeID`` may stand instead of the message id.
+            request: The request. It may have ``AcknowledgeID`` instead of ``AcknowledgmentMessageID``.
 
         Raises:
             ConfigurationError: The request has no action, or an unknown key.
-            ArgumentTypeError: The request is no mapping.
+            ArgumentTypeError: The request is not a mapping.
             JMSError: As `acknowledge`.
         """
         check(_CONSTRAINTS, request=request)
@@ -565,11 +565,11 @@ class Activities:
             queue: The queue.
             message_type: As for `listen`.
             selector: As for `listen`.
-            messages_to_receive: The maximum number of messages; 0 for all that are waiting. Others that are sent
-                meanwhile are received as well, but the poll ends after 1,000 of them in a row, by their JMSTimestamp,
-                or after 10,000 messages without one.
-            receive_timeout: Seconds to wait for the first message; None waits forever, 0 does not wait. Nothing waits
-                for further messages.
+            messages_to_receive: The maximum number of messages; 0 for all that are waiting. With 0, messages that are
+                sent during the poll are also received, but the poll ends after 1,000 of them in a row. It recognises
+                them by JMSTimestamp, and ends after 10,000 messages that have none.
+            receive_timeout: Seconds to wait for the first message; None waits forever, 0 does not wait. The poll never
+                waits for further messages.
             transacted: False removes the messages from the queue; True holds them until `acknowledge` is called with
                 the acknowledge id of the response.
             acknowledgement_timeout: Seconds after which a transacted poll is rolled back; None for never.

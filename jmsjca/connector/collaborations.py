@@ -172,7 +172,7 @@ def _send(
 
 
 def _check_size(message: Message, target: Destination) -> None:
-    """Raise an error for a message that other programs could not send: the limit of the session is that of copies."""
+    """Raise an error for a message that other programs could not send. The session has the higher limit for copies."""
     body: str | bytes = message.body or b""
     if len(body) <= _MAX_BYTES // _MAX_BYTES_OF_CHARACTER:  # nearly all, which need not be encoded twice
         return

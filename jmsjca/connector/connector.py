@@ -72,9 +72,9 @@ class Connector(ProcessBound):
             message for each one, in the transaction that removes the event. None for a connector that only sends
             requests.
         collaborations: The collaborations of events that ask for a report, by the CollaborationName of their rules.
-        data_handler: The default data handler; None uses that of the configured class or MIME type.
+        data_handler: The default data handler; None uses the handler of the configured class or MIME type.
         resolver: Decides about events in doubt under duplicate elimination; None delivers them again.
-        event_store: Events that are not messages; they are polled before the input destinations. None for none.
+        event_store: Events that are not messages; they are polled before the input destinations. None for no store.
         clock: The source of the time of day for ``poll_start_time`` and ``poll_end_time``.
 
     Raises:
@@ -222,7 +222,7 @@ class Connector(ProcessBound):
         Args:
             business_object: The request. After VALCHANGE and MULTIPLE_HITS it has the values of the response, and its
                 dynamic meta-object the headers. The verb does not change the action.
-            status: Gets the description of an error; None for none.
+            status: Gets the description of an error; None if it is not needed.
 
         Returns:
             SUCCEED, the result of the response, FAIL for wrong meta-objects, values or data, or APPRESPONSETIMEOUT if
@@ -230,7 +230,7 @@ class Connector(ProcessBound):
 
         Raises:
             IllegalStateError: The connector is stopped.
-            ArgumentTypeError: The request is no business object.
+            ArgumentTypeError: The request is not a business object.
         """
         check(_ARGUMENTS, business_object=business_object)
         if self._stopping.is_set():

@@ -126,7 +126,7 @@ class BusinessObjectDefinitions(Mapping[str, BusinessObjectDefinition]):
         default is required. Key and width are in ``Field(json_schema_extra={"key": True, "width": 8})``.
 
         Raises:
-            ConfigurationError: A field has an annotation that is no scalar, model or list of them.
+            ConfigurationError: The annotation of a field is not a scalar, a model, or a list of scalars or models.
         """
         found: dict[str, BusinessObjectDefinition | Mapping[str, Any]] = {}
         waiting = list(models)

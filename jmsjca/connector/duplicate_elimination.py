@@ -1,9 +1,10 @@
 """Duplicate event elimination: a monitor queue remembers the ids of the last delivered events.
 
-An event that is there is not delivered again. The queue has one message with the ids. It is replaced in the transaction
-that delivers the events of a poll to a queue or topic. A function is no part of that transaction: the events of a poll
-are recorded before its calls and after them, so that they are known to be in doubt if the calls were interrupted.
-Outdated messages are removed several at a time, and all of them at the end of a poll.
+An event with a remembered id is not delivered again. The queue has one message with all ids. If the collaboration is a
+queue or topic, the transaction that delivers the events of a poll replaces this message. If it is a function, its
+effects are outside of the transaction. So the events are recorded before the calls and after them: if the calls are
+interrupted, the events are known to be in doubt. Outdated messages are removed several at a time, and all of them at
+the end of a poll.
 """
 
 import json
@@ -29,7 +30,7 @@ __all__ = ["DuplicateElimination", "EventStatus", "MonitorFailedError", "Resolve
 logger = get_logger("jmsjca.connector")
 
 _CHUNK = 10  # outdated messages that are removed together
-_MOST_IN_DOUBT = 1000  # ids of interrupted calls whose messages do not come again
+_MOST_IN_DOUBT = 1000  # ids of interrupted calls, if their messages are not redelivered
 
 
 class EventStatus(StrEnum):
@@ -95,7 +96,7 @@ class DuplicateElimination:
         self._sends = BrokerSession(self._session)
         states = _browsed(self._session, queue)
         self._state = max(states, key=lambda state: state.sequence, default=_State())
-        self._in_doubt = set(self._state.in_flight)  # until somebody decides
+        self._in_doubt = set(self._state.in_flight)  # until the resolver decides
         self._delivered = dict.fromkeys(self._state.delivered)  # also in the open transaction of the caller
         self._ended: set[str] = set()  # the events of the transaction that a function does not process any more
         # The message that counts is never received, because a process that dies would leave it locked for a moment.
@@ -110,8 +111,8 @@ class DuplicateElimination:
         Args:
             business_object: The event; without ``object_event_id`` it is always new.
             receiver: The collaboration.
-            session: The session whose transaction has what a queue or topic gets; its owner calls `record` before the
-                commit. None records the success at once.
+            session: The session that sends to a queue or topic, in its transaction. The owner of the session calls
+                `record` before the commit. None records the success at once.
 
         Returns:
             The outcome of the collaboration; SUCCEED for a duplicate, CONNECTOR_NOT_ACTIVE if it stays in doubt.
@@ -220,7 +221,7 @@ class DuplicateElimination:
         return outcome
 
     def _delivered_one(self, event_id: str | None, *, at_once: bool) -> None:
-        """Note a delivered event. At once: those of the open transaction are not delivered before its commit."""
+        """Record a delivered event, at once or by the `record` before the commit of an open transaction."""
         if event_id is None:
             return
         self._delivered[event_id] = None
@@ -266,9 +267,9 @@ class DuplicateElimination:
 
 
 def _resolved(resolver: Resolver, business_object: BusinessObject) -> EventStatus:
-    """Return the status of an event in doubt. A resolver that fails has decided nothing, so it stays in doubt."""
+    """Return the status of an event in doubt. If the resolver fails, the event stays in doubt."""
     try:
-        found = cast("object", resolver(business_object))  # that of an application may return anything
+        found = cast("object", resolver(business_object))  # the application's function may return anything
     except Exception:
         logger.exception("The resolver failed for event %s.", business_object.object_event_id)
         return EventStatus.IN_DOUBT

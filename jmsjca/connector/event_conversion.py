@@ -24,9 +24,9 @@ class Event:
     Attributes:
         message: The message.
         origin: The input destination that it was polled from.
-        properties: Properties that a copy gets in addition to those of the message; None removes one.
+        properties: Properties that a copy gets in addition to the message's own; the value None removes a property.
         event_id: The unique id of the event, the same for all copies of a message; None for no id.
-        damage: The reason why the message cannot be decoded; None for a message that can be.
+        damage: The reason why the message cannot be decoded; None for a message that can be decoded.
         raw: Returns the body as it was received, for a copy of a message with damaged headers; None if it is not known.
     """
 

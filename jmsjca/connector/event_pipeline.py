@@ -1,9 +1,9 @@
 """A connector on Spark: events as micro-batches, and one typed table per type of business object.
 
-Events on Spark's executors: rows of messages become rows of outcomes, business objects and messages to be sent.
+Spark's executors convert rows of messages to rows of outcomes, business objects and messages to be sent.
 
-The flow of an event is that of a connector, with a session that collects what would be sent. The driver sends it after
-the subscribers have taken the batch.
+An event is processed as in a `Connector`, but the session only collects the messages to be sent. The driver sends them
+after the subscribers have processed the batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -207,7 +207,7 @@ class _Outbox:
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
     ) -> None:
-        """Add a message; a report has integers as properties, and therefore columns of its own."""
+        """Add a message. A report has separate columns, because its properties are integers."""
         del delivery_mode  # rows that were read have none
         is_report = isinstance(message.properties.get(MESSAGE_TYPE), Int)
         sent = self.reports if is_report else self.messages
@@ -423,7 +423,8 @@ class EventPipeline:
     """Delivers the messages of input destinations as typed tables, with the outcomes and copies of a `Connector`.
 
     Data handlers, collaborations and the routing run on the executors. Subscribers run on the driver, one batch after
-    the other. A batch that fails is repeated with the same events; the messages stay in the staging location meanwhile.
+    the other. A batch that fails is repeated with the same events: until it succeeds, the messages stay in the staging
+    location.
 
     Args:
         config: The configuration of the connector. The fields of polls and restarts are not used, because Spark
@@ -434,7 +435,7 @@ class EventPipeline:
             SUCCEED is final. It may be called again with the same object, so it decides and has no other effects.
             A queue or topic gets a message for each object. None for subscribers alone.
         collaborations: The collaborations of events that ask for a report, by the CollaborationName of their rules.
-        data_handler: The default data handler; None uses that of the configured class or MIME type.
+        data_handler: The default data handler; None uses the handler of the configured class or MIME type.
 
     Raises:
         ConfigurationError: There is neither a subscriber nor a collaboration, a table has no definition, or the

@@ -1,7 +1,7 @@
 """The mapping between the headers and properties of messages and the dynamic meta-objects of business objects.
 
-A definition marks a child as dynamic meta-object. In an event it holds the headers that it has attributes
-for. In a request its values take precedence over those of the static meta-object.
+A definition marks a child as dynamic meta-object. In an event, the child holds the headers for which it has attributes.
+In a request, its values take precedence over the values of the static meta-object.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,8 +50,8 @@ class HeaderMapping:
         format_property: The property that holds the format of messages; ``JMSType`` for the header.
 
     Raises:
-        ConfigurationError: A dynamic meta-object has an attribute that is no header, or a property with an invalid name
-            or type.
+        ConfigurationError: A dynamic meta-object has an attribute that does not name a header, or a property with an
+            invalid name or type.
     """
 
     def __init__(self, definitions: BusinessObjectDefinitions | None, format_property: str) -> None:

@@ -122,7 +122,7 @@ class MetaData(BaseModel):
             raise ConfigurationError(f"{where} is invalid: {'; '.join(_problems(error))}.") from None
 
     def over(self, other: "MetaData") -> "MetaData":
-        """Return these properties, and those of another meta-object where this one has none."""
+        """Return these properties. A property that is missing here is taken from the other meta-object."""
         own = {name: value for name, value in self if value is not None}
         return other.model_copy(update=own)
 
@@ -140,7 +140,7 @@ class Rule:
     Attributes:
         type: The type of the business object.
         verb: The verb.
-        data: Its properties, completed by those of ``Default``.
+        data: Its properties, completed by the properties of ``Default``.
     """
 
     type: str
@@ -216,7 +216,7 @@ class StaticMetaObject:
         return found[0] if len(found) == 1 else None
 
     def data_for(self, type: str, verb: str) -> MetaData:
-        """Return the properties for a business object; those of ``Default`` if there is no rule for it."""
+        """Return the properties for a business object. If there is no rule for it, ``Default`` applies."""
         return next((rule.data for rule in self.rules if (rule.type, rule.verb) == (type, verb)), self.default)
 
 

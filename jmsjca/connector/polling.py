@@ -179,8 +179,8 @@ _ARRIVAL_TIMEOUT = 60.0  # seconds until a committed message arrives at the cons
 class InProgress:
     """The in-progress destination of one run of a connector, which is the time from its start to its end or restart.
 
-    Each held message has the id of the run as a property. So a run delivers its own messages while those of an earlier
-    run stay there.
+    Each held message has the id of the run as a property. So a run delivers only its own messages, and the messages of
+    earlier runs stay in the destination.
 
     Args:
         session: The transacted session of the connector.
@@ -368,7 +368,7 @@ class PolledSession:
         self._events = _Events(session, self._elimination)
 
     def poll(self) -> ReturnCode:
-        """Deliver in-doubt events that are to be reprocessed, those of the store, and those of one cycle of the inputs.
+        """Deliver the in-doubt events to be reprocessed, the events of the store, and one cycle of the inputs.
 
         Events in doubt count as messages of each input: the inputs are read once fewer than the poll quantity are left.
 
@@ -541,7 +541,7 @@ _Collected: TypeAlias = tuple[Event, PoppedDelivery]
 
 
 def polled_destinations(config: ConnectorConfig) -> Sequence[Destination]:
-    """Return the destinations whose messages are events: the input destinations, or the source of managed events."""
+    """Return the destinations from which events are polled: the inputs, or the source of managed events."""
     managed = config.source_queue if config.container_managed_events else None
     return config.input_destination if managed is None else [managed]
 

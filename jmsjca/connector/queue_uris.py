@@ -1,7 +1,7 @@
 """Destinations as texts: ``orders``, ``queue:orders``, ``topic:news``, and queue URIs with delivery options.
 
-A queue URI, ``queue://manager/orders?expiry=5000&priority=7``, is that of IBM's adapter for WebSphere MQ. The queue
-manager may be empty: ``queue:///orders``.
+A queue URI, such as ``queue://manager/orders?expiry=5000&priority=7``, has the syntax of IBM's adapter for WebSphere
+MQ. The queue manager may be empty: ``queue:///orders``.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from jmsjca.messages.message import DeliveryMode
 __all__ = ["Target", "destination_of", "parse_target"]
 
 _URI = "queue://"
-_AS_DEFAULT = {-1, -2}  # the setting of the queue, and that of the connector
+_AS_DEFAULT = {-1, -2}  # the queue's setting, and the connector's setting
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class SqlRelationships:
     Args:
         engine: The engine of the database.
         definitions: The definitions; they name the keys, and the values of a logical delete.
-        metadata: Gets the table; None for one of its own.
+        metadata: Gets the table; None creates a new `MetaData`.
         table: The name of the table.
 
     Attributes:

@@ -30,8 +30,8 @@ class SqlEventStore:
         engine: The engine of the database.
         retrieve: Returns the business object of a record; None if the application does not have it any more.
         connector_id: The connector; it sees only its own records.
-        metadata: Gets the tables; None for one of their own.
-        table: The name of the table; that of the archive has ``_archive`` appended.
+        metadata: Gets the tables; None creates a new `MetaData`.
+        table: The name of the table. The archive has this name with ``_archive`` appended.
 
     Attributes:
         metadata: The metadata with the tables, for ``metadata.create_all(engine)``.
@@ -80,7 +80,8 @@ class SqlEventStore:
     def claim(self, limit: int) -> Sequence[EventRecord]:
         """Change the next records to IN_PROGRESS and return them, by priority and time.
 
-        In SQLite a row can have an ``event_time`` that is no time: it gets that of its claim, with a warning.
+        In SQLite a row can have an ``event_time`` that is not a time. Then its time is the time of the claim, and a
+        warning is logged.
 
         Args:
             limit: The maximum number.
@@ -204,7 +205,7 @@ def _record(row: dict[str, Any]) -> EventRecord:
 
 
 def _time(value: Any) -> datetime | None:
-    """Return the time of a row; None for a value that is no time."""
+    """Return the time of a row; None for a value that is not a time."""
     with suppress(TypeError, ValueError):
         return value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return None

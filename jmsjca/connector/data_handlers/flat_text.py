@@ -218,7 +218,7 @@ def record_of(
     """Return the business object of the fields of a record; None is an attribute without value.
 
     Raises:
-        DataHandlerError: The number of fields is not that of the attributes, or a value is invalid.
+        DataHandlerError: There are more or fewer fields than attributes, or a value is invalid.
     """
     attributes = flat_attributes(kind, definitions)
     if len(fields) != len(attributes):

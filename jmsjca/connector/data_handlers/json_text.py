@@ -1,8 +1,8 @@
 """The data handler for JSON text.
 
 The attributes of the business object are the members of a JSON object. Its member ``_type`` names the type and
-``_verb`` the verb. A nested object is a child. Without ``_type``, its type is that of the definition; without
-definitions, it is the attribute's name.
+``_verb`` the verb. A nested object is a child. A child without ``_type`` has the type of the definition; without
+definitions, its type is the attribute's name.
 """
 
 import json
@@ -83,7 +83,7 @@ def _satisfying(source: BusinessObject, definitions: BusinessObjectDefinitions) 
 
 
 def _parsed(content: str | bytes) -> object:
-    text = content.removeprefix(BYTE_ORDER_MARK) if isinstance(content, str) else content  # json ignores that of bytes
+    text = content.removeprefix(BYTE_ORDER_MARK) if isinstance(content, str) else content  # json skips it in bytes
     try:
         return cast("object", json.loads(text, object_pairs_hook=_unique, parse_constant=_constant))
     except (ValueError, RecursionError) as error:

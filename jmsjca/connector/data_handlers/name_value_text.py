@@ -1,9 +1,9 @@
 r"""The data handler for name-value text: one line ``path=value`` for each scalar.
 
-A path is that of `BusinessObject.get`: ``Address[0].City=Ulm``. ``_type`` and ``_verb`` name the type and the verb,
-also of a child (``Bank._type=Account``). A child without ``_type`` has the type of the definition; without definitions,
-its type is the attribute's name. In a value, ``\n``, ``\r`` and ``\\`` stand for a line feed, a carriage return and a
-backslash. Empty lines are ignored.
+A path is written as for `BusinessObject.get`: ``Address[0].City=Ulm``. ``_type`` and ``_verb`` name the type and the
+verb, also of a child (``Bank._type=Account``). A child without ``_type`` has the type of the definition; without
+definitions, its type is the attribute's name. In a value, ``\n``, ``\r`` and ``\\`` represent a line feed, a carriage
+return and a backslash. Empty lines are ignored.
 """
 
 import re
@@ -85,7 +85,7 @@ def _insert(tree: _Tree, line: str, number: int) -> None:
 
 
 def _steps(path: str) -> Iterator[str | int]:
-    """Yield the names and indexes of a path; nothing after a step that is malformed, so that the path is too."""
+    """Yield the names and indexes of a path; nothing if one of its steps is malformed."""
     matches = [_STEP.fullmatch(step) for step in path.split(".")]
     for match in matches if all(matches) else []:
         if match:

@@ -91,10 +91,10 @@ def data_handler_of_class(name: str, definitions: BusinessObjectDefinitions | No
 
     Args:
         name: The class as ``package.module:Class``. It is called with the definitions.
-        definitions: The definitions of the business objects; None for none.
+        definitions: The definitions of the business objects; None if there are no definitions.
 
     Raises:
-        ConfigurationError: The class cannot be imported or called, or its objects are no data handlers.
+        ConfigurationError: The class cannot be imported or called, or its objects are not data handlers.
     """
     try:
         made: object = EntryPoint(name, name, _GROUP).load()(definitions)

@@ -1,8 +1,9 @@
 """The data handler for XML: an element per attribute, repeated elements for lists.
 
 The root is ``<BusinessObject type="Customer" verb="Create">``. A root with another name is accepted; without ``type``,
-its name is the type. An element with elements in it is a child. Without ``type``, its type is that of the definition;
-without definitions, it is the element's name. Namespaces are ignored; document types and entities are refused.
+its name is the type. An element with elements in it is a child. A child without ``type`` has the type of the
+definition; without definitions, its type is the element's name. Namespaces are ignored; document types and entities are
+refused.
 """
 
 import re
@@ -49,8 +50,8 @@ class XMLDataHandler:
 
         Raises:
             UnknownBusinessObjectError: Neither the document nor the caller names the type.
-            DataHandlerError: The document is malformed, has a document type, an XML attribute or text that is no
-                attribute of a business object, or the business object is invalid.
+            DataHandlerError: The document is malformed or has a document type; an XML attribute or a text does not
+                belong to an attribute of a business object; or the business object is invalid.
         """
         root = self._parsed(content)
         name = _local_name(root)
