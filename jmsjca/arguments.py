@@ -238,7 +238,7 @@ def enum_member(name: str, value: object, kind: type[E], error: type[JMSError] =
 
 
 class GuardedAttributes:
-    """Refuses to set public attributes that do not exist or cannot be set. A typo would otherwise pass in silence.
+    """Refuses to set public attributes that do not exist or cannot be set. Otherwise a typo would have no effect.
 
     A subclass declares its attributes: as properties, or with annotations in its class body.
     """

@@ -145,7 +145,7 @@ class DuplicateElimination:
 
     @property
     def has_in_doubt_events(self) -> bool:
-        """True while an interrupted call of an earlier run is not decided about."""
+        """True while an event of an interrupted call of an earlier run is in doubt."""
         return bool(self._in_doubt)
 
     def begin(self, event_ids: Iterable[str | None]) -> None:
@@ -163,7 +163,7 @@ class DuplicateElimination:
             self._record(self._state.delivered, tuple(dict.fromkeys((*earlier, *new))))
 
     def end(self, event_ids: Iterable[str | None]) -> None:
-        """Have the next `record` note that a function does not process these events any more."""
+        """Mark events as processed by a function. The next `record` writes this to the queue."""
         self._ended.update(each for each in event_ids if each is not None)
 
     def record(self, session: EventSession | None = None) -> None:
@@ -184,7 +184,7 @@ class DuplicateElimination:
             self._record(delivered, in_flight, session)
 
     def remove_outdated(self, at_least: int = 1) -> None:
-        """Remove all messages but the one that counts, if there are so many.
+        """Remove the outdated messages if there are enough of them. Keep the current message.
 
         Raises:
             MonitorFailedError: They cannot be removed.

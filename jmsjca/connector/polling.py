@@ -261,7 +261,7 @@ class InProgress:
         return False  # there is one, which cannot be decoded
 
     def _earlier_event(self, message: Message | MessageFormatError, delivery: spi.Delivery) -> Event:
-        """Return the event of an earlier run. One that cannot be decoded is of another program."""
+        """Return the event of an earlier run. A message that cannot be decoded belongs to another program."""
         event = self._decoded(message, delivery)
         if event.damage is None:
             logger.info(
@@ -398,7 +398,7 @@ class PolledSession:
     def _has_units(self) -> bool:
         """True if the events of a poll share their transactions.
 
-        Beside an archive each is recorded as delivered before its message is removed, and the history may be short.
+        With an archive, an event is recorded as delivered before its message is removed, and the history may be short.
         """
         if self._elimination is not None:
             return self._config.archive_destination is None
@@ -470,7 +470,7 @@ class PolledSession:
         delivery: spi.Delivery,
         source: Destination,
     ) -> DeliveryOutcome:
-        """Move a message to the in-progress destination. One that cannot be decoded is not in doubt."""
+        """Move a message to the in-progress destination. A message that cannot be decoded is not in doubt."""
         try:
             if isinstance(message, MessageFormatError):
                 raise message

@@ -7,29 +7,28 @@ The order of the steps is essential:
 - staging is exclusive: of two attempts at a partition one defines its rows, the other releases its messages;
 - duplicates are resolved after staging: if a broker delivered one message to two partitions, exactly one keeps it.
 
-The connections of an executor's process: one task after the other uses them.
+**Connections.** The tasks of an executor's process use the same connections, one task after the other: Spark keeps the
+Python processes of its executors for the next task, and opening a connection costs several round trips. Between two
+tasks a connection has no consumer, so it holds no messages.
 
-Spark keeps the Python processes of its executors for the next task, and a connection costs several round trips. Between
-two tasks a connection has no consumer, so it holds no messages.
+**Partitions.** If the broker delivered a message to several partitions or queries, exactly one of them keeps it. Each
+partition decides after it is published, and a written decision is final. A partition leaves a message to a smaller
+partition that has it, and to a larger partition that has decided to keep it. No partition waits: if the larger
+partition has not decided, for instance because its attempt crashed, its decision is made here, from the same files.
 
-Messages that the broker delivered to several partitions or queries: exactly one of them keeps each.
+If a partition keeps all its messages, it does not flush this decision to disk: if a power failure removes the decision,
+the batch is repeated, and the same decision is made from the same files. But if another partition has relied on the
+decision, it must stay. So the other partition flushes it before its own.
 
-**Partitions.** Each partition decides after it is published, and a written decision is final. A partition leaves a
-message to a smaller partition that has it, and to a larger one that has decided to keep it. No partition waits: if the
-larger one has not decided, for instance because its attempt crashed, its decision is made here, from the same files.
+At least one partition keeps the message: the smallest partition that has it leaves it only to a partition that keeps
+it. At most one partition keeps it: of two, the one published later sees the other, and either leaves the message to it
+or records that the other left it.
 
-A partition that leaves nothing to others does not flush that to disk: if a power failure removes the decision, the
-batch is repeated, and the same decision is made from the same files. A decision that another partition has relied on
-must stay, so that partition flushes it before its own.
-
-At least one keeps the message: the smallest partition that has it leaves it only to one that keeps it. At most one
-keeps it: of two, the one published later sees the other, and either leaves the message to it or records that the other
-left it.
-
-**Queries.** A message that one query of a staging location has staged is not received by another one. If a task fails
-between staging and settling, its messages are redelivered to any consumer of the queue, which may be one of another
-query. That one recognises them by the keys in doubt of all queries of the queue in its staging location, and settles
-and drops them, because the query that staged them has their rows. A query that is never run again leaves orphans.
+**Queries.** If one query of a staging location has staged a message, no other query of the location returns it. If a
+task fails between staging and settling, the broker redelivers its messages to any consumer of the queue, perhaps of
+another query. The other query recognises them by the keys in doubt of all queries of the queue in its staging location.
+It settles and drops them, because the query that staged them has their rows. A query that is never run again leaves
+orphans.
 """
 
 import atexit
@@ -450,13 +449,14 @@ class PartitionReader:
         return None
 
     def _check_still_read(self) -> None:
-        """Raise an error if the rows that were published are perhaps never read.
+        """Raise an error if Spark may never read the published rows.
 
-        With ``guarantee=at-least-once`` that is an epoch which is over: the driver may have listed its files before.
+        With ``guarantee=at-least-once`` this happens if the epoch is committed: the driver may have listed its files
+        before this file was published.
 
-        Otherwise it is a removed epoch, and they are withdrawn. In an epoch that is only over, another attempt may have
-        read them already, and Spark has committed them. No other rows of the partition were committed, because then
-        they would have been published first.
+        Otherwise it happens if the epoch was removed. Then the rows are withdrawn. If the epoch is committed but not
+        removed, another attempt may have read these rows, and Spark has committed them. Spark cannot have committed
+        other rows of the partition, because those would have been published first.
         """
         if self._staging.at_least_once:
             self._staging.check_live(self._part)
@@ -593,7 +593,7 @@ def keys_in_doubt(staging: Staging) -> set[str]:
 
     Args:
         staging: The staged files of the query. Other queries of its queue count if they have another ``stagingName``;
-            without a name, a query shares its queue with none.
+            without a name, a query does not share its queue.
 
     Raises:
         StoreError: A file is damaged.

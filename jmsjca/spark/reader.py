@@ -1,11 +1,11 @@
 """The driver's side of the streaming source: epochs, the look at the queues, and the next epoch in advance.
 
-The next epoch, staged by the driver while Spark works on the current one: the option ``prefetchEpochs``.
+With the option ``prefetchEpochs``, the driver stages the next epoch while Spark works on the current one.
 
 A prefetch is an early attempt at the partitions of an epoch, with the code of the tasks: messages are staged before
 they are settled, and staging is exclusive. The driver stages one partition after the other; the tasks receive the rest.
-Only one thing differs: Spark's log does not have the epoch yet, so its plan is recorded first (`EpochPlans`). A driver
-that finds a plan returns it as the next offset, in this run or after a crash: nothing that was staged is left behind.
+There is one difference: Spark's log does not have the epoch yet, so the driver records its plan first (`EpochPlans`). A
+driver that finds a plan returns it as the next offset, in this run or after a crash. So no staged message is forgotten.
 """
 
 import itertools
@@ -58,7 +58,7 @@ class QueueMonitor:
         options: The options of the source.
 
     Attributes:
-        oldest: The JMSTimestamp of the first message of the queues at the last look, as text; None if unknown.
+        oldest: The JMSTimestamp of the first message of the queues at the last check, as text; None if unknown.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -72,7 +72,7 @@ class QueueMonitor:
     def find_waiting(self) -> list[str]:
         """Return the names of the queues in which messages are available; all if the broker does not support browsing.
 
-        Returns none while the broker cannot be reached, up to ``driverRetryTimeout``.
+        The result is empty while the broker cannot be reached, up to ``driverRetryTimeout``.
 
         Raises:
             JMSError: The broker could not be reached for longer than the option ``driverRetryTimeout``.
@@ -108,14 +108,14 @@ class QueueMonitor:
         return None if admin is None else {name: admin.depth(s) for name, s in self._options.sources.items()}
 
     def depths_or_none(self) -> dict[str, spi.Depth] | None:
-        """Return the numbers of messages in each queue; None if they cannot be found out."""
+        """Return the numbers of messages in each queue; None if they cannot be determined."""
         try:
             return self.depths()
         except JMSError:
             return None
 
     def throttle(self) -> None:
-        """Wait for the next look: Spark polls without pause, an idle broker is polled once per ``pollInterval``."""
+        """Wait for the next check: Spark polls without pause, an idle broker is polled once per ``pollInterval``."""
         time.sleep(max(self._next - time.monotonic(), 0))
         self._next = time.monotonic() + self._options.pollInterval
 
@@ -196,7 +196,7 @@ class Prefetch:
     """The prefetch of one epoch, in a thread of the driver.
 
     It begins when the current epoch is staged completely, so the rows of a queue stay in order. Only a full epoch is
-    prefetched, which has no room for messages that arrive later: so a prefetch makes no batch smaller.
+    prefetched. It has no room for messages that arrive later, so a prefetch never makes a batch smaller.
 
     Args:
         options: The options of the source.
@@ -426,7 +426,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.__dict__ | {"_staging": None, "_prefetch": None}
 
     def _start_prefetch(self, current: Offset) -> None:
-        """Begin to stage the next epoch, if the option says so. Spark works on the current one now."""
+        """Begin to stage the next epoch, if ``prefetchEpochs`` is set. Spark works on the current epoch now."""
         limit = self._available_now
         if self._options.prefetchEpochs and self._prefetch is None and (limit is None or limit.is_counted):
             staging = self._staged(current)

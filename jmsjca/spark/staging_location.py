@@ -73,7 +73,7 @@ def check_location(location: str | None, *, endpoint: str | None, region: str | 
     """Raise an error if the settings of a bucket are invalid or do not fit the location.
 
     Args:
-        location: The location; None if there is none.
+        location: The location; None if the option is not set.
         endpoint: The URL of the service of a bucket.
         region: The region of a bucket.
         credentials: The reference to the credentials for a bucket.

@@ -1,6 +1,6 @@
 """The sinks for streams and batches: rows of a partition in short transactions, and ``DataStreamWriter.foreach``.
 
-Elsewhere each message is confirmed by itself, and a task ends when all are.
+If the broker has no transactions, it confirms each message separately, and a task ends when all are confirmed.
 
 Delivery is at least once: Spark writes a partition again when a task or a batch fails. Every message has a duplicate
 id, so that a broker with duplicate detection drops repeated messages: the column ``duplicate_id`` if there is one, else
@@ -204,7 +204,7 @@ def current_run() -> str:
 
 
 def table_batch(options: SinkOptions, found: int | None) -> int:
-    """Return the number of the batch that a table with a name is.
+    """Return the batch number of a named table.
 
     Args:
         options: The options of the sink.
@@ -263,9 +263,9 @@ _REFUSED = ("guarantee", "queryName", "batchId")
 class ForeachWriter:
     """Sends the rows of each partition of each batch in one transaction, for ``df.writeStream.foreach(writer)``.
 
-    A task that fails has sent nothing. A task that Spark repeats after its commit, because another task or the driver
-    failed, sends all of its rows again, so this is at least once: Spark does not promise that the partition of a
-    repeated batch has the same rows. See ``guarantee=exactly-once`` of the sink for more.
+    Delivery is at least once. A task that fails has sent nothing. If another task or the driver fails, Spark may repeat
+    a task after its commit. Then the task sends all of its rows again: Spark does not promise that the partition of a
+    repeated batch has the same rows. For exactly-once delivery, see ``guarantee=exactly-once`` of the sink.
 
     Spark calls `open`, `process` and `close` on the executors; an object can be pickled until it is opened.
 
@@ -326,7 +326,7 @@ class ForeachWriter:
         """Add the message of a row to the transaction.
 
         Raises:
-            JMSError: The row is not one of a message.
+            JMSError: The row cannot be converted to a message.
         """
         if self._producer is None:
             raise IllegalStateError("This writer is not open: pass it to df.writeStream.foreach, which opens it.")
