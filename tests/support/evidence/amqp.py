@@ -22,7 +22,7 @@ def protocol_gaps(*, delays, settings):
             "counts_handovers",
             "No frame of AMQP says that an application gets a message which was transferred before: prefetched ones"
             " have the same count or mark.",
-            "AMQP 1.0, sections 3.2.1 and 3.4: delivery-count counts deliveries, first-acquirer tells of any link",
+            "AMQP 1.0, sections 3.2.1 and 3.4: delivery-count counts deliveries, first-acquirer covers any link",
         ),
         CapabilityGap(
             "redelivery_delay",

@@ -10,7 +10,7 @@ GAPS = (
     CapabilityGap(
         "give_back",
         "disposition(released) or disposition(modified, delivery-failed) -> the broker sends the message again over"
-        " the same link, behind what it sent meanwhile; no other consumer gets it before detach.",
+        " the same link, after what it sent in between; no other consumer gets it before detach.",
         "activemq.apache.org/amqp does not mention outcomes (6.3)",
     ),
     CapabilityGap(

@@ -20,8 +20,8 @@ GAPS = (
     ),
     CapabilityGap(
         "exact_selectors",
-        "attach(source with the filter jms-selector colour <> 'red') -> transfer of messages that have no colour, too.",
-        "Broker-J's manual does not mention missing properties: to = and <> they are a value of their own (10.1)",
+        "attach(source with the filter jms-selector colour <> 'red') -> transfer also of messages that have no colour.",
+        "Broker-J's manual does not mention missing properties: = and <> treat them as a separate value (10.1)",
     ),
     CapabilityGap(
         "duplicate_detection",

@@ -74,7 +74,7 @@ GAPS = (
     CapabilityGap(
         "shared",
         "attach(source with the capabilities shared and global), twice -> attach, attach; each gets every message.",
-        f"{_README}, routing and addressing: each link to a topic consumes from a temporary queue of its own",
+        f"{_README}, routing and addressing: each link to a topic consumes from its own temporary queue",
     ),
     CapabilityGap("volatile_reuse", "As shared.", "The same"),
     CapabilityGap("subscription_kinds", "As shared.", "The same"),

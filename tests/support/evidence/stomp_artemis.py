@@ -14,7 +14,7 @@ GAPS = (
     ),
     CapabilityGap(
         "atomic",
-        "As transacted_receive: an ACK is no part of the transaction that it names.",
+        "As transacted_receive: an ACK is not part of the transaction that it names.",
         "StompFrameHandlerV12.onAck (2.44)",
     ),
     CapabilityGap(

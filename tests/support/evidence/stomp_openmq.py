@@ -41,7 +41,7 @@ GAPS = (
     CapabilityGap(
         "selectors",
         "SEND with n:2, SUBSCRIBE with the selector n = 2 -> nothing: all headers become properties that are text, and"
-        " text is no number unless the broker has imq.selector.convertTypes, which its documentation does not mention.",
+        " text is not a number unless the broker has imq.selector.convertTypes, which its documentation does not mention.",
         "StompSenderSession.setProperty; Selector.java: convertTypes (6.5.1)",
     ),
     CapabilityGap("exact_selectors", "As selectors.", "The same"),
