@@ -59,7 +59,7 @@ def parse(text: str) -> Expression | None:
     Raises:
         InvalidSelectorError: The text is not a selector, or exceeds a limit.
     """
-    if not isinstance(text, str):
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # the type of a public argument
         raise InvalidSelectorError(f"A selector is a str, not {type(text).__name__}.")
     if len(text) > _MAX_LENGTH:
         raise InvalidSelectorError(f"The selector has {len(text)} characters; at most {_MAX_LENGTH} are taken.")

@@ -158,6 +158,8 @@ def _import() -> dict[str, Callable[[], float]]:
 
     sender = "from jmsjca import ConnectionFactory, Queue, TextMessage"
     return {"jmsjca, ms": lambda: of("import jmsjca"), "names of a sender, ms": lambda: of(sender)}
+
+
 def _amqp_codec() -> dict[str, Callable[[], float]]:
     """Decode a text message with eight headers and two properties; `amqp_codec` compares with proton's decoder."""
     from jmsjca import Queue, TextMessage

@@ -13,7 +13,7 @@ GAPS = (
     ),
     CapabilityGap(
         "transacted_send",
-        "As transacted_receive. The RECEIPT of COMMIT comes before messages are safe; the RECEIPTs of the SENDs do not.",
+        "As transacted_receive. The RECEIPT of COMMIT comes before messages are safe; the RECEIPTs of SENDs do not.",
         "rabbit_stomp_processor:commit_transaction and do_receipt (3.10)",
     ),
     CapabilityGap(

@@ -98,6 +98,7 @@ WITHOUT = {  # parameters of such a name that bound nothing by default
     "max_outstanding": "ten for each endpoint, by a factory",
     "pool_size": "of a descriptor that was read: empty if it names none",
     "prefetchEpochs": "0 prefetches none",
+    "rate_limit": "of messages a second: a pace, which uses no resource",
     "max_waiting": "threads of the program itself",
     "max_deliveries": "of a destination of the embedded broker: the redelivery handling of its listeners decides",
 }
