@@ -40,8 +40,8 @@ GAPS = (
     CapabilityGap("delivery_delay", "SEND has no header for it.", "StompFrameMessage.SendHeader (6.5.1)"),
     CapabilityGap(
         "selectors",
-        "SEND with n:2, SUBSCRIBE with the selector n = 2 -> nothing: all headers become text properties, and"
-        " text is not a number unless the broker has imq.selector.convertTypes, which its documentation does not mention.",
+        "SEND with n:2, SUBSCRIBE with the selector n = 2 -> nothing: all headers become text properties, and text is"
+        " not a number unless the broker has imq.selector.convertTypes, which its documentation does not mention.",
         "StompSenderSession.setProperty; Selector.java: convertTypes (6.5.1)",
     ),
     CapabilityGap("exact_selectors", "As selectors.", "The same"),
