@@ -317,7 +317,7 @@ class ConnectorConfig(BaseModel):
     feedback_codes: Annotated[Mapping[str, str], Accepts("Mapping[str, str]"), Named("FeedbackCodeMappingMO")] = Field(
         default_factory=dict[str, str]
     )
-    """Results by feedback code, instead of those of WebSphere MQ: ``{"MQFB_APPL_FIRST + 1": "VALDUPES"}``."""
+    """Results by feedback code, instead of WebSphere MQ's results: ``{"MQFB_APPL_FIRST + 1": "VALDUPES"}``."""
     restart_retry_count: Annotated[int, Number, Field(ge=0, le=1_000_000), Named("RestartRetryCount")] = 3
     """The maximum number of restarts in a row of `Connector.run`; 0 terminates at once."""
     restart_retry_interval: Annotated[_Seconds, Named("RestartRetryInterval", convert=_seconds(60))] = 60.0

@@ -237,7 +237,7 @@ class JmsOptions:
     destinationType: Literal["queue", "topic"] = "queue"
     """``queue`` or ``topic``; a topic is read through a ``subscription``."""
     userName: str | None = None
-    """The user name, which is better given here than in the URL; by default that of the URL."""
+    """The user name, which is better given here than in the URL; the default is the user name of the URL."""
     password: str | None = field(default=None, repr=False)
     """The password of ``userName``."""
     credentials: Annotated[CredentialSource | None, _from_text(_parse_credentials)] = None
@@ -306,11 +306,11 @@ class SourceOptions(JmsOptions):
     stagingLocation: Annotated[str | None, _from_text(parse_location)] = None
     """A folder that driver and executors share, or a bucket, as ``s3://bucket/prefix``; required to read a stream."""
     stagingEndpoint: str | None = None
-    """The URL of the service of a bucket; by default that of the provider."""
+    """The URL of the service of a bucket; the default is the provider's URL."""
     stagingRegion: str | None = None
-    """The region of a bucket; by default that of the environment."""
+    """The region of a bucket; the default comes from the environment."""
     stagingCredentials: str | None = field(default=None, repr=False)
-    """``env:NAME`` or ``file:PATH``, read by each process that uses a bucket; by default those of its environment."""
+    """``env:NAME`` or ``file:PATH``, read by each process that uses a bucket; its environment is the default."""
     stagingName: str = ""
     """The name of the query, if several queries of one queue share a staging location."""
     sourceChange: Literal["fail", "allow"] = "fail"
@@ -422,9 +422,9 @@ class SinkOptions(JmsOptions):
     timeToLive: _Duration = 0.0
     """The time to live of written messages; 0 means unlimited."""
     queryName: str = ""
-    """The name of a sink, which is also that of Spark's query; of a table within ``foreachBatch``."""
+    """The name of a sink, which is also the name of Spark's query; of a table within ``foreachBatch``."""
     batchId: _Count | None = None
-    """The number of the batch that a table is; by default that of the streaming query."""
+    """The number of the batch that a table is; the default is the number of the streaming query's batch."""
 
     @property
     def exactly_once(self) -> bool:

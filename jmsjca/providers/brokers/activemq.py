@@ -1,4 +1,4 @@
-"""What is known of ActiveMQ Classic over both protocols: its capabilities, and its administration over Jolokia."""
+"""Known behaviour of ActiveMQ Classic over both protocols: its capabilities, and its administration over Jolokia."""
 
 import re
 from collections.abc import Mapping, Sequence

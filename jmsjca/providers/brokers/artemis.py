@@ -1,4 +1,4 @@
-"""What is known of Apache Artemis over both protocols: capabilities, management messages, and names in filters."""
+"""Known behaviour of Apache Artemis over both protocols: capabilities, management messages, and names in filters."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What is known of RabbitMQ 3 and 4 over both protocols: capabilities, names, and the administration over HTTP.
+"""Known behaviour of RabbitMQ 3 and 4 over both protocols: capabilities, names, and the administration over HTTP.
 
 RabbitMQ 4 is administered in two ways. Over AMQP its management node creates, looks up, empties and removes a queue on
 the connection that there is anyway, as it is at the moment: without that no queue could be used. The node lists no

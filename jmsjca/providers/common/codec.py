@@ -1,4 +1,4 @@
-"""What codecs share: bodies as bytes, values as JSON, headers that are decoded on access, and modified UTF-8.
+"""Shared parts of codecs: bodies as bytes, values as JSON, headers that are decoded on access, and modified UTF-8.
 
 Strings of a peer that are UTF-8, or Java's modified UTF-8 where they are not.
 

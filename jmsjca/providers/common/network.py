@@ -1,4 +1,4 @@
-"""What network protocols share: URL options, TLS sockets, passwords, and rules for destinations."""
+"""Shared parts of network protocols: URL options, TLS sockets, passwords, and rules for destinations."""
 
 import socket
 import ssl
