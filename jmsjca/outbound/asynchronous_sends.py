@@ -42,8 +42,8 @@ def checked_listener(name: str, value: object) -> OnCompletion | None:
     """Return a completion listener or None after validation.
 
     Raises:
-        ArgumentTypeError: The value is no function, and lacks a method of a `CompletionListener`; or it is declared
-            with ``async def`` or has a ``yield``.
+        ArgumentTypeError: The value is neither a function nor an object with all methods of a `CompletionListener`;
+            or a function or method is declared with ``async def`` or has a ``yield``.
     """
     if callable(value):
         PLAIN_FUNCTION(name, value)

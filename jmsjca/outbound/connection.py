@@ -67,7 +67,10 @@ class ExceptionNotifier:
         self._state.fail(self.failure)
 
     def report(self, error: JMSError) -> None:
-        """Call the listener with an error that no call raises. A loss may be known: most providers report it, too."""
+        """Call the listener with an error that no call raises.
+
+        Most providers also report the loss of a connection. The listener is called only once for it.
+        """
         (self.notify_loss if isinstance(error, ConnectionLostError) else self.notify)(error)
 
     def notify(self, error: JMSError) -> None:
@@ -229,7 +232,7 @@ class Connection(Abortable, Closeable, GuardedAttributes):
         """Called on a new thread with the error when the connection is lost (JMS 3.1, section 6.1.7); None for none.
 
         It is also called when a message listener is removed because it has failed too often, or gets no more messages.
-        Errors that a call raises are not reported here as well. A lost connection does not reconnect: open a new one.
+        It is not called for an error that a call raises. A lost connection does not reconnect: open a new one.
         """
         self._check_open()
         return self._notifier.listener
@@ -340,7 +343,7 @@ class Connection(Abortable, Closeable, GuardedAttributes):
     def _close_sessions(self) -> None:
         with self._lock:
             sessions = self._sessions.copy()
-        for session in sessions:  # also those whose close a signal handler interrupted
+        for session in sessions:  # also sessions that a signal handler interrupted in close()
             session.close()
         with self._lock:
             self._sessions = [session for session in self._sessions if session not in sessions]

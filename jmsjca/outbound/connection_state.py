@@ -141,7 +141,7 @@ class ConnectionContext:
         abort: Aborts the connection; None where the listener does.
         client_id: The owner of durable subscriptions; None if the connection has no client id.
         hooks: The hooks around sends.
-        report: Called with an error that no call can raise: that of a message listener which is removed.
+        report: Called with an error that no call can raise, for example when a message listener is removed.
         domain: "queue" or "topic" for connections of one messaging domain; None for both.
         naming: Where the destinations of ``lookup://`` names are looked up.
         ignore_transacted: True if each session is transacted, whatever its creation asks for.
@@ -213,7 +213,7 @@ class ConnectionContext:
         Raises:
             IllegalStateError: The destination is of the other messaging domain than the connection.
             NameNotFoundError: The name is not bound.
-            InvalidDestinationError: The object of the name is no destination of this kind.
+            InvalidDestinationError: The object that is bound to the name is not a destination of this kind.
         """
         if self.domain is not None and target.kind != self.domain:
             raise IllegalStateError(f"{target}: the connection is for {self.domain}s only; use a ConnectionFactory.")

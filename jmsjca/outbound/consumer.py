@@ -197,7 +197,7 @@ class ListenerDispatcher:
         with self._changed:
             while self._state.started and self._fetchers:
                 self._forget_ended()
-                ready = [each for each in self._fetchers.values() if each.is_ready()]  # the others fetch meanwhile
+                ready = [each for each in self._fetchers.values() if each.is_ready()]  # the others are still fetching
                 if ready:
                     chosen = min(ready, key=attrgetter("last_turn"))
                     chosen.last_turn = next(self._turns)
@@ -270,8 +270,8 @@ class _Call:
 class _Fetcher:
     """Fetches the messages of one consumer for its listener, on a thread that only waits for the broker.
 
-    It fetches only while the dispatcher waits for messages of this consumer, and so never while its listener runs,
-    which may roll back: what is fetched meanwhile would be released already.
+    It fetches only while the dispatcher waits for messages of this consumer. It never fetches while the listener runs:
+    the listener may roll back, and a rollback also releases the messages that are prefetched by then.
 
     Args:
         receiver: The consumer's prefetch buffer.
@@ -389,7 +389,7 @@ class PrefetchingReceiver(SessionMember):
 
         Raises:
             IllegalStateError: The consumer is closed, or another thread uses its session.
-            InvalidArgumentError: The timeout is no number of seconds, or negative.
+            InvalidArgumentError: The timeout is not a number of seconds, or is negative.
             ConnectionLostError: The connection is lost, perhaps while it was stopped.
         """
         if timeout is not None and not (
@@ -605,7 +605,7 @@ class ObservedReceiver(PrefetchingReceiver):
         source: The destination or subscription of the consumer.
     """
 
-    def __init__(  # four are those of the base class
+    def __init__(  # the base class takes the first four
         self,
         consumer: spi.Consumer,
         mode: SessionMode,
@@ -684,18 +684,18 @@ class MessageConsumer(SessionMember, Closeable, GuardedAttributes):
     def receive(self, timeout: float | None = None) -> Message | Any:
         """Receive the next message (JMS 3.1, section 8.5).
 
-        Without a timeout only the close by another thread ends the wait without a message: type checkers do not demand
-        a check for None then.
+        Without a timeout, None is returned only if another thread closes the consumer. Type checkers then do not demand
+        a check for None.
 
         Args:
             timeout: Seconds to wait; None waits forever, 0 does not wait.
 
         Returns:
-            The message; None if none arrived in time, or if another thread closed the consumer meanwhile.
+            The message; None if no message arrived in time, or if another thread closed the consumer during the call.
 
         Raises:
             IllegalStateError: The consumer is closed, or another thread uses its session.
-            InvalidArgumentError: The timeout is no number of seconds, or negative.
+            InvalidArgumentError: The timeout is not a number of seconds, or is negative.
             MessageFormatError: The message cannot be decoded. Under `AcknowledgeMode.AUTO` and ``DUPS_OK`` it is
                 redelivered, and counted; otherwise it was received and is settled with the others.
         """
@@ -725,10 +725,10 @@ class MessageConsumer(SessionMember, Closeable, GuardedAttributes):
 
         Raises:
             MessageFormatError: The body has another type, is missing, or names something that is not allowed. Under
-                `AcknowledgeMode.AUTO` and ``DUPS_OK`` the message was not received then: it is still the next one.
-                Otherwise it was.
-            ArgumentTypeError: ``kind`` is no class. Nothing was received.
-            InvalidArgumentError: The timeout is no number of seconds, or negative.
+                `AcknowledgeMode.AUTO` and ``DUPS_OK`` the message was not received, and the next call gets it.
+                Under the other modes the message was received.
+            ArgumentTypeError: ``kind`` is not a class. No message was received.
+            InvalidArgumentError: The timeout is not a number of seconds, or is negative.
         """
         CLASS("kind", kind)
         return self._receiver.receive(timeout, partial(self._receiver.take_body, kind, allowed))

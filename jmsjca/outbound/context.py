@@ -19,9 +19,9 @@ __all__ = ["JMSContext", "create_context"]
 class JMSContext(BaseSession):
     """A connection and a session in one object (JMS 3.1, section 2.8). For one thread at a time (section 6.2.6).
 
-    `ConnectionFactory.create_context` creates it. Its consumers are those of the classic API: a `MessageConsumer`
-    corresponds to Java's JMSConsumer. The first consumer starts the connection, and the last of the contexts that share
-    the connection closes it.
+    `ConnectionFactory.create_context` creates it. The first consumer starts the connection. The last of the contexts
+    that share the connection closes it. Consumers are `MessageConsumer` objects, as in the classic API; they correspond
+    to Java's JMSConsumer.
 
     Args:
         context: The resources of the connection.

@@ -51,7 +51,7 @@ class DeliverySends:
         self._forks = Process.forks
 
     def end(self) -> None:
-        """Let no send join from now on: the handler has returned."""
+        """Stop sends from joining the unit: the handler has returned."""
         self._open_session = None
         if self._lock is not None:  # a send of another thread belongs to the unit as a whole, or not at all
             with self._lock:
@@ -59,7 +59,7 @@ class DeliverySends:
 
     @property
     def is_open(self) -> bool:
-        """True until the handler has returned; False in a forked child, which is no part of the delivery."""
+        """True until the handler has returned; False in a forked child, because it is not part of the delivery."""
         return self._open_session is not None and self._forks == Process.forks
 
     def send(self, to: Destination, messages: Sequence[Message], given: Mapping[str, Any]) -> None:

@@ -90,11 +90,11 @@ class _Given:
     options: dict[str, str]
 
     def resolve(self, naming: NamingContext | None) -> tuple[Login, dict[str, str]]:
-        """Return the login and the options. Values that are not given are those of the factory bound to the URL.
+        """Return the login and the options. The factory that is bound to the URL supplies the values that are missing.
 
         Raises:
             NameNotFoundError: The name of a ``lookup://`` URL is not bound.
-            ConfigurationError: The object that is bound to it is no connection factory.
+            ConfigurationError: The object that is bound to it is not a connection factory.
             InvalidURLError: The user name is a URL that does not parse.
         """
         login, options = Login(self.connection_url), self.options
@@ -113,7 +113,7 @@ _OF_POOLS = {"JMSJCA.poolminsize", "JMSJCA.poolmaxsize", "JMSJCA.pooltimeout", "
 
 @dataclass(frozen=True, slots=True)
 class _Conduct:
-    """What the options of JMSJCA mean for the sessions of a connection."""
+    """Settings of the sessions of a connection, derived from the options of JMSJCA."""
 
     options: OutboundOptions
     locator: Callable[[], Any] | None
@@ -164,11 +164,11 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             ``JMSJCA.ACC``. It is pickled with the factory. Messages of `send` and its siblings are never part of it.
 
     Raises:
-        InvalidURLError: The URL is no text, or cannot be parsed.
+        InvalidURLError: The URL is not a str, or cannot be parsed.
         InvalidArgumentError: Another argument has a wrong type or value.
         InvalidOptionError: An option of JMSJCA is unknown, or its value is invalid.
         NameNotFoundError: The name of a ``lookup://`` URL is not bound.
-        ConfigurationError: ``credentials`` has none of its forms; or the object that is bound to the name is no
+        ConfigurationError: ``credentials`` has an unknown form; or the object that is bound to the name is not a
             connection factory.
     """
 
@@ -226,7 +226,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
 
     @property
     def own_options(self) -> dict[str, str]:
-        """The options that were given to the factory, without those of the URL."""
+        """The options that were given to the factory, without the options of its URL."""
         return dict(self._own_options)
 
     @property
@@ -236,7 +236,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
 
     @property
     def options(self) -> OutboundOptions:
-        """The options of JMSJCA, those of the URL included."""
+        """The options of JMSJCA, including the options of the URL."""
         return self._conduct.options
 
     @property
@@ -256,8 +256,8 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             user_name: User name; None for the factory's. A connection URL here is used instead of the factory's URL,
                 with the ``username`` and ``password`` of its query, for instance
                 ``amqp://other:5672?username=shop&password=…``; without them the factory's credentials are used
-                (JMSJCA manual, "Overloaded username"). Options of JMSJCA in it take precedence over those of the
-                factory, and those of the factory's URL do not count.
+                (JMSJCA manual, "Overloaded username"). Options of JMSJCA in it take precedence over the factory's
+                options. Options in the factory's URL have no effect.
             password: Password of ``user_name``; ignored without a user name.
 
         Raises:
@@ -388,7 +388,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         own, options = self._lookup.resolve(self._naming) if self._lookup else (self._login, self._own_options)
         login = own.override(user_name, password)
         if is_url(user_name):
-            find_provider(ConnectionURL.parse(login.url).protocol)  # raises for a user name with :// that is no URL
+            find_provider(ConnectionURL.parse(login.url).protocol)  # raises if the user name has :// but is invalid
         return ConnectionSettings(
             add_options(login.url, provider_options(options)),
             login.user_name,
@@ -399,7 +399,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         )
 
     def _conduct_for(self, user_name: str | None) -> _Conduct:
-        """Return the conduct of a connection. In a URL as user name, its options replace those of the factory's URL."""
+        """Return the conduct of a connection. Options in a user name that is a URL replace options in the factory's URL."""
         if user_name is None or not is_url(user_name):
             return self._conduct
         given = jmsjca_options(ConnectionURL.parse(user_name).query)
@@ -442,11 +442,11 @@ class TopicConnectionFactory(ConnectionFactory):
 
 
 class _WithoutTransactions:
-    """A factory as its sender uses it: what it sends is never part of a transaction of a transaction manager.
+    """A factory for its sender. The sender's messages never take part in a transaction of a transaction manager.
 
     Args:
         factory: The factory.
-        limits: The bounds of each connection; None for those of the factory.
+        limits: The bounds of each connection; None for the factory's bounds.
     """
 
     def __init__(self, factory: ConnectionFactory, limits: Limits | None = None) -> None:
@@ -484,7 +484,7 @@ def look_up_factory(url: str, naming: NamingContext | None) -> ConnectionFactory
 
     Raises:
         NameNotFoundError: The name is not bound.
-        ConfigurationError: The object is no connection factory.
+        ConfigurationError: The object is not a connection factory.
     """
     found = (naming or NamingContext.default()).lookup(url)
     if not isinstance(found, ConnectionFactory):
