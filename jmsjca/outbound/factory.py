@@ -399,7 +399,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         )
 
     def _conduct_for(self, user_name: str | None) -> _Conduct:
-        """Return the conduct of a connection. Options in a user name that is a URL replace options in the factory's URL."""
+        """Return the conduct of a connection. The options of a URL as user name replace those in the factory's URL."""
         if user_name is None or not is_url(user_name):
             return self._conduct
         given = jmsjca_options(ConnectionURL.parse(user_name).query)

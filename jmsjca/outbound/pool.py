@@ -144,7 +144,7 @@ class PoolPlaces(ProcessBound):
         return len(self._idle) + max(self._max_size - len(self._places), 0)
 
     def _notify(self) -> None:
-        """Wake only the threads whose turn it is: waking all of them would slow each of them down."""
+        """Wake only the threads that can now get a connection: waking all threads would slow each of them down."""
         turns = len(self._waiting) if self._closed else self._count_available()
         for ticket in islice(self._waiting, turns):
             ticket.notify()
@@ -728,6 +728,6 @@ class SharedConnections:
         use.shared = None
 
     def _reset_after_fork(self) -> None:
-        """Begin without connections: those of the parent are not the child's."""
+        """Start without connections: the connections of the parent process must not be used in the child."""
         self._lock = threading.Lock()
         self._in_use: list[_Shared] = []

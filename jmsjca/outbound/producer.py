@@ -63,7 +63,7 @@ def properties_of(name: str, value: object) -> Properties:
     """Return a copy of a mapping as properties.
 
     Raises:
-        MessageFormatError: The value is no mapping, or a name or a value is not allowed.
+        MessageFormatError: The value is not a mapping, or a name or a value is not allowed.
     """
     return Properties(_PROPERTIES(name, value))
 
@@ -72,7 +72,7 @@ _PROPERTIES = Constraint[Mapping[str, object]]("a mapping from names to values",
 
 
 class DeliveryFields(TypedDict, total=False):
-    """The options of every send, as keywords. None counts as not given: then those of the producer apply.
+    """The options of every send, as keywords. For an option that is missing or None the producer's value applies.
 
     Attributes:
         delivery_mode: Whether messages survive a restart of the broker, a `DeliveryMode` or its name; persistent by
@@ -119,7 +119,7 @@ class ProducerOptions(HeaderFields, total=False):
     """The attributes of a `JMSProducer`, as keywords.
 
     Attributes:
-        properties: Properties of all messages, typed as those of a `Message`; the mapping is copied.
+        properties: Properties of all messages, with the types that a `Message` allows; the mapping is copied.
         disable_message_id: True to send messages without message ids (JMS 3.1, section 3.4.3).
         disable_timestamp: True to send messages without timestamps (section 3.4.4).
         on_completion: If it is set, `JMSProducer.send` is asynchronous, as `MessageProducer.send_async` (section 7.3);
@@ -382,7 +382,7 @@ class MessageProducer(BaseProducer, Closeable):
         pool: The pool of the session; None without one.
 
     Raises:
-        InvalidDestinationError: The value is no destination.
+        InvalidDestinationError: The value is not a destination.
     """
 
     def __init__(  # the session gives them
@@ -621,7 +621,7 @@ class JMSProducer(BaseProducer):
                 dataclass (text message with JSON), None (without a body).
 
         Raises:
-            InvalidDestinationError: The value is no destination, or a deleted temporary one.
+            InvalidDestinationError: The value is not a destination, or is a deleted temporary destination.
             MessageFormatError: No message can hold the body.
             MessageNotWriteableError: The message was received, and the producer has properties to set in it.
             IllegalStateError: The context is closed, or another thread uses it.

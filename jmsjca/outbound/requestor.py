@@ -32,8 +32,8 @@ class Requestor(Closeable, GuardedAttributes):
     Raises:
         IllegalStateError: The session is transacted, or does not acknowledge automatically; or, on the use of the
             requestor, it or its session is closed.
-        ArgumentTypeError: The first argument is no session.
-        InvalidDestinationError: The value is no destination.
+        ArgumentTypeError: The first argument is not a session.
+        InvalidDestinationError: The value is not a destination.
         NotSupportedError: The broker has no temporary destinations.
     """
 
@@ -78,7 +78,7 @@ class Requestor(Closeable, GuardedAttributes):
 
         Raises:
             IllegalStateError: The requestor or its session is closed.
-            InvalidArgumentError: The timeout is no number of seconds, or negative. Nothing was sent.
+            InvalidArgumentError: The timeout is not a number of seconds, or is negative. No request was sent.
             MessageFormatError: No message can hold the body; or a received message cannot be decoded, so that its
                 request is unknown. The next request uses a new reply queue.
         """

@@ -104,7 +104,7 @@ class SendsMessages(ABC):
     def receive(
         self, destination: str | Destination, timeout: float | None = 5.0, *, selector: str | None = None
     ) -> Message | None:
-        """Receive a message, which is settled on return; None if there is none in time: see `Sender.receive`."""
+        """Receive a message and settle it; return None if no message arrives in time: see `Sender.receive`."""
         return self.sender.receive(destination, timeout, selector=selector)
 
     async def receive_async(
@@ -120,7 +120,7 @@ class SendsMessages(ABC):
     def receive_many(
         self, destination: str | Destination, limit: int, timeout: float | None = 5.0, *, selector: str | None = None
     ) -> AbstractContextManager[list[Message]]:
-        """Receive messages for a block, whose end settles them: see `Sender.receive_many`.
+        """Receive messages for a block. The end of the block settles them: see `Sender.receive_many`.
 
         Example: ``with adapter.receive_many("orders", 100, timeout=5) as messages: save(messages)``.
         """
@@ -139,11 +139,11 @@ class Sender:
         pool: The pool. The sender does not close it.
         retry_timeout: Seconds after which a send is not repeated any more; 30 by default, 0 never repeats.
         converters: Converts bodies to messages; None for `Converters.default`.
-        scope: The handlers whose units the messages join; None to send at once in any handler.
+        scope: Messages join the unit of a delivery in handlers of this scope; None to send at once in any handler.
         receiving: The pool of connections that receive, best without prefetching; None for ``pool``.
 
     Raises:
-        InvalidArgumentError: The retry timeout is no number of seconds from 0 on.
+        InvalidArgumentError: The retry timeout is not a number of seconds, or is negative.
     """
 
     def __init__(
@@ -290,10 +290,10 @@ class Sender:
     def request(
         self, destination: str | Destination, body: object, *, timeout: float = 5.0, **options: Unpack[SendOptions]
     ) -> Message:
-        """Send a request, and wait for the reply to it, in a temporary queue of its own.
+        """Send a request, and wait for its reply. Each call creates a temporary queue for the reply.
 
-        The request is always sent at once, also in a handler: a request in the unit of a delivery would be sent when
-        the handler has returned, so its reply could not arrive before.
+        The request is always sent at once, also in a handler. In the unit of the delivery the broker would get the
+        request only after the handler has returned, so the handler could not wait for the reply.
 
         Args:
             destination: As for `send`.
@@ -340,11 +340,11 @@ class Sender:
             selector: Only a matching message is received.
 
         Returns:
-            The message; None if there is none in time.
+            The message; None if no message arrived in time.
 
         Raises:
             MessageFormatError: The message cannot be decoded. It stays in its queue.
-            InvalidArgumentError: The timeout is no number of seconds, or negative.
+            InvalidArgumentError: The timeout is not a number of seconds, or is negative.
             JMSError: No message is received. If the connection is lost, it may be acknowledged, or is redelivered.
         """
         with self._receiver(destination, selector, AcknowledgeMode.AUTO) as (_, consumer):
@@ -383,12 +383,12 @@ class Sender:
             selector: Only matching messages are received.
 
         Yields:
-            The messages; none if there are none in time.
+            The messages; an empty list if no message arrived in time.
 
         Raises:
             InvalidArgumentError: The limit or the timeout is not a number, or is out of range.
             TransactionInDoubtError: The messages may or may not be acknowledged.
-            JMSError: No message is acknowledged: those that were received are redelivered.
+            JMSError: No message is acknowledged. The broker redelivers the received messages.
         """
         _LIMIT("limit", limit)
         with self._receiver(destination, selector, AcknowledgeMode.CLIENT) as (session, consumer):
@@ -479,7 +479,7 @@ class _Sending(Use):
 
         Raises:
             TransactionInDoubtError: This attempt is in doubt.
-            JMSError: The messages of this attempt are not sent; those of an earlier one may be in doubt.
+            JMSError: The messages of this attempt are not sent. Messages of an earlier attempt may be in doubt.
         """
         try:
             if len(self._messages) - self._sent == 1:
@@ -613,8 +613,8 @@ class DeclaresPublishers(SendsMessages, ABC):
             description: The text in the AsyncAPI document; None for none.
 
         Raises:
-            InvalidDestinationError: The destination is no `Destination`, or its name is empty.
-            ArgumentTypeError: The description is no text.
+            InvalidDestinationError: The destination has another type, or its name is empty.
+            ArgumentTypeError: The description is not a str.
         """
         TEXT_OR_NONE("description", description)
         if isinstance(destination, str):
@@ -625,9 +625,10 @@ class DeclaresPublishers(SendsMessages, ABC):
         return publisher
 
     def publishes(self, destination: str | Destination) -> Callable[[F], F]:
-        """Return a decorator for a function whose results are sent to a destination, except None.
+        """Return a decorator that sends the results of a function, except None, to a destination.
 
-        In a handler they join the unit of the delivery. Write it below the listener, which then calls both::
+        In a handler the messages join the unit of the delivery. Write the decorator below the listener's decorator, so
+        that the listener calls the function that sends::
 
             @adapter.listener("orders")
             @adapter.publishes("invoices")

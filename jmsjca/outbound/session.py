@@ -88,11 +88,11 @@ _SUBSCRIPTION_NAME = Constraint[str]("a str", str, error=InvalidDestinationError
 
 
 def _check_subscription(topic: Destination, name: str, *, durable: bool) -> None:
-    """Raise an error if a topic and a name cannot be those of a subscription that is shared or durable.
+    """Raise an error if a shared or durable subscription cannot have this topic and name.
 
     Raises:
-        InvalidDestinationError: The topic is no topic, or a temporary one of a durable subscription; or the name is no
-            text, or empty.
+        InvalidDestinationError: The topic is not a `Topic`, or is temporary although the subscription is durable; or
+            the name is not a str, or is empty.
     """
     check_destination(topic)
     if not isinstance(topic, Topic) or (durable and topic.temporary):
@@ -263,7 +263,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
                 ``no_local``.
 
         Raises:
-            InvalidDestinationError: The value is no destination, or a temporary one of another connection.
+            InvalidDestinationError: The source is not a destination, or is a temporary one of another connection.
             InvalidSelectorError: The selector is invalid.
             NotSupportedError: The broker lacks a capability.
         """
@@ -284,7 +284,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
 
         Raises:
             IllegalStateError: The subscription has consumers with another topic or selector.
-            InvalidDestinationError: The name is empty, or the value is no topic.
+            InvalidDestinationError: The name is empty, or the topic is not a `Topic`.
             NotSupportedError: The broker lacks a capability.
         """
         return self._subscribe(topic, name, selector, self._context.client_id, shared=True, volatile=True)
@@ -304,9 +304,9 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
             no_local: True to exclude messages that connections of this client id send.
 
         Raises:
-            MissingClientIDError: The connection has no client id. It is an `IllegalStateError`, too.
+            MissingClientIDError: The connection has no client id. The class is a subclass of `IllegalStateError`.
             IllegalStateError: The subscription has a consumer, or is shared.
-            InvalidDestinationError: The name is empty, or the value is no topic, or a temporary one.
+            InvalidDestinationError: The name is empty, or the topic is not a `Topic`, or is temporary.
             NotSupportedError: The broker lacks a capability.
         """
         _check_subscription(topic, name, durable=True)
@@ -315,8 +315,8 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
     def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
         """Create a consumer of a shared durable subscription (JMS 3.1, section 8.3.4).
 
-        Like `create_durable_consumer`, but any number of consumers compete for the messages. It needs the capability
-        ``shared`` as well, and no client id.
+        Like `create_durable_consumer`, but any number of consumers compete for the messages. It also needs the
+        capability ``shared``, but no client id.
 
         Args:
             topic: The topic.
@@ -325,7 +325,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
 
         Raises:
             IllegalStateError: The subscription has consumers with another topic or selector, or is not shared.
-            InvalidDestinationError: The name is empty, or the value is no topic, or a temporary one.
+            InvalidDestinationError: The name is empty, or the topic is not a `Topic`, or is temporary.
             NotSupportedError: The broker lacks a capability.
         """
         return self._subscribe(topic, name, selector, self._context.client_id, shared=True)
@@ -341,7 +341,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
         Raises:
             IllegalStateError: The subscription has consumers.
             MissingClientIDError: The connection has no client id, and the broker has no shared subscriptions.
-            InvalidDestinationError: There is no such subscription; or the name is empty, or the value is no topic.
+            InvalidDestinationError: There is no such subscription; or the name is empty, or the topic is not a `Topic`.
         """
         _check_subscription(topic, name, durable=True)
         with self._lock:
@@ -358,7 +358,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
             selector: Only matching messages are returned; needs the capability ``selectors``.
 
         Raises:
-            InvalidDestinationError: The value is no queue, or the broker cannot browse it.
+            InvalidDestinationError: The queue is not a `Queue`, or the broker cannot browse it.
             InvalidSelectorError: The selector is invalid.
             NotSupportedError: The broker lacks a capability.
         """
@@ -449,7 +449,7 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
     def acknowledge(self) -> None:
         """Acknowledge all received messages under `AcknowledgeMode.CLIENT` and ``INDIVIDUAL``.
 
-        Messages that could not be decoded are acknowledged, too. No effect in other sessions.
+        It also acknowledges messages that could not be decoded. It has no effect in sessions with another mode.
         """
         with self._lock:
             self._mode.acknowledge()
@@ -588,8 +588,8 @@ class Session(BaseSession):
     """Creates producers and consumers, and settles what they send and receive (JMS 3.1, section 6.2).
 
     `Connection.create_session` creates it. A transacted session always has an open transaction: receipts and sends
-    belong to it until `commit` or `rollback` ends it and the next one begins. In any other session each send is a unit
-    of its own.
+    belong to it until `commit` or `rollback` ends it and the next one begins. In any other session each send is a
+    separate unit.
     """
 
     _sends: MessageProducer | None = None  # the producer of `send`
@@ -598,10 +598,10 @@ class Session(BaseSession):
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """Create a producer. Without a destination each send names one.
 
-        With ``producer_pooling`` of the factory it continues one for the same destination that was closed before.
+        If the factory has ``producer_pooling``, a closed producer for the same destination is used again.
 
         Raises:
-            InvalidDestinationError: The value is no destination.
+            InvalidDestinationError: The value is not a destination.
         """
         with self._lock:
             return self._producer_for(destination)

@@ -44,7 +44,7 @@ MessageListener = Callable[[Message], object]
 class SessionMode(ABC):
     """How a session settles what it receives and sends (JMS 3.1, sections 6.2.7 and 6.2.10).
 
-    The methods here are those of an acknowledge mode; the transacted modes override them.
+    The methods of this class implement the acknowledge modes. The transacted modes override them.
 
     Args:
         connection: The provider's connection.
@@ -54,7 +54,7 @@ class SessionMode(ABC):
         automatic: True if a message is acknowledged because `receive` returns it.
         order: The order in which deliveries are settled.
         no_consumers: The error of a session that cannot have consumers; empty if it can.
-        no_listeners: The error of a session whose consumers cannot have message listeners; empty if they can.
+        no_listeners: The error of a session that cannot have message listeners; empty if it can.
         lock: Entered for every use of the session.
         listening: True while consumers of the session have message listeners.
     """
@@ -579,7 +579,7 @@ class ManagedMode(SessionMode):
         return self._unit() is not None or self._outside.defers_sends
 
     def note(self, message: Message, to: Destination, around: AroundCommit) -> None:
-        """Record a sent message for hooks, in the caller's transaction or in that of the other mode."""
+        """Record a sent message for hooks, in the caller's transaction; outside of one, in the other mode."""
         unit = self._unit()
         if unit is None:
             self._outside.note(message, to, around)
@@ -618,7 +618,7 @@ class ManagedMode(SessionMode):
         return _sent_by_the_commit
 
     def deliver(self, delivery: spi.Delivery, source: PrefetchOwner, listener: MessageListener) -> None:
-        """Pass the message to a message listener, outside of transactions: it runs on a thread of its own."""
+        """Pass the message to a message listener, outside of transactions: the listener runs on a separate thread."""
         self._check_over()
         self._outside.deliver(delivery, source, listener)
 

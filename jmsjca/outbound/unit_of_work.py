@@ -69,7 +69,7 @@ class ConnectionAbort:
 
 
 class Abortable:
-    """Base of the objects whose interrupted calls abort their connection. `_abort` does."""
+    """Base class of API objects. An interrupted call aborts the connection of its object, with `_abort`."""
 
     __slots__ = ()
 
@@ -82,9 +82,9 @@ A = TypeVar("A", bound=Abortable)
 def aborts_if_interrupted(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[A, P], R]:
     """Decorate a method of the API: if it is interrupted, its connection is aborted.
 
-    An exception other than a `JMSError` is one of a signal handler (`KeyboardInterrupt`, `SystemExit`), one that was
-    thrown into the thread, or a bug. Any may leave a unit half done, so the connection ends with all of its units: no
-    message is lost or doubled by it.
+    An exception other than a `JMSError` comes from a signal handler (`KeyboardInterrupt`, `SystemExit`), was thrown
+    into the thread, or is a bug. Each of them may leave a unit half done, so the connection ends with all of its units.
+    No message is lost or duplicated by that.
     """
 
     @wraps(method)
@@ -480,11 +480,11 @@ class CurrentUnit:
         self.get_or_begin().send(message, to)
 
     def commit(self, *, confirmed: bool = True) -> None:
-        """Commit the open unit, if any. ``confirmed`` is that of `UnitOfWork.commit`."""
+        """Commit the open unit, if any. See `UnitOfWork.commit` for ``confirmed``."""
         self._end(lambda unit: unit.commit(confirmed=confirmed))
 
     def rollback(self, *, delay: float = 0.0) -> None:
-        """Roll the open unit back, if any. ``delay`` is that of `UnitOfWork.rollback`."""
+        """Roll the open unit back, if any. See `UnitOfWork.rollback` for ``delay``."""
         self._end(lambda unit: unit.rollback(delay=delay))
 
     def _end(self, end: Callable[[UnitOfWork], None]) -> None:
