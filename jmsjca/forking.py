@@ -52,9 +52,10 @@ class ForkGuard:
 
 
 class ProcessBound:
-    """Refuses to be pickled, with the remedy. The locks and connections within it would fail with words of their own.
+    """Base class of objects that cannot be pickled. The error names the remedy.
 
-    `copy.copy` shares them, as for any other object.
+    Without this class, pickling would fail at a lock or a connection inside the object, with an error that does not
+    name the object. `copy.copy` works as for any other object: the copy shares the locks and connections.
     """
 
     __slots__ = ()

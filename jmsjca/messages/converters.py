@@ -101,7 +101,7 @@ class Converters:
         Register before listeners are activated: their parameters are resolved then.
 
         Args:
-            kind: The class. Bodies of its subclasses are converted in the same way, unless they are registered, too.
+            kind: The class. A subclass that is not registered is converted in the same way.
             to_message: Returns a message for an object, or a body of another type to make it of; None for JSON.
             from_message: Returns an object for a message; None to read JSON.
             type_id: Name of the class in Java, for instance ``com.example.Order``. It is sent in the type property, and
@@ -109,7 +109,7 @@ class Converters:
             content_type: Content type, for instance ``application/json``. It is sent in the property ``content_type``.
 
         Raises:
-            InvalidArgumentError: ``kind`` is no class, or a converter is no function.
+            InvalidArgumentError: ``kind`` is not a class, or a converter is not a function.
             ConfigurationError: The type id is registered for another class.
         """
         check(_ARGUMENTS, kind=kind, to_message=to_message, from_message=from_message)
@@ -166,8 +166,8 @@ class Converters:
         Args:
             kind: A registered class; `str` or `bytes` for a body of that type; or a type that pydantic or msgspec can
                 validate (a model, a dataclass, a Struct, ``dict[str, int]``) for JSON, a map or a stream message.
-                ``| None`` accepts a message without a body, too. Constraints of ``Annotated`` are checked, except
-                those of a registered class: its converter decides.
+                ``| None`` also accepts a message without a body. Constraints of ``Annotated`` are checked, but not for
+                a registered class: its converter decides.
             parameter: The name of the parameter for the object, for error messages; None without one.
 
         Raises:
@@ -292,7 +292,7 @@ def _plain_message(body: object, *, map_messages: bool) -> Message:
 
 
 def _members(kind: Any) -> list[Any]:
-    """Return the members of a union without None, and without their metadata; the type itself if it is no union."""
+    """Return the members of a union, without None and metadata. For any other type, return a list of that type."""
     kind = without_metadata(kind)
     members = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     return [without_metadata(it) for it in members if it is not NoneType]
@@ -303,7 +303,7 @@ def _accepts(kind: Any, registered: type) -> bool:
 
 
 def _select(choices: Mapping[tuple[str, str], Read], read: Read, message: Message) -> object:
-    """Read a body as the class that its type id names; as ``read`` does for another id."""
+    """Read a body as the class that its type id names. For any other id, call ``read``."""
     for (name, type_id), read_choice in choices.items():
         if message.properties.get(name) == type_id:
             return read_choice(message)

@@ -1,11 +1,11 @@
 """The delivery of a received message: its attributes and methods, JMSJCA's own properties, and its settlement.
 
-JMSJCA's own properties of a delivered message: their names, and the attributes and methods behind them.
+JMSJCA's own properties are separate from the properties of the message, as if a wrapper had them. They are not listed,
+and they can be set although the message is read-only. If a sender sets properties with these names, the properties have
+no effect and are hidden. The names are not case-sensitive.
 
-They are separate from the message's own properties, as if a wrapper had them: they are not listed, they can be set
-although the message is read-only, and properties of these names that a sender sets have no effect and are hidden. The
-exception is the failure recorded in a moved copy: it is returned if the listener has no failure of its own, so that a
-listener of a dead-letter queue learns the reason. The names are not case-sensitive.
+There is one exception: a moved copy records the failure. If the listener itself has no failure, the recorded failure is
+returned, so that a listener of a dead-letter queue learns the reason.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
@@ -86,7 +86,7 @@ class Settlement:
 
         Raises:
             IllegalStateError: The handler waits for its own unit, which is settled only after the handler returns.
-            InvalidArgumentError: The timeout is no number of seconds, or negative.
+            InvalidArgumentError: The timeout is not a number of seconds, or is negative.
         """
         TIMEOUT("timeout", timeout)
         if timeout != 0:
@@ -446,7 +446,7 @@ class _EmptyRollbackData(MutableMapping[str, str]):
 
 MANUAL_PREFIX = "JMS_Sun_JMSJCA_"
 PREFIX = "_JMSJCA_"
-"""The prefix of later releases. Unlike that of the manual it is outside of the reserved prefix ``JMS_``."""
+"""The prefix of later releases. Unlike the manual's prefix, it does not begin with the reserved ``JMS_``."""
 
 ROLLBACK = "UserRollbackData"
 
@@ -474,7 +474,7 @@ class VendorProperty(NamedTuple):
     Attributes:
         read: Returns the value.
         write: Sets the value.
-        survives_move: True if a moved copy has the property as well; it is returned if the listener has no value.
+        survives_move: True if a moved copy also has the property. Its value is returned if the listener has no value.
     """
 
     read: Callable[[DeliveryMixin], object]
@@ -484,7 +484,7 @@ class VendorProperty(NamedTuple):
 
 @lru_cache(256)  # programs use few names, but often
 def vendor_property(name: str) -> VendorProperty | None:
-    """Return JMSJCA's property of that name; None if the name is that of an ordinary property."""
+    """Return JMSJCA's property of that name; None for an ordinary property."""
     return _TABLE.get(name.lower()) or _rollback_data(name)
 
 

@@ -82,7 +82,7 @@ def body_reader(kind: Any, target: str, *, plain: type[object] | None = None) ->
         adapter = TypeAdapter[Any](kind)
     except PydanticSchemaGenerationError as error:
         raise TypeError("pydantic cannot validate it.") from error
-    except PydanticUserError as error:  # its text has the remedy
+    except PydanticUserError as error:  # its text names the remedy
         raise TypeError(error.message) from error
     return partial(_read, partial(_parse_with_pydantic, adapter, plain), target)
 
@@ -145,7 +145,7 @@ def _jsonable(value: Any) -> object:
     return to_jsonable_python(value)
 
 
-# NaN and infinity are no JSON (RFC 8259, section 6): other programs refuse a text with them.
+# JSON has no NaN and no infinity (RFC 8259, section 6): other programs reject a text that contains them.
 _ENCODER = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_jsonable)
 
 
@@ -245,9 +245,9 @@ def _parse_struct(kind: Any, message: Message) -> object:
 
 
 def _json_of(message: TextMessage | BytesMessage) -> str | bytes:
-    """Return the JSON of a body; that of bytes in the charset that their content type names, or else in UTF-8.
+    """Return the JSON text of a body. Bytes without a charset in their content type are returned as UTF-8.
 
-    A byte order mark is ignored, as RFC 8259, section 8.1, allows.
+    With a charset, bytes are decoded. A byte order mark is ignored, as RFC 8259, section 8.1, allows.
     """
     if isinstance(message, TextMessage):
         return message.get_body(str).removeprefix(BYTE_ORDER_MARK)
@@ -278,7 +278,7 @@ def _text(problem: Any) -> str:
 
 @lru_cache(1)
 def _known_problems() -> frozenset[str]:
-    """Return the names of pydantic's own problems; those of validators have texts of their own."""
+    """Return the names of the problems that pydantic defines. Validators write the texts of all other problems."""
     from pydantic_core.core_schema import ErrorType  # slow to import
 
     return frozenset(get_args(ErrorType))

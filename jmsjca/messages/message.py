@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 
 def _set_if_unset(slot: Any, of: object, value: object) -> Any:
-    """Set a slot unless another thread has set it meanwhile, and return its value.
+    """Set a slot, unless another thread has already set it, and return its value.
 
     Args:
         slot: The descriptor of the slot.
@@ -248,7 +248,7 @@ class Message(DeliveryMixin):
 
         Raises:
             MessageFormatError: The body has another type, is missing, or is a pickled object.
-            ArgumentTypeError: ``kind`` is no class.
+            ArgumentTypeError: ``kind`` is not a class.
         """
         body = self._content()
         CLASS("kind", kind)
@@ -266,7 +266,7 @@ class Message(DeliveryMixin):
             return False
 
     def clear_body(self) -> None:
-        """Make the body empty and writeable, like that of a new message. Headers and properties are kept."""
+        """Make the body empty and writeable, as in a new message. Headers and properties are kept."""
         self._read_only = False
         self._body = self._stored(None)
 
@@ -406,7 +406,7 @@ class Message(DeliveryMixin):
             raise MessageNotWriteableError("The body of a received message is read-only; call clear_body() first.")
 
     def __repr__(self) -> str:
-        # Never contains the body: it may be huge, secret or hostile. Ids and names are from other programs, too.
+        # Never contains the body: it may be huge, secret or hostile. Ids and names also come from other programs.
         try:
             return f"<{type(self).__name__} {excerpt(self.message_id)} to {excerpt(self.destination)}>"
         except MessageFormatError:  # the headers are damaged, which their first access detects
@@ -516,7 +516,7 @@ def delivery_mode_of(name: str, value: object) -> DeliveryMode:
     """Return the delivery mode of a member, its name or its number (JMS 3.1, section 7.7).
 
     Raises:
-        MessageFormatError: The value is no delivery mode.
+        MessageFormatError: The value is not a delivery mode.
     """
     if type(value) is int and value in _MODES:
         return _MODES[value]
