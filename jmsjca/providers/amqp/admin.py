@@ -53,7 +53,7 @@ class ManagementResponse:
 
 
 class ManagementClient:
-    """Sends one management request at a time, with a temporary queue of its own for the responses.
+    """Sends one management request at a time, and receives the responses on its own temporary queue.
 
     Args:
         connection: The connection to the broker.

@@ -225,7 +225,7 @@ class ConsumerSpec:
         source: The destination or subscription.
         selector: The message selector; None for all messages.
         no_local: True to exclude messages that the same connection sent.
-        ordinal: The number of the consumer among those of a shared subscription, from 1 on.
+        ordinal: The number of the consumer among the consumers of a shared subscription, starting with 1.
     """
 
     source: Destination | Subscription
@@ -417,7 +417,7 @@ class AMQPConnection:
             if what.temporary:
                 self._temporary_destinations.remove(what)
                 return
-        self._remove_by_management(what)  # without the lock: it opens a consumer of its own for the responses
+        self._remove_by_management(what)  # without the lock: it opens its own consumer for the responses
 
     def admin(self) -> Admin | None:
         """Return the management API; None if the broker has no management over AMQP."""
@@ -425,9 +425,9 @@ class AMQPConnection:
         return self._management_admin()
 
     def close(self, timeout: float | None = None) -> None:
-        """Close the connection and requeue deliveries; those of open units increment the delivery count.
+        """Close the connection and requeue its deliveries. Deliveries of open units increment the delivery count.
 
-        With 0 the connection is aborted, also while it is being closed: the broker requeues what is not settled.
+        A timeout of 0 aborts the connection, even during another close: the broker requeues unsettled deliveries.
         """
         if self._fork_guard.in_child:
             return  # the parent process closes it
@@ -452,7 +452,7 @@ class AMQPConnection:
             if self._topology is not None:  # the broker ends links some time after their connection
                 for consumer in self._consumers.of_subscriptions():
                     consumer.detach()
-            self._mark_units_lost()  # units that have taken deliveries meanwhile
+            self._mark_units_lost()  # units that took deliveries during the close
         except JMSError:  # the connection is lost, and the broker has requeued all deliveries
             pass
         finally:

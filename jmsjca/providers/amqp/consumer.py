@@ -156,7 +156,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """Revoke the credit, and return the deliveries that were in flight."""
         self._drain_link()
         with self._changed:
-            self.check_link()  # lost meanwhile: the messages in flight are, too
+            self.check_link()  # if the link was lost during the drain, the messages in flight are lost
             return self._buffer.take(len(self._buffer.ready))
 
     def resize(self, window: int) -> None:
@@ -367,7 +367,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
     def _requeue_in_order(
         self, deliveries: Sequence[AMQPDelivery], counted: Collection[int], expected: ReturnOrder | None = None
     ) -> None:
-        if self._redelivers_locally and not self.closed:  # the broker would requeue them behind messages sent meanwhile
+        if self._redelivers_locally and not self.closed:  # the broker would requeue them after newer messages
             self._requeue_here(deliveries, counted)
             return
         if self.drops_returned and not self.closed and (self.order is Order.ANY or not counted):

@@ -80,7 +80,7 @@ class AMQPOptions(NetworkOptions):
         queue_type: The type of the queues that are declared on RabbitMQ 4: "quorum" or "classic".
         stream_offset: Where consumers of streams of RabbitMQ 4 begin, as in `StreamOptions`.
         stream_filter: The filter values of the messages that they receive, separated by commas.
-        stream_match_unfiltered: True to receive messages without a filter value, too.
+        stream_match_unfiltered: True to also receive messages without a filter value.
     """
 
     queue_type: QueueType = "quorum"

@@ -117,7 +117,7 @@ def destination_name(address: str, kind: DestinationKind, naming: AddressStyle) 
 
 
 def encoded_name(name: str) -> str:
-    """Return a name as a segment of a percent-encoded path; `Address.check` rejects a name that is no Unicode."""
+    """Return a name as a segment of a percent-encoded path; `Address.check` rejects names that are not Unicode."""
     return quote(name, safe="", errors="surrogatepass")
 
 
@@ -188,7 +188,7 @@ def received_destination(
         address: The address in the message.
         annotations: The message annotations.
         annotation: The annotation with the destination type: `DESTINATION_TYPE` or `REPLY_TO_TYPE`.
-        context: How the message was received. Without other evidence the kind is that of its source.
+        context: How the message was received. If nothing else shows the kind, it is the kind of the source.
 
     Returns:
         The destination; None if there is no address.

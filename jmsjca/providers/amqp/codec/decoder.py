@@ -55,11 +55,11 @@ from jmsjca.providers.common.codec import LazyHeaders, decode_string, to_datetim
 __all__ = ["UNDECODABLE", "ReceivedHeaders", "decode", "decode_body", "decode_usual_body", "undecodable_error"]
 
 UNDECODABLE = (*MALFORMED, OSError)
-"""What bytes may provoke: they may be anything, and tell of any time."""
+"""The errors of decoding arbitrary bytes, including timestamps out of range."""
 
 _DELIVERY_TIME = "x-opt-delivery-time"
 _MAX_PRIORITY, _DEFAULT_PRIORITY = 9, 4
-_STRING_CODES = {0xA1, 0xB1}  # symbols and characters are no texts
+_STRING_CODES = {0xA1, 0xB1}  # symbols and characters are not strings
 
 
 def undecodable_error(source: Destination | None, error: Exception) -> MessageFormatError:
@@ -119,7 +119,7 @@ def _properties(encoded: EncodedMessage) -> Any:
 
 
 def _broker_origin(annotations: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the origin that Artemis records when it dead-letters a message, by the properties of its own clients."""
+    """Return the origin that Artemis records for a dead-lettered message, under the names that its own clients use."""
     found = {name: annotations.get(key) for key, name in _ORIGIN_PROPERTIES.items()}
     return {name: value for name, value in found.items() if isinstance(value, str | int)}
 

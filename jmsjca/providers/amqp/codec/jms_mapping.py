@@ -458,7 +458,7 @@ def usual_header_and_annotations(header: tuple[bool, int, int | None], kinds: tu
 
 
 def _header_section(persistent: bool, priority: int, ttl: int | None) -> bytes:
-    # The default priority, too: RabbitMQ takes a message without a priority for one of the lowest.
+    # Also the default priority is written: RabbitMQ gives a message without a priority one of the lowest.
     fields = [write(persistent), write(UByte(min(max(priority, 0), _MAX_PRIORITY)))]
     return _HEADER_DESCRIPTOR + list_of(fields if ttl is None else [*fields, write(UInt(ttl))])
 

@@ -60,7 +60,7 @@ _USUAL_DESCRIPTOR = 0x0053  # the encoding that all clients use: smallulong
 _HEAD_SECTIONS = range(HEADER, ANNOTATIONS + 1)
 _unpack_section = Struct(
     ">HBB"
-).unpack_from  # that mark, the code of the section and that of its value; none is shorter
+).unpack_from  # this mark, the section code and the code of the value; every section has at least these
 _unpack_uint32 = Struct(">I").unpack_from
 
 # By the upper half of a constructor: the number of bytes after it, and how many of them hold the size of the rest.
@@ -102,7 +102,7 @@ def find_sections(raw: bytes) -> Sections:
 
 
 def values_of(raw: bytes, code: int, begin: int) -> list[Any]:
-    """Decode the value at an offset, and those of the sections directly after it with the same code.
+    """Decode the value at an offset, and the values of the sections directly after it with the same code.
 
     Raises:
         MALFORMED: The bytes are not AMQP values.
@@ -221,7 +221,7 @@ class Header(NamedTuple):
         return self.delivery_count + 1 + failures if counts or failures else None
 
     def redelivered(self, failures: int, *, counts: bool) -> bool:
-        """Return True if the message was delivered before. The arguments are those of `jms_delivery_count`."""
+        """Return True if the message was delivered before. For the arguments see `jms_delivery_count`."""
         return failures > 0 or (self.delivery_count > 0 if counts else not self.first_acquirer)
 
 
@@ -357,7 +357,7 @@ class EncodedMessage:
         return otherwise if begin is None else read(self.raw, begin)[0]
 
     def data_from(self, begin: int) -> bytes:
-        """Return the content of the data section at an offset, joined with that of all later data sections."""
+        """Return the content of the data section at an offset, joined with the content of all later data sections."""
         raw, form = self.raw, self.raw[begin]
         if form == _VBIN32 and begin + 5 + read_uint32(raw, begin + 1)[0] == len(raw):
             return raw[begin + 5 :]  # usually there is one, at the end

@@ -138,7 +138,7 @@ class Engine:
     def submit_nowait(
         self, function: Callable[[], None], reply: "Future[Any] | None" = None, *, urgent: bool = True
     ) -> None:
-        """Run a function on the engine thread. Its output may be combined with that of later tasks.
+        """Run a function on the engine thread. Its output may be written together with the output of later tasks.
 
         Args:
             function: The task.

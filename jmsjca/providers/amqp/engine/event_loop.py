@@ -358,8 +358,8 @@ class SocketTransport:
         return 0 <= pending(self._pointer) < _OUTPUT_BUFFER_BYTES or not self.flush()
 
     def flush(self) -> bool:
-        """Write within a task, so that the broker can start processing meanwhile. Return True if output is left."""
-        with suppress(OSError):  # the write at the end of the iteration fails, too, and ends the connection
+        """Write during a task, so that the broker can start before the task ends. Return True if output is left."""
+        with suppress(OSError):  # the write at the end of the iteration then fails and ends the connection
             return self.write()
         return True
 

@@ -59,11 +59,11 @@ class CreditControl(Protocol):
 class DrainCredit:
     """Revokes credit by drain (AMQP 1.0 section 2.6.7).
 
-    Artemis (2.56) miscounts if it answers a drain while it sends messages: it subtracts some of them from the credit of
-    the next grant, too. It then uses less credit than it was granted, and answers no drain once it has none left.
-    Repeated drains therefore grant more credit, 1, 2, 4 and so on, up to the number of messages that crossed the
-    earlier drain: a broker without messages answers, and one with messages sends some. If no answer follows these, the
-    remaining credit is lost: the broker does not know of it.
+    Artemis (2.56) miscounts if it answers a drain while it sends messages: it subtracts some of the messages a second
+    time, from the credit of the next grant. It then uses less credit than it was granted, and does not answer a drain
+    once its credit is used up. Repeated drains therefore grant more credit, 1, 2, 4 and so on, up to the number of
+    messages that crossed the earlier drain. A broker without messages then answers; a broker with messages sends some.
+    If there is still no answer, the remaining credit is lost: the broker does not know of it.
 
     Args:
         link: Proton's receiver.
@@ -402,10 +402,10 @@ class _Request(NamedTuple):
 
 
 class RabbitMQ4Credit:
-    """Credit for RabbitMQ 4: its queues answer each drain behind what was settled before, also without any credit.
+    """Credit for RabbitMQ 4: its queues answer each drain after the earlier settlements, even without any credit.
 
-    One drain is on its way at a time. Requests that are made meanwhile share the next one, and credit is granted after
-    the answer.
+    Only one drain is in flight at a time. Requests that arrive before its answer share the next drain. Credit is
+    granted after the answer.
 
     Args:
         link: Proton's receiver.

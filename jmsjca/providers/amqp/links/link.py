@@ -16,7 +16,7 @@ _numbers = itertools.count(1)
 
 
 class Link:
-    """A link on a session of its own: some brokers end the session of a link that fails.
+    """A link on its own session, because some brokers end the session of a link that fails.
 
     Args:
         engine: The connection's engine.

@@ -64,7 +64,7 @@ _AWAITED = "the messages of a unit, or its end; it may give no credit, as during
 class LinkPool:
     """The sender links and the coordinator link of a connection. Use it while holding `commit_lock`.
 
-    The first destinations get links of their own, so that the broker refuses an invalid destination at once. Messages
+    Each of the first destinations gets its own link, so that the broker refuses an invalid one at once. Messages
     to further destinations are sent over one link to all destinations, if the broker offers such a relay. Otherwise the
     least recently used link is detached.
 
@@ -101,7 +101,7 @@ class LinkPool:
         self._senders: dict[Destination, SenderLink] = {}  # the least recently used first
 
     def attach_own_link(self, to: Destination) -> None:
-        """Attach a sender link of its own to a destination, even if a relay would serve it.
+        """Attach a separate sender link for a destination, even if the broker offers a relay.
 
         Raises:
             InvalidDestinationError: The broker refuses the destination.
@@ -134,7 +134,7 @@ class LinkPool:
             outgoing: The messages.
             transaction: The transaction's id; None outside a transaction.
             timeout: Seconds to wait for each outcome.
-            then: Runs on the engine thread afterwards, and is waited for, too.
+            then: Runs on the engine thread afterwards. The call also waits for it.
 
         Returns:
             The result of `then`.
@@ -212,7 +212,7 @@ class LinkPool:
         self._coordinator.discharge(transaction, reply, fail=fail)
 
     def roll_back(self, transaction: bytes) -> bool:
-        """Roll a transaction back. A lost connection rolls it back, too.
+        """Roll a transaction back. The broker also rolls it back if the connection is lost.
 
         Returns:
             True if the broker confirmed it.
@@ -366,7 +366,7 @@ class CoordinatorLink(Link):
         return cast("bytes", transaction)
 
     def discharge(self, transaction: bytes, reply: "Future[Any]", *, fail: bool) -> None:
-        """Discharge a transaction. If transactions follow each other, declare the next one, too. Engine thread only.
+        """Discharge a transaction, and declare the next one if transactions follow each other. Engine thread only.
 
         Args:
             transaction: Its id.

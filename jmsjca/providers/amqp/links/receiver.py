@@ -230,7 +230,7 @@ class ReceiverLink(Link):
         except JMSError as error:
             if self.error is None or isinstance(error.__cause__, TimeoutError):  # which made the link fail
                 raise
-            return False  # the link failed meanwhile; `ReceiverListener.on_link_failed` gets the reason
+            return False  # the link failed during the drain; `ReceiverListener.on_link_failed` gets the reason
 
     def _await_drain(self, answer: "Future[bool]") -> bool:
         retries = max(int(self._reply_timeout / _DRAIN_RETRY_SECONDS) - 1, 0)

@@ -142,7 +142,7 @@ def subscription_link(source: Destination | Subscription, number: int = 1) -> Su
 
     Args:
         source: The source of the consumer.
-        number: Number of the consumer, from 1, among those of a shared subscription on this connection.
+        number: Number of the consumer among the consumers of a shared subscription on this connection, from 1.
 
     Raises:
         InvalidDestinationError: The name contains the delimiter of what is appended to it.
