@@ -74,7 +74,7 @@ class ActiveMQAdmin(SettingsElsewhere):
 
     Args:
         management: Sends the requests.
-        connection: Receives messages that are to be deleted: the broker itself would delete those in use, too.
+        connection: Receives the messages to delete, because the broker would also delete messages in use.
     """
 
     def __init__(self, management: HTTPManagement, connection: Connection) -> None:
@@ -112,7 +112,7 @@ class ActiveMQAdmin(SettingsElsewhere):
         return Activity(*_numbers(self._row(source), "ConsumerCount", "EnqueueCount", "DequeueCount"))
 
     def create(self, queue: Destination) -> None:
-        """Create a queue; one that exists is no error.
+        """Create a queue. An existing queue is not an error.
 
         Raises:
             InvalidDestinationError: It is a topic, temporary, or has a name that the broker would interpret.
@@ -139,7 +139,7 @@ class ActiveMQAdmin(SettingsElsewhere):
         """Delete the waiting messages of a queue; messages that a consumer holds stay.
 
         Raises:
-            NotSupportedError: It is a subscription, whose messages the broker deletes only with the subscription.
+            NotSupportedError: It is a subscription: the broker deletes its messages only with the subscription.
         """
         if isinstance(source, Subscription):
             raise NotSupportedError(f"ActiveMQ does not purge {source}: remove it, or consume its messages.")

@@ -152,7 +152,7 @@ def decode_java_map(frame: Frame) -> Frame:
     """Convert a map of a Java client to our own form; other frames are returned unchanged.
 
     Raises:
-        MessageFormatError: The body is no map.
+        MessageFormatError: The body is not a map.
     """
     if frame.headers.get("transformation") != _MAP["transformation"]:
         return frame
@@ -173,7 +173,7 @@ def from_xml(body: bytes) -> dict[str, EntryValue]:
     """Read a map that XStream wrote.
 
     Raises:
-        MessageFormatError: The body is no map, or holds XML that XStream does not write, such as a document type.
+        MessageFormatError: The body is not a map, or holds XML that XStream does not write, such as a document type.
     """
     from xml.etree import ElementTree as ET  # takes 10 ms to import, and is needed by java_maps alone
 

@@ -93,7 +93,7 @@ class ArtemisAdmin(SettingsElsewhere):
         return Activity(row.number("consumerCount"), row.number("messagesAdded"), row.number("messagesAcked"))
 
     def create(self, queue: Destination) -> None:
-        """Create a durable queue; one that exists is no error.
+        """Create a durable queue. An existing queue is not an error.
 
         Raises:
             InvalidDestinationError: It is a topic, or temporary.
@@ -188,7 +188,7 @@ def _settings(found: ResponseFields) -> DestinationSettings:
 
 
 def _queue_name(source: Destination | Subscription) -> str:
-    """Return the name of the queue with the messages; for a subscription that of `AmqpSupport.createQueueName`."""
+    """Return the name of the queue with the messages; for a subscription as in `AmqpSupport.createQueueName`."""
     if isinstance(source, Destination):
         return source.name
     kind = ":shared-volatile" if source.volatile else ""

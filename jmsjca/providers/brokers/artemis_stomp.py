@@ -164,7 +164,7 @@ class _Answer(NamedTuple):
 
 
 def _find_queue(session: STOMPSession, name: str) -> list[dict[str, str]] | None:
-    """Return the row of a queue in a list, which is empty if there is none; None if the management does not say."""
+    """Return a list with the row of a queue, empty if there is no such queue; None if the management is silent."""
     try:
         subscription = {"id": "answers", "ack": "auto", "destination": _ANSWERS, "subscription-type": "MULTICAST"}
         session.request("SUBSCRIBE", subscription)

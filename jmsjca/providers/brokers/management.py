@@ -55,7 +55,7 @@ OK, NOT_FOUND = 200, 404  # statuses, also of Jolokia
 
 
 class HTTPManagement:
-    """Sends requests to one URL, each on a connection of its own.
+    """Sends requests to one URL, each on a new connection.
 
     Args:
         options: The options of the broker's URL; ``management_url`` is the URL of the requests.
@@ -102,7 +102,7 @@ class HTTPManagement:
             method: The method of HTTP.
             path: The rest after the path of the URL: percent-encoded, with the query.
             body: A value that is sent as JSON; None for none.
-            expected: The statuses that are no error.
+            expected: The statuses that are not errors.
 
         Raises:
             ConnectionLostError: The management cannot be reached, or did not respond in time.

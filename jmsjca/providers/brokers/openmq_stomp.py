@@ -41,7 +41,7 @@ class OpenMQ(Dialect):
     no_local: ClassVar[Mapping[str, str]] = {"no-local": "true"}
 
     def forbidden_in_names(self) -> re.Pattern[str]:
-        """Return the pattern of what is no identifier, and of the broker's own names."""
+        """Return the pattern that matches invalid identifiers and the broker's own names."""
         return _SPECIAL
 
     def address(self, to: Destination) -> dict[str, str]:

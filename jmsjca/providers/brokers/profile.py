@@ -104,7 +104,7 @@ def foreign_subscription_error(subscription: Subscription, client_id: str | None
 
 
 def no_management_error(broker: BrokerProfile) -> InvalidOptionError:
-    """Return the error for the option ``management_url`` in the URL of a broker whose management is not known."""
+    """Return the error for the option ``management_url`` on a broker that has no known management."""
     return InvalidOptionError(
         f"Option management_url is for ActiveMQ Classic and RabbitMQ, and this is {broker.name}: leave it out."
     )
@@ -123,7 +123,7 @@ AddressStyle = Literal["capability", "encoded", "exchange", "path", "scheme"]
 By a terminus capability, a percent-encoded path, an exchange, a path, or a URL scheme.
 """
 
-MAX_SENDER_LINKS = 64  #: destinations with a link of their own
+MAX_SENDER_LINKS = 64  #: destinations with a separate link
 
 _ANONYMOUS_RELAY = "ANONYMOUS-RELAY"
 
@@ -145,7 +145,7 @@ class AMQPBrokerProfile(BrokerProfile):
         in_use_texts: Texts of its errors for a source that has a consumer already, where the condition is ambiguous.
         other_kind_texts: Texts of its errors for a queue that was requested as a topic, or the other way round.
         offers_relay: True if one link can send messages to all destinations.
-        max_sender_links: The number of destinations with a link of their own, where the broker offers a relay.
+        max_sender_links: The number of destinations with a separate link, if the broker offers a relay.
         relay_exclusions: Names of destinations that cannot be reached over that link.
         refuses_links_to_missing: True if a sender link to a temporary destination that does not exist is refused; False
             if the broker creates a queue instead, or its topology checks the destination.

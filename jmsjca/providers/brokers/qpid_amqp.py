@@ -91,7 +91,7 @@ class QpidAdmin(SettingsElsewhere):
         return Activity(*map(counts.number, names))
 
     def create(self, queue: Destination) -> None:
-        """Create a durable queue; one that exists is no error.
+        """Create a durable queue. An existing queue is not an error.
 
         Raises:
             InvalidDestinationError: It is a topic, or temporary.
@@ -104,7 +104,7 @@ class QpidAdmin(SettingsElsewhere):
         """Delete the waiting messages; messages that a consumer holds stay.
 
         Raises:
-            IllegalStateError: A consumer holds messages of the subscription, which the broker would delete, too.
+            IllegalStateError: A consumer holds messages of the subscription; the broker would delete them.
         """
         depth = self.depth(source)
         if isinstance(source, Queue):
@@ -137,7 +137,7 @@ class QpidAdmin(SettingsElsewhere):
         return None if status == _NOT_FOUND else ResponseFields(counts)
 
     def _locate(self, source: Destination | Subscription) -> dict[str, str] | None:
-        """Return the reference to the queue with the messages; a subscription's queue has a name that is no path."""
+        """Return the reference to the queue with the messages. The name of a subscription's queue is not a path."""
         if isinstance(source, Queue):
             return _path(source.name)
         if isinstance(source, Destination):
@@ -191,7 +191,7 @@ def _path(name: str) -> dict[str, str]:
 
 
 def _queue_name(source: Subscription) -> str:
-    """Return the name of the queue with the messages, which is that of `ExchangeSendingDestination`."""
+    """Return the name of the queue with the messages, built as in `ExchangeSendingDestination`."""
     owner = "_global_" if source.client_id is None else source.client_id.translate(_ESCAPES)
     kind = "nondurable" if source.volatile else "durable"
     return f"{_SUBSCRIPTION_PREFIX}{owner}_/{str(source.name).translate(_ESCAPES)}_/{kind}"

@@ -64,8 +64,8 @@ _EMPTY_ROW: _Row = {}
 class RabbitMQHTTPAdmin(SettingsElsewhere):
     """Administers a virtual host of RabbitMQ over HTTP. The user needs the tag ``management``.
 
-    The broker measures depths, consumers and traffic every five seconds, and shows the latest measurement. Names, and
-    the number of purged messages, are those of the moment.
+    The broker measures depths, consumers and traffic every five seconds, and shows the latest measurement. Names and
+    the number of purged messages are current.
 
     Args:
         management: Sends the requests; its URL ends with ``/api``.
@@ -89,7 +89,7 @@ class RabbitMQHTTPAdmin(SettingsElsewhere):
         self._virtual_host = _segment(virtual_host)
 
     def destinations(self) -> Sequence[Destination]:
-        """Return the queues, without those of one connection, and the topics that have subscribers."""
+        """Return the queues, except queues that belong to one connection, and the topics that have subscribers."""
         queues = self._rows(f"/queues/{self._virtual_host}?columns=name,exclusive,auto_delete")
         names = [_text(row, "name") for row in queues if not (row.get("exclusive") or row.get("auto_delete"))]
         shared = {destination(name, "queue") for name in names}
@@ -119,10 +119,10 @@ class RabbitMQHTTPAdmin(SettingsElsewhere):
     def policy_of(self, name: str) -> Mapping[str, Any]:
         """Return the settings of a queue by policies of the broker's operators, by their names."""
         found = (self._find(name, "effective_policy_definition") or {}).get("effective_policy_definition")
-        return cast("_Row", found) if isinstance(found, dict) else {}  # a list if there are none
+        return cast("_Row", found) if isinstance(found, dict) else {}  # RabbitMQ returns a list without policies
 
     def create(self, queue: Destination) -> None:
-        """Create a durable queue; one that exists is no error.
+        """Create a durable queue. An existing queue is not an error.
 
         Raises:
             InvalidDestinationError: It is a topic, or temporary; or the name cannot be used over this protocol.
@@ -145,7 +145,7 @@ class RabbitMQHTTPAdmin(SettingsElsewhere):
             raise InvalidDestinationError(f"There is no {queue} to remove, or it is another connection's.")
         refused = bool(row.get("consumer_details"))
         if not refused:
-            # The broker itself looks at the consumers of the moment, but not at those of other types of queues.
+            # The broker checks the current consumers itself, but only of classic queues.
             path = self._path(name) + ("?if-unused=true" if row.get("type") == "classic" else "")
             status, _ = self._management.request("DELETE", path, expected=(_NO_CONTENT, _IN_USE, NOT_FOUND))
             refused = status == _IN_USE

@@ -111,7 +111,7 @@ class ManagementNode:
         return status == _CREATED, ResponseFields(found)
 
     def delete_queue(self, name: str) -> None:
-        """Delete a queue with its messages; one that does not exist is no error."""
+        """Delete a queue with its messages. A missing queue is not an error."""
         self._request("DELETE", _queue_path(name), f"to delete the queue {name!r}")
 
     def purge_queue(self, name: str) -> int:
@@ -155,8 +155,8 @@ class ManagementNode:
             path: The path.
             what: The operation, as the error names it.
             body: The body; None for none.
-            timeout: Seconds to wait; None for those of the connection.
-            expected: The statuses that are no error.
+            timeout: Seconds to wait; None for the timeout of the connection.
+            expected: The statuses that are not errors.
 
         Raises:
             JMSError: The broker refuses the operation.
@@ -260,7 +260,7 @@ class RabbitMQAdmin(SettingsElsewhere):
         return Activity(found.number("consumer_count") if found else 0)
 
     def create(self, queue: Destination) -> None:
-        """Create a durable queue, of the type that the URL names; one that exists is no error.
+        """Create a durable queue of the type that the URL names. An existing queue is not an error.
 
         Raises:
             InvalidDestinationError: It is a topic, or temporary; or the broker refuses the name.
@@ -322,7 +322,7 @@ class StreamOptions:
         offset: Where a consumer begins: "first", "last", "next", an offset, an interval before now such as "1h", or a
             time in ISO 8601 with its zone. None is the broker's default, the next message.
         values: The filter values of the messages to receive, separated by commas; None for all messages.
-        match_unfiltered: True to receive messages without a filter value, too.
+        match_unfiltered: True to also receive messages without a filter value.
 
     Raises:
         InvalidOptionError: A value is not valid.
@@ -425,8 +425,8 @@ class RabbitMQTopology:
     """Declares what links attach to. Queues that exist are used as they are.
 
     A topic is a routing key of the exchange ``amq.topic``. Each subscription is a queue that is bound to it. A
-    temporary topic is an exchange of its own, with a queue that belongs to the connection and drops all messages: with
-    that queue the broker deletes the exchange.
+    temporary topic is a separate exchange, with a queue that belongs to the connection and drops all messages. The
+    broker deletes the exchange together with that queue.
 
     Args:
         node: The broker's management.
@@ -457,7 +457,7 @@ class RabbitMQTopology:
         self._known.clear()
 
     def declare_source(self, source: Destination | Subscription) -> DeclaredSource:
-        """Declare the queue of a consumer; each subscriber without a name gets one of its own.
+        """Declare the queue of a consumer; each unnamed subscriber gets a separate queue.
 
         Raises:
             NotSupportedError: An option for streams is set, and the source is neither a stream nor temporary.

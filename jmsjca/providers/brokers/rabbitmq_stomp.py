@@ -153,7 +153,7 @@ class RabbitMQ(Dialect):
 def _without_delivery_tag(frame: Frame) -> Frame:
     """Return a frame without a message-id that the broker made for this delivery of the message only.
 
-    Taken for the id of the message it would make each redelivery a message of its own.
+    As a message id it would make each redelivery look like a different message.
     """
     if not _DELIVERY_TAG.match(frame.headers.get("message-id", "")):
         return frame
@@ -212,7 +212,7 @@ def _body(frame: Frame, annotations: Mapping[str, Any]) -> tuple[str, bytes]:
     return ("text" if is_text else "bytes"), value
 
 
-# JMS types of AMQP values that have no JMS type of their own: unsigned integers become the next wider type.
+# JMS types of AMQP values without an equivalent JMS type: unsigned integers become the next wider type.
 _CONVERTERS: dict[type, Callable[[Any], Any]] = {
     UByte: Short,
     UShort: Int,
@@ -231,7 +231,7 @@ def read_section(data: bytes) -> Any:
     """Read the value of a section: a list, a map, or a plain value.
 
     Raises:
-        MALFORMED: The bytes are no section, are cut short, or hold a value that no message property can have.
+        MALFORMED: The bytes are not a section, are cut short, or hold a value that no message property can have.
     """
     section, end = read(data)
     if not isinstance(section, Described) or end > len(data):

@@ -197,7 +197,7 @@ def read(raw: bytes, at: int = 0, depth: int = 0) -> tuple[Any, int]:
         compare.
 
     Raises:
-        MALFORMED: The bytes are no valid value.
+        MALFORMED: The bytes are not a valid value.
     """
     return READERS[raw[at]](raw, at + 1, depth)
 

@@ -54,7 +54,7 @@ __all__ = [
 BodyDecoder: TypeAlias = tuple[type[Message], Callable[[bytes | None], Any]]
 """A message type and the decoder of its body. The decoder may raise any exception for an invalid body."""
 
-# Writes infinities as well: only this module reads these bodies.
+# Also writes infinities, because only this module reads these bodies.
 _dump_body = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -163,7 +163,7 @@ def destination_from_json(address: Any) -> Destination:
 
     Raises:
         ValueError: The value has no kind and name.
-        TypeError: The value is no list, or the name no string.
+        TypeError: The value is not a list, or the name is not a string.
         InvalidDestinationError: The kind is unknown, or the name empty.
     """
     return _destination(*address)
@@ -228,7 +228,7 @@ class ReadingHabit:
         self.ahead = 0
 
     def note(self) -> None:
-        """Note that the application has read many headers of a message."""
+        """Record that the application has read many headers of a message."""
         self.ahead = _MAX_AHEAD
 
 

@@ -50,7 +50,7 @@ T = TypeVar("T")
 # TLS alerts that a retry cannot cure (RFC 8446, section 6.2).
 _PERMANENT_ALERTS = ("ALERT_ACCESS_DENIED", "ALERT_HANDSHAKE_FAILURE", "ALERT_UNKNOWN_CA", "CERTIFICATE")
 
-# Reasons of OpenSSL for an answer that is no TLS.
+# Reasons of OpenSSL for an answer that is not TLS.
 _NO_TLS = {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"}
 
 # The first bytes of servers.

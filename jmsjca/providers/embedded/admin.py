@@ -89,7 +89,7 @@ class EmbeddedAdmin:
         return Activity(consumers, added + in_memory, settled + in_memory)
 
     def create(self, queue: Destination) -> None:
-        """Create a queue; one that exists is no error.
+        """Create a queue. An existing queue is not an error.
 
         Raises:
             InvalidDestinationError: It is a topic, or temporary.
@@ -126,7 +126,7 @@ class EmbeddedAdmin:
 
         Args:
             address: The queue or the topic (with all its subscriptions); None sets the default of all destinations
-                without settings of their own.
+                without their own settings.
             settings: The new settings.
         """
         with self._store.write() as cursor:

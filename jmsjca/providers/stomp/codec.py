@@ -1,8 +1,8 @@
 """Messages as SEND frames, and MESSAGE frames as messages.
 
 Fields that STOMP has a header for travel in that header, so that other clients can read and select them. Types, absent
-bodies and values that no header can hold travel as JSON in a metadata header of our own, split if it is long, which
-other clients ignore. Maps and streams are JSON, too.
+bodies and values that no header can hold travel as JSON in a metadata header that other
+clients ignore. A long metadata header is split. Maps and streams are also JSON.
 """
 
 import json
@@ -55,7 +55,7 @@ _IDS = ("amqp-message-id", "NATIVE_MESSAGE_ID", "message-id")
 
 
 class Content(Enum):
-    """The kind of a body without metadata of ours."""
+    """The kind of a body without a metadata header."""
 
     TEXT = 1
     BYTES = 2
@@ -73,7 +73,7 @@ def decode(
 
     Args:
         frame: The frame.
-        content: The kind of its body if it has no metadata of ours.
+        content: The kind of its body if it has no metadata header.
         read_address: Parses the destination of replies.
         more: Returns the headers that the frame alone does not give: the destination and the count.
 

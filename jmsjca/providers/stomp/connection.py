@@ -348,7 +348,7 @@ class TemporaryDestinations(OwnedDestinations[None]):
         heard: Future[str] = Future()
 
         def on_frames(frames: Sequence[Frame]) -> None:
-            """Find the message of this connection among those of other connections."""
+            """Find the message of this connection among the messages of other connections."""
             for frame in frames:
                 if frame.headers.get("correlation-id") == mark and not heard.done():
                     heard.set_result(frame.headers.get("reply-to", ""))

@@ -216,7 +216,7 @@ class RenewingSubscription(SubscriptionSet):
         return due is not None and self._clock.monotonic() >= due
 
     def add_subscription(self, wanted: int) -> None:
-        """Renew the subscription, unless a message has arrived meanwhile or the consumer is closed."""
+        """Renew the subscription, unless a message arrived since the caller checked or the consumer is closed."""
         del wanted  # the window of this broker is unlimited
         with self._subscribing:
             if not self._stopped and self._starts_dropping():

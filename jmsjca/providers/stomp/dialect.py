@@ -69,7 +69,7 @@ class Dialect(ABC):
     no_local: ClassVar[Mapping[str, str]] = {}
     #: True if the broker recreates a durable subscription that changes its topic or selector, as JMS requires.
     recreates_changed_subscriptions = False
-    #: True if a transaction fails for a message whose duplicate id is known. Messages with such ids are sent before the
+    #: True if a transaction fails for a message with a known duplicate id. Messages with such ids are sent before the
     #: transaction, where the broker drops duplicates.
     duplicate_ids_before_transaction = False
     #: True if the broker confirms the removal of durable subscriptions that do not exist.
@@ -78,7 +78,7 @@ class Dialect(ABC):
     returns_by_nack = False
     #: True if the broker may withhold the first message of a subscription until another one arrives.
     may_withhold_first_message = False
-    #: What an ERROR that names no frame holds if the only SEND of a unit was refused; None if it never says so.
+    #: Text in an ERROR without a frame that shows that the only SEND of a unit was refused; None if there is no text.
     refusal_of_send: ClassVar[str | None] = None
     #: The largest size of a destination's name in UTF-8, in bytes; None for no limit.
     max_name_bytes: ClassVar[int | None] = None
@@ -136,7 +136,7 @@ class Dialect(ABC):
         return {"expires": str(round(expires.timestamp() * 1000))} if expires else {}
 
     def is_header_property(self, name: str) -> bool:
-        """Return True if a property of this name may travel as a header of its own."""
+        """Return True if a property of this name may travel as a separate header."""
         return is_property(name)
 
     def is_header_value(self, text: str) -> bool:

@@ -39,7 +39,7 @@ _PORTS = {"stomp": 61613, _SECURE: 61614}
 
 @dataclass(frozen=True, slots=True)
 class STOMPOptions(NetworkOptions):
-    """The options of a URL: those of the network, and those of STOMP.
+    """The options of a URL: the network options and the STOMP options.
 
     Args:
         java_maps: True to exchange maps with Java clients. ActiveMQ needs XStream among its libraries for that, and

@@ -306,7 +306,7 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
     def _settle_and_send(self, acknowledged: Sequence[Frame], timeout: float) -> None:
         try:
             self._execute(acknowledged, timeout)
-        finally:  # after a failure too: the connection is lost then, and its deliveries with it
+        finally:  # also after a failure, which loses the connection and its deliveries
             self._forget_deliveries()
 
     def _execute(self, acknowledged: Sequence[Frame], timeout: float) -> None:

@@ -67,7 +67,7 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes | None = 
         version: The version of STOMP of the connection.
 
     Raises:
-        MessageFormatError: A header holds a character that this version cannot carry, or is no Unicode text.
+        MessageFormatError: A header holds a character that this version cannot carry, or is not Unicode text.
     """
     table, unspeakable = _TABLES[version], _FORBIDDEN[version]
     lines = [command]

@@ -99,7 +99,7 @@ class SocketChannel:
             self._in_frame = False
 
     def limit_writes(self, timeout: float) -> None:
-        """End all writes that take longer than a number of seconds from now, those of other threads, too."""
+        """End all writes of all threads that take longer than a number of seconds from now."""
         self._end_of_writes = monotonic() + timeout
 
     def write_if_idle(self, data: bytes) -> None:
@@ -168,7 +168,7 @@ class STOMPTransport(BaseTransport):
 
     stomp.py's base class keeps the listeners, hands them each frame (`notify`) and writes frames one at a time
     (`transmit`, which calls `send`). Its socket and its receiver loop are not used: the loop buffers without a limit,
-    accepts malformed frames and logs bodies. `start` runs a loop of our own in their place.
+    accepts malformed frames and logs bodies. `start` runs another loop in their place.
 
     Args:
         channel: The connected socket.
