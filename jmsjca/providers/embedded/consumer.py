@@ -150,7 +150,7 @@ class _Claimer:
         return claimed or None
 
     def _claim(self, limit: int, ids: Sequence[int] | None = None) -> Sequence[EmbeddedDelivery] | None:
-        """Claim the next messages, or those of some ids; see `_claim_next`."""
+        """Claim the next messages, or the messages with some ids; see `_claim_next`."""
         store = self._store
         with store.lock:  # until the deliveries are registered
             self.lease = lease = Lease(self._queue_id, store.owner, store.next_token())
@@ -243,7 +243,7 @@ class EmbeddedConsumer:
         try:
             return self._wait_and_claim(limit, timeout)
         except ConnectionLostError:
-            if self.closed:  # another thread closed the consumer meanwhile
+            if self.closed:  # another thread closed the consumer during the wait
                 return []
             raise
 
@@ -315,7 +315,7 @@ class EmbeddedConsumer:
         self._store.wakeups.notify()
 
     def close(self) -> None:
-        """Release the deliveries that belong to no unit, uncounted; those of a unit stay with the unit.
+        """Release the deliveries that belong to no unit, uncounted. Deliveries of a unit stay with the unit.
 
         Raises:
             JMSError: The file cannot be written. The release is repeated.
@@ -350,7 +350,7 @@ class EmbeddedConsumer:
         return unused, self._store.other_wakeup_paths(cursor)
 
     def _release_unused(self, cursor: sqlite3.Cursor) -> _Released:
-        """Release the deliveries that belong to no unit and those of an interrupted claim, and unregister."""
+        """Release the deliveries in no unit and the deliveries of an interrupted claim, and unregister."""
         self._claimer.closed = True
         released = self._release(cursor, self.unsettled.in_no_unit())
         if self._claimer.lease is not None:

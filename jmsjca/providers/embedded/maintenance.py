@@ -1,6 +1,6 @@
 """Maintenance of a broker's file: check it for damage, release unused space to the disk, and copy it.
 
-All run beside processes that use the file, on a connection of their own, so that no thread waits for the store's lock.
+Other processes may use the file. Each function opens a separate connection, so no thread waits for the store's lock.
 """
 
 import sqlite3
@@ -46,7 +46,7 @@ def check(path: Path, lock_timeout: float = 30.0) -> list[str]:
 def compact(path: Path, lock_timeout: float = 30.0) -> int:
     """Rewrite a broker's file without the space of removed messages, which it would otherwise keep for new ones.
 
-    Writers wait meanwhile. It needs disk space for a second copy of the messages, and for a third in the folder of
+    Writers wait until it ends. It needs disk space for a second copy of the messages, and for a third in the folder of
     temporary files.
 
     Args:
@@ -71,7 +71,7 @@ def compact(path: Path, lock_timeout: float = 30.0) -> int:
 
 
 def backup(path: Path, target: Path, lock_timeout: float = 30.0) -> int:
-    """Copy a broker's file, as it is at one moment. Other processes may use it meanwhile.
+    """Copy a broker's file, as it is at one moment. Other processes may use it during the copy.
 
     The copy appears under its name when it is complete and free of faults. Messages that consumers hold at that moment
     are in it; a broker that opens the copy delivers them again.

@@ -32,7 +32,7 @@ __all__ = ["EmbeddedUnit", "UnitContext"]
 
 
 class UnitContext:
-    """What the units of a connection share.
+    """The state that the units of a connection share.
 
     Args:
         store: The broker's database.
@@ -56,7 +56,7 @@ class EmbeddedUnit:
     """Records deliveries and sends; `commit` writes them in one transaction.
 
     Args:
-        context: What it shares with the other units of its connection, which may be closed before the unit ends.
+        context: The state shared by the units of its connection, which may be closed before the unit ends.
     """
 
     def __init__(self, context: UnitContext) -> None:

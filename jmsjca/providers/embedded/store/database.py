@@ -61,7 +61,7 @@ class Database:
         self._identities = _identities(self._places)
 
     def begin(self, *, durable: bool, wait: bool = True) -> None:
-        """Begin a write transaction, after those of other processes.
+        """Begin a write transaction, after the write transactions of other processes.
 
         Args:
             durable: True if its commit must be on disk when `commit` returns.

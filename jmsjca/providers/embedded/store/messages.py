@@ -79,13 +79,13 @@ def release(
 
 
 def release_as_handed_over(cursor: sqlite3.Cursor, deliveries: Sequence[EmbeddedDelivery]) -> None:
-    """Release messages whose processing was interrupted: those count as delivered that were handed over."""
+    """Release messages after an interruption; only messages that were handed over count as delivered."""
     release(cursor, [d for d in deliveries if d.slot is None], uncount=1)
     release(cursor, [d for d in deliveries if d.slot is not None], uncount=0)
 
 
 def release_claim(cursor: sqlite3.Cursor, lease: Lease) -> None:
-    """Release the messages of a claim whose call was interrupted, uncounted. It may or may not be committed."""
+    """Release the messages of an interrupted claim, uncounted. The claim may or may not be committed."""
     ids = cursor.execute(_OF_CLAIM, (lease.owner, lease.token)).fetchall()
     _release(cursor, [(number, lease) for (number,) in ids], 1, None)
 

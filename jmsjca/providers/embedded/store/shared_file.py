@@ -42,7 +42,7 @@ __all__ = [
     "remove_wakeup_socket",
 ]
 
-# Bytes of disk space kept free for consumers: they write too. The journal grows to about four megabytes, and then as
+# Bytes of disk space kept free for consumers, which also write. The journal grows to about four megabytes, and then as
 # much is copied from it into the file.
 _RESERVE = 8 * 1024 * 1024
 
@@ -401,7 +401,7 @@ class HandOverRecord:
         return slot
 
     def free(self, slot: int) -> None:
-        """Let another delivery have a slot. The message that it names is settled or released."""
+        """Free a slot for another delivery. The message in the slot is settled or released."""
         if slot != UNRECORDED:
             self._free.append(slot)
 
@@ -412,7 +412,7 @@ class HandOverRecord:
             self._map.close()
 
     def abandon_after_fork(self) -> None:
-        """Close the map in a forked child, which must not write to that of its parent."""
+        """Close the map in a forked child, which must not write to the map of its parent."""
         self._growing = threading.Lock()  # a thread that does not exist in the child may hold the old one
         self.close()
 
@@ -574,12 +574,12 @@ class ProcessMembership:
     def close(self) -> None:
         """Release the liveness lock, and remove the wakeup socket. Idempotent."""
         if self.hand_overs is not None:
-            self.hand_overs.close()  # it has a descriptor of its own
+            self.hand_overs.close()  # it has a separate descriptor
         self._close_lock_file()
         self.wakeup_socket.close()
 
     def abandon_after_fork(self) -> None:
-        """Close the file descriptors in a forked child; lock and socket stay those of the parent."""
+        """Close the file descriptors in a forked child; the parent keeps its lock and socket."""
         if self.hand_overs is not None:
             self.hand_overs.abandon_after_fork()
         self._close_lock_file()

@@ -2,7 +2,7 @@
 
 Group commit: jobs submitted at the same time share one transaction, and so one wait for the disk.
 
-Each thread waits on a lock of its own. A condition would be shorter, but a thread that is interrupted while it waits
+Each thread waits on its own lock. A condition would be shorter, but a thread that is interrupted while it waits
 for a condition (Ctrl-C, a signal handler that raises) can leave it broken for all others.
 """
 
@@ -179,7 +179,7 @@ class GroupCommit:
                     request.committed(request.result)
 
     def _run_alone(self, group: "list[_Request]", error: Exception) -> None:
-        """Run each job in a transaction of its own, so that only the faulty job fails.
+        """Run each job in a separate transaction, so that only the faulty job fails.
 
         Args:
             group: The jobs, which were rolled back.
@@ -511,7 +511,7 @@ class Store:
     def forget(self, deliveries: Iterable[EmbeddedDelivery]) -> None:
         """Forget deliveries that are settled or released, and the records of their hand-over."""
         for delivery in deliveries:
-            # Another thread may forget it, too: its slot is freed once.
+            # Another thread may also forget it: its slot is freed once.
             if delivery.unsettled.pop(delivery, delivery) is None and delivery.slot is not None and self.hand_overs:
                 self.hand_overs.free(delivery.slot)
 
@@ -693,7 +693,7 @@ class _OpenStores:
         self.of_parent: list[Store] = []
 
     def abandon_after_fork(self) -> None:
-        """Leave all stores to the parent process."""
+        """Abandon all stores in a forked child: they belong to the parent process."""
         self.lock = threading.Lock()  # a thread that does not exist in the child may hold the old one
         for store in self.by_place.values():
             store.abandon_after_fork()
