@@ -156,7 +156,7 @@ class AMQPConsumer(BaseConsumer[AMQPDelivery]):
         """Revoke the credit, and return the deliveries that were in flight."""
         self._drain_link()
         with self._changed:
-            self.check_link()  # if the link was lost during the drain, the messages in flight are lost
+            self.check_link()  # a link lost during the drain has no messages in flight any more
             return self._buffer.take(len(self._buffer.ready))
 
     def resize(self, window: int) -> None:
