@@ -164,7 +164,7 @@ class _Answer(NamedTuple):
 
 
 def _find_queue(session: STOMPSession, name: str) -> list[dict[str, str]] | None:
-    """Return a list with the row of a queue, empty if there is no such queue; None if the management does not answer."""
+    """Return a list with the row of a queue, empty without such a queue; None if the management does not answer."""
     try:
         subscription = {"id": "answers", "ack": "auto", "destination": _ANSWERS, "subscription-type": "MULTICAST"}
         session.request("SUBSCRIBE", subscription)
