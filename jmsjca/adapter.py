@@ -218,8 +218,8 @@ class ResourceAdapter(DeclaresPublishers, Startable):
                 f"The listener {callable_name(destination)} has no destination: write @adapter.listener('orders')."
             )
         activation_spec = ActivationSpec(destination=destination, **spec)
-        check_pool_is_used(activation_spec, self._options, self._connection_url)
         effective = resolve_spec(activation_spec, self._options, self._connection_url)
+        check_pool_is_used(activation_spec, effective)
         if effective.selector:
             check_built_selector(effective.selector, activation_spec.selector_variables)
         if effective.connection_url and not effective.connection_url.startswith(LOOKUP):

@@ -638,19 +638,18 @@ def resolve_spec(
     return _with_changes(spec, changes, {name: options[name] for name in _REPLACING if _is_set(options, name)})
 
 
-def check_pool_is_used(
-    spec: ActivationSpec, adapter_options: str | Mapping[str, str] | None, adapter_url: str | None
-) -> None:
-    """Raise an error if the spec of a listener has a pool of handlers that the default mode does not use.
+def check_pool_is_used(spec: ActivationSpec, effective: ActivationSpec) -> None:
+    """Raise an error if the spec of a listener has a pool of handlers that its mode does not use.
+
+    Args:
+        spec: The spec as the application wrote it.
+        effective: The result of `resolve_spec` for it.
 
     Raises:
-        InvalidActivationSpecError: The mode is "serial" by default, and the spec has a pool of more than one handler.
+        InvalidActivationSpecError: The mode is "serial", and the spec names a pool of more than one handler.
     """
-    options = {**read_options(adapter_options), **spec.options}
-    mode = _effective_mode({**dict(spec), "options": options, "connection_url": spec.connection_url or adapter_url})
     size = spec.endpoint_pool_max_size
-    written = spec.model_fields_set
-    if mode == "serial" and size > 1 and "endpoint_pool_max_size" in written and "concurrency_mode" not in written:
+    if effective.concurrency_mode == "serial" and size > 1 and "endpoint_pool_max_size" in spec.model_fields_set:
         raise InvalidActivationSpecError(
             f"endpoint_pool_max_size={size} has no effect in mode 'serial', the default, which has one handler: write "
             f"concurrency={size} instead, or add concurrency_mode='cc'."

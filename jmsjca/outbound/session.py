@@ -622,10 +622,11 @@ class Session(BaseSession):
         Raises:
             JMSError: As `MessageProducer.send`.
         """
-        check_options("A send", options, SendOptions)
         to = named_destination(destination) if isinstance(destination, str) else destination
         message = body if isinstance(body, Message) else message_from_body(body)
-        set_headers(message, options)
+        if options:
+            check_options("A send", options, SendOptions)
+            set_headers(message, options)
         with self._lock:
             self._sends = self._sends or self._producer_for(None)
         self._sends.send(message, to, **delivery_fields(options))

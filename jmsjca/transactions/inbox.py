@@ -684,7 +684,9 @@ class UnitInbox:
         is_inserted = self._inserts_before and self._table.insert(session, row, self._rules.clock())
         found = None if is_inserted else self._table.find(session, self._endpoint, row.message_key)
         if found is None and self._inserts_before and not is_inserted:
-            raise TransactionRolledBackError(f"The row of the message {row.message_id} was deleted at the same time.")
+            raise TransactionRolledBackError(
+                f"The row of the message {row.message_id} was deleted while this transaction ran."
+            )
         return found
 
     def _store(self) -> None:
@@ -703,8 +705,8 @@ class UnitInbox:
                 self._table.set_outgoing(session, row)
             elif not self._table.insert(session, row, self._rules.clock()):
                 raise TransactionRolledBackError(
-                    f"The message {row.message_id} was handled by another consumer of {self._endpoint} at the same "
-                    "time."
+                    f"The message {row.message_id} was handled by another consumer of {self._endpoint} while this"
+                    " transaction ran."
                 )
 
     def _run(self, work: Callable[[Session], T]) -> T:

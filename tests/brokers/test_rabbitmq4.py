@@ -159,12 +159,16 @@ def test_a_listener_of_a_stream_gets_the_selected_messages_and_a_failed_one_agai
     assert got == ["eu 0", "eu 0", "eu 2"]
 
 
+def pool_of_two(mode):
+    """Return the fields of a listener with two handlers where the mode has several."""
+    return {"concurrency_mode": mode} | ({} if mode == "serial" else {"endpoint_pool_max_size": 2})
+
+
 @pytest.mark.parametrize(("mode", "copies"), [("serial", 1), ("cc", 1), ("sync", 2)])
 def test_each_receiver_of_the_mode_sync_gets_the_whole_stream(amqp, url, connection, mode, copies):
     stream, recorder, got = stream_of(amqp, connection), Recorder(), []
     adapter = ResourceAdapter(f"{url}?stream_offset=first", hooks=[recorder])
-    spec = {"concurrency_mode": mode, "endpoint_pool_max_size": 2}
-    adapter.listener(stream.name, **spec)(lambda message: got.append(message.body))
+    adapter.listener(stream.name, **pool_of_two(mode))(lambda message: got.append(message.body))
     with adapter:
         for _ in range(copies * 4):
             recorder.outcomes.get(timeout=PATIENCE)
@@ -305,7 +309,7 @@ def test_stopping_a_listener_again_and_again_loses_none(url, limited, mode):
             ended.wait(PATIENCE)
 
         adapter = ResourceAdapter(url, limits=Limits(prefetch_messages=20))
-        adapter.listener(queue.name, concurrency_mode=mode, endpoint_pool_max_size=2)(handle)
+        adapter.listener(queue.name, **pool_of_two(mode))(handle)
         with adapter:
             assert called.wait(PATIENCE) or len(got) == len(bodies)
             ended.set()
@@ -335,12 +339,7 @@ def test_a_listener_that_delivers_suspects_alone_prefetches_nothing_after_them_e
                 second.set()
                 assert may_end.wait(PATIENCE)
 
-        adapter.listener(
-            queue.name,
-            concurrency_mode=mode,
-            endpoint_pool_max_size=2,
-            redelivery_handling="50:move(queue:limited.dead)",
-        )(handle)
+        adapter.listener(queue.name, redelivery_handling="50:move(queue:limited.dead)", **pool_of_two(mode))(handle)
         with adapter:
             assert second.wait(PATIENCE)
             may_end.set()

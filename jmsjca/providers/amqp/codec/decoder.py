@@ -338,7 +338,7 @@ def decode_usual_body(encoded: EncodedMessage) -> _DecodedBody | None:
     """Return the class and body of a usual message at a part of the usual cost.
 
     A usual message is a bytes or text message with a type annotation and a body in one section at the end. If it begins
-    like the previous one, its sections are located only when a header is accessed.
+    like the previous one, it shares the decoded header and annotations of that message.
 
     Returns:
         The class and the body; None for any other message.
