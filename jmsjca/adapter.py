@@ -14,13 +14,12 @@ from jmsjca.config.limits import FactoryKind, Limits
 from jmsjca.config.naming import LOOKUP, NamingContext
 from jmsjca.config.options import read_options
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError, InvalidActivationSpecError
+from jmsjca.errors import ConfigurationError, IllegalStateError, InvalidActivationSpecError
 from jmsjca.forking import reset_in_child
 from jmsjca.hooks import HookChain, Hooks, declare_handler
 from jmsjca.inbound.activation import (
     Activation,
     DistributedActivation,
-    check_executor,
     factory_of_spec,
     listener_settings,
 )
@@ -271,7 +270,11 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         options = {**self._options, **(factory.own_options if factory else {})}
         found = spec.model_copy(update={"connection_url": factory.login.url}) if factory else spec
         effective = resolve_spec(found, options, self._connection_url)
-        check_executor(effective, executor)
+        if executor is not None and effective.concurrency_mode != "cc":
+            raise ConfigurationError(
+                f"{effective.destination}: an executor is for concurrency_mode='cc', not "
+                f"{effective.concurrency_mode!r}."
+            )
         url = absolute_url(effective.connection_url or self._require_url())
         login = url, self._user_name, self._password
         defaults = ConnectionSettings(*login, limits=self._limits, source=self._credentials)

@@ -32,7 +32,7 @@ class SingleThreadExecutor:
     """
 
     def __init__(self, name: str) -> None:
-        self._fork_guard = ForkGuard()
+        self.fork_guard = ForkGuard()
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()  # None ends the thread
         self._submitting = Lock()  # no call may be queued after the None
         self._ended = False
@@ -73,17 +73,9 @@ class SingleThreadExecutor:
         if failure is not None:
             raise failure
 
-    def check_process(self) -> None:
-        """Raise an error in a forked child.
-
-        Raises:
-            ConnectionLostError: The session belongs to the parent of this process.
-        """
-        self._fork_guard.check()
-
     def end(self) -> None:
         """Refuse new calls. The thread ends after the queued calls. Idempotent."""
-        if self._fork_guard.in_child:
+        if self.fork_guard.in_child:
             return  # a forked child: the thread does not exist
         with self._submitting:
             if not self._ended:
@@ -100,7 +92,7 @@ class SingleThreadExecutor:
             call()
 
     def _submit(self, function: Callable[[], T]) -> Future[T]:
-        self._fork_guard.check()
+        self.fork_guard.check()
         outcome: Future[T] = Future()
         with self._submitting:
             if self._ended:

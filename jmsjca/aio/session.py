@@ -183,7 +183,7 @@ class Session(MessageFactory, AsyncCloseable):
             self._executor.join()
 
     def _check_open(self) -> None:
-        self._executor.check_process()
+        self._executor.fork_guard.check()
         if self._wrapped.closed:
             raise IllegalStateError("The session is closed.")
 

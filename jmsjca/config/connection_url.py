@@ -122,8 +122,11 @@ class ConnectionURL:
         path, _, query = rest[end:].partition("?")
         userinfo, _, hosts = rest[:end].rpartition("@")
         (host, port), *others = _parse_addresses(hosts, text, userinfo)
-        if protocol == "embedded" and not path.strip("/"):
-            _check_memory_name(host)
+        if protocol == "embedded" and not path.strip("/") and _FILE_NAME.match(host):
+            raise InvalidURLError(
+                f"embedded://{host} is a broker in memory, and its name looks like a file "
+                f"(did you mean embedded:./{host} or embedded:///folder/{host}?)."
+            )
         user, colon, password = userinfo.partition(":")
         return cls(
             protocol,
@@ -185,14 +188,6 @@ class ConnectionURL:
         """
         authority = any(host or port is not None for host, port in self.addresses)
         return authority and ("@" in self.path or any("@" in key for key in self.query))
-
-
-def _check_memory_name(name: str) -> None:
-    if _FILE_NAME.match(name):
-        raise InvalidURLError(
-            f"embedded://{name} is a broker in memory, and its name looks like a file "
-            f"(did you mean embedded:./{name} or embedded:///folder/{name}?)."
-        )
 
 
 def _parse_addresses(hosts: str, text: str, userinfo: str) -> list[Address]:

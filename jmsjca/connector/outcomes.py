@@ -134,7 +134,15 @@ class FeedbackCodes:
     """
 
     def __init__(self, changes: Mapping[str, str]) -> None:
-        self._results = _DEFAULTS | {_code(name): _checked(name, value) for name, value in changes.items()}
+        self._results = dict(_DEFAULTS)
+        for code, name in changes.items():
+            result = result_of(name)
+            if result is None:
+                known = ", ".join(ReturnCode)
+                raise ConfigurationError(
+                    f"Feedback code {excerpt(code)} has the result {excerpt(name)!r}; there are {known}."
+                )
+            self._results[_code(code)] = result
 
     def result(self, value: object) -> ReturnCode | None:
         """Return the result for the value of a property: a name or a code; None if it is neither.
@@ -160,14 +168,6 @@ def _code(text: str) -> int:
     if match is None or base is None:
         raise ConfigurationError(f"{excerpt(text)!r} is no feedback code: a number, or {', '.join(_NAMES)} + n.")
     return base + int(match[2] or 0)
-
-
-def _checked(code: str, name: str) -> ReturnCode:
-    result = result_of(name)
-    if result is None:
-        known = ", ".join(ReturnCode)
-        raise ConfigurationError(f"Feedback code {excerpt(code)} has the result {excerpt(name)!r}; there are {known}.")
-    return result
 
 
 MESSAGE_TYPE, FEEDBACK = "JMS_IBM_MsgType", "JMS_IBM_Feedback"

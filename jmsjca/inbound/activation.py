@@ -23,7 +23,7 @@ from jmsjca.errors import (
 )
 from jmsjca.forking import ProcessBound, reset_in_child
 from jmsjca.hooks import HookChain
-from jmsjca.inbound.activation_state import ActivationState, Status
+from jmsjca.inbound.activation_state import Account, ActivationState, Status
 from jmsjca.inbound.endpoint import Endpoint, EndpointSettings
 from jmsjca.inbound.handler import Handler, HandlerLoop
 from jmsjca.inbound.handler_arguments import is_async
@@ -31,7 +31,7 @@ from jmsjca.inbound.health import ActivationHealth, HealthCheck
 from jmsjca.inbound.lifecycle import ActivationRun
 from jmsjca.inbound.listener_log import as_listener, in_listener, log_fields
 from jmsjca.inbound.listener_unit import Inbox, require_container_transactions
-from jmsjca.inbound.shutdown import Account, stop_at_exit
+from jmsjca.inbound.shutdown import stop_at_exit
 from jmsjca.inbound.statistics import Statistics, StatisticsRecorder
 from jmsjca.log_records import get_logger, one_line
 from jmsjca.messages.converters import Converters
@@ -52,7 +52,6 @@ __all__ = [
     "Activation",
     "DistributedActivation",
     "Status",
-    "check_executor",
     "display_name",
     "factory_of_spec",
     "listener_settings",
@@ -530,22 +529,6 @@ def factory_of_spec(spec: "ActivationSpec", naming: NamingContext) -> Connection
     """
     url = spec.connection_url or ""
     return look_up_factory(url, naming) if url.startswith(LOOKUP) else None
-
-
-def check_executor(spec: "ActivationSpec", executor: Executor | None) -> None:
-    """Check that the mode of a listener uses its executor.
-
-    Args:
-        spec: The effective activation spec.
-        executor: The executor of this listener; None for no executor.
-
-    Raises:
-        ConfigurationError: The mode is not "cc".
-    """
-    if executor is not None and spec.concurrency_mode != "cc":
-        raise ConfigurationError(
-            f"{spec.destination}: an executor is for concurrency_mode='cc', not {spec.concurrency_mode!r}."
-        )
 
 
 class DistributedActivation(Activation):

@@ -3,12 +3,22 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 from jmsjca.errors import ActivationFailedError, ActivationTimeoutError
 
-__all__ = ["ActivationState", "Status", "StatusMonitor", "have_all_failed", "raise_failures", "wait_until_up"]
+__all__ = [
+    "Account",
+    "ActivationState",
+    "ActivationView",
+    "Status",
+    "StatusMonitor",
+    "have_all_failed",
+    "raise_failures",
+    "wait_until_up",
+]
 
 Status = Literal["Up", "Down", "Connecting", "Disconnecting"]
 
@@ -139,8 +149,27 @@ class ActivationState(Generic[R]):
                 self._notify_all()  # a change may have been added since the last check
 
 
-class Startable(Protocol):
-    """An activation, reduced to what this module uses."""
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The numbers of messages of an activation by their outcome, since it was created.
+
+    Attributes:
+        finished: As of `StopReport`.
+        returned: As of `StopReport`.
+        in_doubt: As of `StopReport`.
+        lost: Messages of units with a lost connection.
+        active: Messages that handlers are processing now, although their connection was closed.
+    """
+
+    finished: int = 0
+    returned: int = 0
+    in_doubt: int = 0
+    lost: int = 0
+    active: int = 0
+
+
+class ActivationView(Protocol):
+    """An activation, as it is started and stopped."""
 
     @property
     def name(self) -> str:
@@ -162,8 +191,20 @@ class Startable(Protocol):
         """The error of its latest attempt to connect; None if the attempt succeeded."""
         ...
 
+    def account(self) -> Account:
+        """Return the numbers of its messages by outcome."""
+        ...
 
-def wait_until_up(activations: Sequence[Startable], monitor: StatusMonitor, timeout: float | None) -> None:
+    def stop_intake(self) -> object:
+        """Begin to stop, and return at once."""
+        ...
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Stop within ``timeout`` seconds."""
+        ...
+
+
+def wait_until_up(activations: Sequence[ActivationView], monitor: StatusMonitor, timeout: float | None) -> None:
     """Wait until all activations are up, one is permanently down, or the time is over.
 
     Args:
@@ -193,12 +234,12 @@ def wait_until_up(activations: Sequence[Startable], monitor: StatusMonitor, time
         )
 
 
-def have_all_failed(activations: Sequence[Startable]) -> bool:
+def have_all_failed(activations: Sequence[ActivationView]) -> bool:
     """Return True if all activations are permanently down, so that nothing is delivered. False for no activations."""
     return bool(activations) and all(each.status == "Down" and each.failure is not None for each in activations)
 
 
-def raise_failures(activations: Sequence[Startable]) -> None:
+def raise_failures(activations: Sequence[ActivationView]) -> None:
     """Raise an error if all activations are permanently down.
 
     Raises:
@@ -210,11 +251,11 @@ def raise_failures(activations: Sequence[Startable]) -> None:
         ) from activations[0].failure
 
 
-def _reasons(activations: Sequence[Startable]) -> str:
+def _reasons(activations: Sequence[ActivationView]) -> str:
     return "; ".join(f"{each.name} is {each.status}: {_reason(each)}" for each in activations)
 
 
-def _reason(activation: Startable) -> str:
+def _reason(activation: ActivationView) -> str:
     error = activation.last_error if activation.failure is None else activation.failure
     if error is None:
         return "the first attempt to connect has not ended"

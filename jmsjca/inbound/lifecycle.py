@@ -125,23 +125,23 @@ class CapabilityCheck:
 
         A broker on a network is asked on another thread, because it may answer slowly, and messages must not wait.
         """
-        if not (settings.redelivery.highest_index and connection.capabilities.admin):
+        highest = settings.redelivery.highest_index
+        if not (highest and connection.capabilities.admin):
             return
-        if connection.capabilities.configurable:
-            self._check_max_deliveries(settings, connection)
-        else:
-            Thread(
-                target=self._check_max_deliveries, args=(settings, connection), name=f"jmsjca {self._name}", daemon=True
-            ).start()
 
-    def _check_max_deliveries(self, settings: EndpointSettings, connection: spi.Connection) -> None:
-        highest, most = settings.redelivery.highest_index, _most_deliveries(settings.destination, connection)
-        if most is not None and most <= highest:
-            self._log_once(
-                logging.WARNING,
-                f"has a redelivery handling that ends with the redelivery {highest}, but the broker delivers a message "
-                f"{most} times at most: set max_deliveries to {highest + 1} at least.",
-            )
+        def compare() -> None:
+            most = _most_deliveries(settings.destination, connection)
+            if most is not None and most <= highest:
+                self._log_once(
+                    logging.WARNING,
+                    f"has a redelivery handling that ends with the redelivery {highest}, but the broker delivers a "
+                    f"message {most} times at most: set max_deliveries to {highest + 1} at least.",
+                )
+
+        if connection.capabilities.configurable:
+            compare()
+        else:
+            Thread(target=compare, name=f"jmsjca {self._name}", daemon=True).start()
 
     def _log_once(self, level: int, reason: str) -> None:
         if reason not in self._logged:

@@ -8,13 +8,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from types import FrameType
-from typing import Protocol
 from weakref import WeakSet
 
 from jmsjca.arguments import TIMEOUT
 from jmsjca.config.clock import Deadline
 from jmsjca.errors import IllegalStateError
-from jmsjca.inbound.activation_state import Status, StatusMonitor
+from jmsjca.inbound.activation_state import Account, ActivationView, StatusMonitor
 
 __all__ = ["StopReport", "call_after_stop", "serve", "stop_all", "stop_at_exit"]
 
@@ -47,50 +46,10 @@ class StopReport:
         return self.ended
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The numbers of messages of an activation by their outcome, since it was created.
-
-    Attributes:
-        finished: As of `StopReport`.
-        returned: As of `StopReport`.
-        in_doubt: As of `StopReport`.
-        lost: Messages of units with a lost connection.
-        active: Messages that handlers are processing now, although their connection was closed.
-    """
-
-    finished: int = 0
-    returned: int = 0
-    in_doubt: int = 0
-    lost: int = 0
-    active: int = 0
+_stoppable: WeakSet[ActivationView] = WeakSet()
 
 
-class Stoppable(Protocol):
-    """An activation, reduced to what this module uses."""
-
-    @property
-    def status(self) -> Status:
-        """The status."""
-        ...
-
-    def account(self) -> Account:
-        """Return the numbers of its messages by outcome."""
-        ...
-
-    def stop_intake(self) -> object:
-        """Begin to stop, and return at once."""
-        ...
-
-    def stop(self, timeout: float | None = None) -> bool:
-        """Stop within ``timeout`` seconds."""
-        ...
-
-
-_stoppable: WeakSet[Stoppable] = WeakSet()
-
-
-def stop_at_exit(activation: Stoppable) -> None:
+def stop_at_exit(activation: ActivationView) -> None:
     """Stop an activation at interpreter exit, before its connections are closed, unless it is already stopped."""
     _stoppable.add(activation)
     # The function registered last is called first. Providers may have registered functions since the last call.
@@ -105,7 +64,7 @@ def _stop_all_at_exit() -> None:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> StopReport:
+def stop_all(activations: Sequence[ActivationView], timeout: float | None) -> StopReport:
     """Stop activations concurrently.
 
     Args:
@@ -129,7 +88,7 @@ def stop_all(activations: Sequence[Stoppable], timeout: float | None) -> StopRep
     )
 
 
-def call_after_stop(activations: Sequence[Stoppable], monitor: StatusMonitor, act: Callable[[], object]) -> None:
+def call_after_stop(activations: Sequence[ActivationView], monitor: StatusMonitor, act: Callable[[], object]) -> None:
     """Call a function once no activation is stopping: now, or later on another thread.
 
     Args:
@@ -151,7 +110,7 @@ def call_after_stop(activations: Sequence[Stoppable], monitor: StatusMonitor, ac
         threading.Thread(target=_wait_and_act, name="jmsjca stop", daemon=True).start()
 
 
-def _total(activations: Sequence[Stoppable]) -> Account:
+def _total(activations: Sequence[ActivationView]) -> Account:
     accounts = [astuple(each.account()) for each in activations]
     return Account(*map(sum, zip(*accounts, strict=True)))
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, SupportsIndex
 from jmsjca.arguments import TIMEOUT
 from jmsjca.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jmsjca.forking import ProcessBound
-from jmsjca.messages.properties import PropertyValue, as_boolean, as_text, check_name
+from jmsjca.messages.properties import PropertyValue, as_boolean, as_text
 
 __all__ = [
     "MANUAL_PREFIX",
@@ -36,7 +36,6 @@ __all__ = [
     "VendorProperty",
     "begin_resend",
     "bind_delivery",
-    "check_rollback_key",
     "complete_settlement",
     "forbid_waiting",
     "original_message_id",
@@ -567,15 +566,6 @@ _PREFIXED = {
 _TABLE = {name.lower(): known for name, known in _UNPREFIXED.items()} | {
     spelling.lower(): known for name, known in _PREFIXED.items() for spelling in vendor_names(name)
 }
-
-
-def check_rollback_key(key: str) -> None:
-    """Raise an error for a key of user rollback data that is not a property name once it has its prefix.
-
-    Raises:
-        MessageFormatError: The key cannot be used.
-    """
-    check_name(_dotted_rollback_name(key))
 
 
 def rollback_names(key: str) -> tuple[str, ...]:

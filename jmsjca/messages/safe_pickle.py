@@ -39,8 +39,12 @@ def load(pickled: bytes, allowed: AbstractSet[tuple[str, str]], max_bytes: int, 
     """
     if not allowed:
         raise MessageFormatError("Nothing is allowed in the pickle of this ObjectMessage, so it is not unpickled.")
+    if len(pickled) > max_bytes:
+        raise MessageFormatError(f"A pickle of {len(pickled)} bytes is over the limit of {max_bytes} (max_bytes).")
     try:
-        _check_pickle(pickled, max_bytes, max_depth)
+        machine = _PickleSimulator(max_bytes * _EXPANSION, max_depth)
+        for opcode, argument, _ in pickletools.genops(pickled):
+            machine.step(opcode, argument)
         return _Unpickler(pickled, frozenset(allowed)).load()
     except MessageFormatError:
         raise
@@ -103,21 +107,6 @@ class _ValueInfo:
 
 
 _MARK = _ValueInfo()
-
-
-def _check_pickle(pickled: bytes, max_bytes: int, max_depth: int) -> None:
-    """Simulate the opcodes of a pickle.
-
-    Raises:
-        MessageFormatError: The pickle is too large, its object would be too large or too deep, or contain itself, or it
-            uses an opcode that is never allowed.
-        Exception: The bytes are not a pickle.
-    """
-    if len(pickled) > max_bytes:
-        raise MessageFormatError(f"A pickle of {len(pickled)} bytes is over the limit of {max_bytes} (max_bytes).")
-    machine = _PickleSimulator(max_bytes * _EXPANSION, max_depth)
-    for opcode, argument, _ in pickletools.genops(pickled):
-        machine.step(opcode, argument)
 
 
 class _PickleSimulator:

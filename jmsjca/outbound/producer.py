@@ -3,7 +3,6 @@
 import itertools
 import math
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from datetime import timedelta
@@ -199,16 +198,16 @@ class SendOption(Generic[T, Given]):
     def __get__(self, producer: "DeliveryOptions | None", owner: type) -> Self | T:
         if producer is None:
             return self
-        producer.check_open()
+        producer._check_open()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         value: T = getattr(producer, f"_{self._name}")
         return value
 
     def __set__(self, producer: "DeliveryOptions", value: Given) -> None:
-        producer.check_open()
+        producer._check_open()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         setattr(producer, f"_{self._name}", _CONSTRAINTS[self._name](self._name, value))
 
 
-class DeliveryOptions(GuardedAttributes, ABC):
+class DeliveryOptions(SessionMember, GuardedAttributes):
     """Default options of a producer's sends (JMS 3.1, section 7.4). Values are validated when they are set.
 
     `DeliveryFields` and `ProducerOptions` document them.
@@ -233,14 +232,6 @@ class DeliveryOptions(GuardedAttributes, ABC):
     delivery_delay = SendOption[float, float]()
     disable_message_id = SendOption[bool, bool]()
     disable_timestamp = SendOption[bool, bool]()
-
-    @abstractmethod
-    def check_open(self) -> None:
-        """Raise an error if the producer or its session is closed.
-
-        Raises:
-            IllegalStateError: It is closed.
-        """
 
 
 class ProducerPool:
@@ -288,7 +279,7 @@ Resolve = Callable[[Destination], Destination]
 """Returns a destination as it is at the broker, see `ConnectionContext.resolve`."""
 
 
-class BaseProducer(SessionMember, DeliveryOptions):
+class BaseProducer(DeliveryOptions):
     """Base of both producers: sets the headers and sends.
 
     Args:
@@ -385,6 +376,8 @@ class MessageProducer(BaseProducer, Closeable):
         InvalidDestinationError: The value is not a destination.
     """
 
+    _closed_text = "The producer is closed; create another one with session.create_producer(…)."
+
     def __init__(  # the session gives them
         self,
         send: Send,
@@ -409,7 +402,7 @@ class MessageProducer(BaseProducer, Closeable):
     @property
     def destination(self) -> Destination | None:
         """The destination; None if each send names one."""
-        self.check_open()
+        self._check_open()
         return self._destination
 
     def send(
@@ -506,19 +499,9 @@ class MessageProducer(BaseProducer, Closeable):
             self._pool.put(self._destination, self._message_ids)
         self._closed = True
 
-    def check_open(self) -> None:
-        """Raise an error if the producer or its session is closed.
-
-        Raises:
-            IllegalStateError: It is closed.
-        """
-        self._lock.check_open()
-        if self._closed:
-            raise _closed_error()
-
     def _target(self, destination: Destination | None) -> Destination:
         if self._closed:
-            raise _closed_error()
+            raise IllegalStateError(self._closed_text)
         if (destination is None) == (self._destination is None):
             raise InvalidDestinationError(
                 "A send names its destination once: give it to create_producer() or to send(), not to both or neither."
@@ -526,10 +509,6 @@ class MessageProducer(BaseProducer, Closeable):
         if destination is None:
             return self._destination  # type: ignore[return-value]  # not None: checked above
         return self._resolved(destination)
-
-
-def _closed_error() -> IllegalStateError:
-    return IllegalStateError("The producer is closed; create another one with session.create_producer(…).")
 
 
 def _required_message(body: object) -> Message:
@@ -586,14 +565,6 @@ class JMSProducer(BaseProducer):
         super().__init__(send, lock, asynchronous, resolve)
         self._properties = Properties()
         self.set(**options)
-
-    def check_open(self) -> None:
-        """Raise an error if the context is closed.
-
-        Raises:
-            IllegalStateError: It is closed.
-        """
-        self._lock.check_open()
 
     def set(self, **options: Unpack[ProducerOptions]) -> Self:
         """Set attributes and return the producer, for chaining: ``producer.set(priority=7).send(queue, "now")``.

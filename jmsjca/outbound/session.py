@@ -405,7 +405,8 @@ class BaseSession(SessionMember, MessageFactory, Closeable, GuardedAttributes):
     @aborts_if_interrupted
     def _check_commits(self) -> None:
         with self._lock:
-            self._mode.check_commits()
+            if text := self._mode.no_commits:
+                raise IllegalStateError(text)
 
     @aborts_if_interrupted
     def commit(self) -> None:

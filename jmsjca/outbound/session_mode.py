@@ -113,24 +113,23 @@ class SessionMode(ABC):
     def acknowledge(self) -> None:  # noqa: B027  # most modes have nothing to do
         """Acknowledge all received messages if the client has to; no effect in other modes."""
 
-    def check_idle(self) -> None:  # noqa: B027  # most modes have nothing to do
-        """Raise an error if something waits for its commit or acknowledgement, and so keeps out of a transaction."""
+    @property
+    def unfinished(self) -> str:
+        """Why the session cannot join a transaction: something waits for its commit or acknowledgement. Else empty."""
+        return ""
 
-    def check_commits(self) -> None:
-        """Raise an error if the session cannot commit or roll back.
-
-        Raises:
-            IllegalStateError: The session is not transacted, or its transaction belongs to a listener.
-        """
-        raise IllegalStateError("This session is not transacted: create_session(transacted=True).")
+    @property
+    def no_commits(self) -> str:
+        """Why the session cannot commit or roll back; empty if it can."""
+        return "This session is not transacted: create_session(transacted=True)."
 
     def commit(self) -> None:
         """Commit the open transaction."""
-        self.check_commits()
+        raise IllegalStateError(self.no_commits)
 
     def rollback(self) -> None:
         """Roll back the open transaction."""
-        self.check_commits()
+        raise IllegalStateError(self.no_commits)
 
     @abstractmethod
     def recover(self) -> None:
@@ -181,20 +180,15 @@ class SessionTransacted(SessionMode):
         self._current.send(message, to)
         return _sent_already
 
-    def check_commits(self) -> None:
-        """Do nothing: the session can commit."""
+    @property
+    def no_commits(self) -> str:
+        """Empty: the session can commit."""
+        return ""
 
-    def check_idle(self) -> None:
-        """Raise an error in an open transaction.
-
-        Raises:
-            IllegalStateError: Something belongs to it.
-        """
-        if self._current.unit is not None:
-            raise IllegalStateError(
-                "The session has received or sent in a transaction of its own, which is open: commit() or rollback() "
-                "it before a transaction of the transaction manager begins."
-            )
+    @property
+    def unfinished(self) -> str:
+        """Not empty in an open transaction to which something belongs."""
+        return _OPEN if self._current.unit is not None else ""
 
     def commit(self) -> None:
         """Acknowledge and send together.
@@ -255,7 +249,7 @@ class ListenerTransaction(SessionMode):
     def take(self, delivery: spi.Delivery, source: PrefetchOwner) -> NoReturn:
         """Raise an error: only the listener receives."""
         del delivery, source
-        raise _belongs_to_delivery()
+        raise IllegalStateError(_BELONGS_TO_DELIVERY)
 
     def send(self, message: Message, to: Destination) -> None:
         """Add the message to the unit of the delivery."""
@@ -271,13 +265,14 @@ class ListenerTransaction(SessionMode):
             "(JMS 3.1, section 7.3.5). Call send() without on_completion, or send with a session of your own."
         )
 
-    def check_commits(self) -> None:
-        """Raise an error: the handler's return commits."""
-        raise _belongs_to_delivery()
+    @property
+    def no_commits(self) -> str:
+        """The handler's return commits."""
+        return _BELONGS_TO_DELIVERY
 
     def recover(self) -> None:
         """Raise an error: the handler's exception rolls back."""
-        raise _belongs_to_delivery()
+        raise IllegalStateError(_BELONGS_TO_DELIVERY)
 
     def close(self) -> None:
         """Do nothing: the listener settles the unit."""
@@ -287,10 +282,11 @@ def _sent_already() -> None:
     """Do nothing: a send in a transaction has nothing to wait for before the commit."""
 
 
-def _belongs_to_delivery() -> IllegalStateError:
-    return IllegalStateError(
-        "This session belongs to a delivery: the handler's return commits, its exception rolls back."
-    )
+_BELONGS_TO_DELIVERY = "This session belongs to a delivery: the handler's return commits, its exception rolls back."
+_OPEN = (
+    "The session has received or sent in a transaction of its own, which is open: commit() or rollback() it before a "
+    "transaction of the transaction manager begins."
+)
 
 
 class _AcknowledgeContext:
@@ -441,10 +437,6 @@ class DupsOkAcknowledge(AutoAcknowledge):
         """Acknowledge all returned messages."""
         self._current.commit(confirmed=False)
 
-    def check_idle(self) -> None:
-        """Acknowledge all returned messages, so that nothing waits."""
-        self._current.commit(confirmed=False)
-
     def recover(self) -> None:
         """Request redelivery of all messages that are not acknowledged; they are counted."""
         super().recover()
@@ -474,10 +466,10 @@ class ClientAcknowledge(SessionMode):
         """Acknowledge all received messages."""
         self._current.commit()
 
-    def check_idle(self) -> None:
-        """Raise an error if received messages are not acknowledged."""
-        if self._current.unit is not None:
-            raise _not_acknowledged()
+    @property
+    def unfinished(self) -> str:
+        """Not empty if received messages are not acknowledged."""
+        return _NOT_ACKNOWLEDGED if self._current.unit is not None else ""
 
     def recover(self) -> None:
         """Request redelivery of all messages that are not acknowledged; they are counted."""
@@ -514,10 +506,10 @@ class IndividualAcknowledge(SessionMode):
             _, current = self._pending.popitem()
             current.rollback()
 
-    def check_idle(self) -> None:
-        """Raise an error if received messages are not acknowledged."""
-        if self._pending:
-            raise _not_acknowledged()
+    @property
+    def unfinished(self) -> str:
+        """Not empty if received messages are not acknowledged."""
+        return _NOT_ACKNOWLEDGED if self._pending else ""
 
     def close(self) -> None:
         """Request redelivery of pending messages: closing does not acknowledge."""
@@ -532,11 +524,10 @@ class IndividualAcknowledge(SessionMode):
             current.commit()
 
 
-def _not_acknowledged() -> IllegalStateError:
-    return IllegalStateError(
-        "Messages that the session has received are not acknowledged: acknowledge() or recover() before the session "
-        "is used in a transaction of the transaction manager."
-    )
+_NOT_ACKNOWLEDGED = (
+    "Messages that the session has received are not acknowledged: acknowledge() or recover() before the session is "
+    "used in a transaction of the transaction manager."
+)
 
 
 def _acknowledged_later() -> None:
@@ -630,15 +621,12 @@ class ManagedMode(SessionMode):
         """Acknowledge what was received outside of transactions."""
         self._outside.acknowledge()
 
-    def check_commits(self) -> None:
-        """Raise an error in a transaction that the sessions cannot end."""
-        if self._is_inside() and not self._enlistment.emulates:
-            raise IllegalStateError(
-                "The session takes part in a transaction of the transaction manager: commit or roll back that one. Its "
-                "commit settles what the session has received, and sends its messages."
-            )
+    @property
+    def no_commits(self) -> str:
+        """Not empty in a transaction that the sessions cannot end; outside of one as the other mode has it."""
         if not self._is_inside():
-            self._outside.check_commits()
+            return self._outside.no_commits
+        return "" if self._enlistment.emulates else _IN_TRANSACTION
 
     def commit(self) -> None:
         """Commit outside of transactions; in one, with ``JMSJCA.NoXA`` only, what the connection did in it so far."""
@@ -659,7 +647,8 @@ class ManagedMode(SessionMode):
         self._outside.close()
 
     def _end(self, outside: Callable[[], None], inside: Callable[[CurrentUnit], None]) -> None:
-        self.check_commits()
+        if text := self.no_commits:
+            raise IllegalStateError(text)
         if not self._is_inside():
             outside()
         elif (unit := self._unit()) is not None:
@@ -671,7 +660,9 @@ class ManagedMode(SessionMode):
         if unit is not self._joined:
             self._check_over()
             if unit is not None:
-                self._outside.check_idle()
+                self._outside.on_prefetch_empty()
+                if text := self._outside.unfinished:
+                    raise IllegalStateError(text)
             self._joined = unit
         return None if unit is None else unit.current
 
@@ -698,4 +689,8 @@ def _sent_by_the_commit() -> None:
     """Do nothing: a send in a transaction has nothing to wait for before the commit."""
 
 
+_IN_TRANSACTION = (
+    "The session takes part in a transaction of the transaction manager: commit or roll back that one. Its commit "
+    "settles what the session has received, and sends its messages."
+)
 _FORBIDDEN = "{} is forbidden in a container of Jakarta EE, which JMSJCA.Strict keeps to."

@@ -124,7 +124,13 @@ class SessionLock(RLock):  # type: ignore[misc]  # it is no final class
 
     def __enter__(self) -> bool:  # type: ignore[override]
         if not self.acquire(False):  # positional: the keyword would cost half as much as this method
-            self._refuse()
+            self.check_open()
+            # The closing thread holds it, or another one that uses the session; or it was held at a fork.
+            raise IllegalStateError(
+                f"Thread {threading.current_thread().name!r} cannot use this session while thread "
+                f"{_thread_name(self._owner)!r} does: a session is for one thread at a time (JMS 3.1, section 6.2.5). "
+                "Make one session for each thread; they may share the connection."
+            )
         if self.closed or self.abort.cause is not None or self.forks != Process.forks:
             self.release()
             self.check_open()
@@ -164,18 +170,6 @@ class SessionLock(RLock):  # type: ignore[misc]  # it is no final class
         finally:
             with suppress(RuntimeError):  # this thread does not have it
                 self.release()
-
-    def _refuse(self) -> None:
-        """Raise the error for a lock that is not free.
-
-        The closing thread holds it, or another one that uses the session, or it was held when this process was forked.
-        """
-        self.check_open()
-        raise IllegalStateError(
-            f"Thread {threading.current_thread().name!r} cannot use this session while thread "
-            f"{_thread_name(self._owner)!r} does: a session is for one thread at a time (JMS 3.1, section 6.2.5). "
-            "Make one session for each thread; they may share the connection."
-        )
 
 
 class SessionMember(Abortable):

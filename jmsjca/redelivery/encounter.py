@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from jmsjca.errors import MessageFormatError, ResourceAllocationError
-from jmsjca.messages.delivery import PreviousFailure, check_rollback_key
+from jmsjca.messages.delivery import PreviousFailure, rollback_names
+from jmsjca.messages.properties import check_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -221,7 +222,7 @@ class Encounter:
         """
         if value is not None and not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MessageFormatError(f"User rollback data is text, but {key:.100} is {type(value).__name__}.")
-        check_rollback_key(key)
+        check_name(rollback_names(key)[0])
         with self._lock:
             data = {name: text for name, text in self._data.items() if name != key}
             if value is not None:

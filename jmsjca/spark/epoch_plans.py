@@ -17,9 +17,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from jmsjca.errors import StoreError
 from jmsjca.log_records import get_logger
 from jmsjca.spark.part_file import Counts
-from jmsjca.spark.staging import Staging, new_generation
+from jmsjca.spark.staging import OLDER_CHECKPOINT, Staging, new_generation
 from jmsjca.spark.store import create_sealed, damaged, read_sealed, replace_sealed
 
 __all__ = ["AvailableNowLimit", "EmptyEpochBackoff", "EpochPlans", "Offset", "Progress", "Share", "plan_shares"]
@@ -272,7 +273,12 @@ class EpochPlans:
         Raises:
             StoreError: The epoch was committed before, so the checkpoint is older than its staged files.
         """
-        self._staging.check_new(plan.epoch)
+        low = self._staging.low
+        if plan.epoch <= low:
+            raise StoreError(
+                f"The checkpoint goes on with epoch {plan.epoch}, but {self._staging.store} is committed up to epoch"
+                f" {low}: {OLDER_CHECKPOINT}"
+            )
         if self._staging.create_epoch(plan.epoch):  # then no other process begins it
             return plan
         return plan if self._record(plan) else self.find(plan.epoch) or plan

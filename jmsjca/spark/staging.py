@@ -76,6 +76,7 @@ from jmsjca.spark.store import (
 __all__ = [
     "DEFAULT_PORTS",
     "MAX_KEYS",
+    "OLDER_CHECKPOINT",
     "EpochPartition",
     "KeysInDoubt",
     "Origin",
@@ -294,7 +295,7 @@ def _with_port(host: str, port: int | None) -> str:
 _VERSION = "v1"
 _GENERATION = re.compile(r"\w+")
 _CRASHED = ("LOW", "OWNER", "KEEPS_ALL")  # the files of a generation that crashed processes may have left incomplete
-_OLDER_CHECKPOINT = (
+OLDER_CHECKPOINT = (
     "the checkpoint is older than its staged files, perhaps because it was restored from a backup. The sink has the"
     " rows of the later epochs, and their messages are no longer in the queue. Restore the last checkpoint of the"
     " query, or begin with a new checkpoint and a new output folder: it reads what is in the queue."
@@ -375,25 +376,12 @@ class Staging:
         lost = next((folder for folder in needed if not self.store.has_folder(folder)), None)
         if lost is not None:
             low = self.low
-            older = f" It is committed up to epoch {low}: {_OLDER_CHECKPOINT}" if epoch <= low else ""
+            older = f" It is committed up to epoch {low}: {OLDER_CHECKPOINT}" if epoch <= low else ""
             raise StoreError(
                 f"The staging folder {self.store.address(lost)} is missing, with the messages of epoch {epoch}, which"
                 " Spark processes now or again: they were perhaps taken off the queue, and this was their only copy."
                 f"{older} Restore the folder, or name the stagingLocation of the earlier run. To accept their loss,"
                 f" run: jmsjca spark repair {self.location} --accept-loss {self.gen}/{epoch}"
-            )
-
-    def check_new(self, epoch: int) -> None:
-        """Raise an error if a new epoch has the number of a committed epoch.
-
-        Raises:
-            StoreError: The checkpoint was set back. The message describes what to do.
-        """
-        low = self.low
-        if epoch <= low:
-            raise StoreError(
-                f"The checkpoint goes on with epoch {epoch}, but {self.store} is committed up to epoch {low}:"
-                f" {_OLDER_CHECKPOINT}"
             )
 
     def accept_loss(self, epoch: int) -> None:

@@ -3,6 +3,7 @@
 import re
 import uuid
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, get_args
@@ -139,21 +140,22 @@ class Login:
         connection = _proton_connection(url, self.credentials, self.client_id)
         engine = Engine(sock, connection, _proton_transport(options, self.credentials), self.clock, self.on_lost)
         handler = engine.connection_handler
-        try:
-            engine.start()
-            self._await_open(engine, port)
-            properties = engine.call(lambda: handler.properties)  # one turn later: a close may follow the open
-            offers = engine.call(lambda: _offered_capabilities(connection))
-            product, version = (str(properties.get(name, "")) for name in ("product", "version"))
-            broker = profile_for(product, version, offers, queue_type=options.queue_type)
-            topology = self._topology(engine, broker)
-        except BaseException as error:  # also one of a signal handler: the caller does not get this connection
-            engine.abort(ConnectionLostError("The connection was abandoned while it was opened."))
-            if isinstance(error, ConnectionLostError):
+        with ExitStack() as stack:  # also for a signal handler's exception: the caller does not get this connection
+            stack.callback(engine.abort, ConnectionLostError("The connection was abandoned while it was opened."))
+            try:
+                engine.start()
+                self._await_open(engine, port)
+                properties = engine.call(lambda: handler.properties)  # one turn later: a close may follow the open
+                offers = engine.call(lambda: _offered_capabilities(connection))
+                product, version = (str(properties.get(name, "")) for name in ("product", "version"))
+                broker = profile_for(product, version, offers, queue_type=options.queue_type)
+                topology = self._topology(engine, broker)
+            except ConnectionLostError as error:
                 check_protocol(engine.socket_transport.greeting, "AMQP 1.0", url, port)
                 if not engine.socket_transport.greeting:
                     raise silent_peer_error(error, url, port) from error
-            raise
+                raise
+            stack.pop_all()
         engine.sessions.keeps = broker.keeps_sessions
         return engine, LinkPool(engine, broker, options.reply_timeout, topology)
 

@@ -18,7 +18,7 @@ from jmsjca.providers.amqp.engine.proton_ffi import accept, accept_in_transactio
 from jmsjca.providers.amqp.links.delivery_states import ACCEPTED, FAILURE_OUTCOMES, transactional_accepted
 from jmsjca.providers.amqp.links.link_pool import LinkPool, Outgoing
 from jmsjca.providers.amqp.links.sender import SendBatch
-from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error
+from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error, takes_deliveries_error
 from jmsjca.spi import Delivery
 
 __all__ = ["AMQPUnit", "UnitCommit", "acknowledge_confirmed", "acknowledge_nowait"]
@@ -102,7 +102,8 @@ class AMQPUnit(RequeuingUnit[AMQPConsumer, AMQPDelivery]):
             IllegalStateError: The unit took deliveries.
             TransactionRolledBackError: The broker refuses a destination.
         """
-        self._check_sends_only()
+        if self._taken:
+            raise takes_deliveries_error()
         if self._untransacted or self._atomic or len(self._outgoing) > 1:
             self.commit()
             return _do_nothing

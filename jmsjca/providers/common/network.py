@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
@@ -312,11 +312,10 @@ def _wrap_tls(
 ) -> ssl.SSLSocket:
     """Return the socket after the handshake. The function is called if the server answers nothing."""
     wrapped = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
-    try:
+    with ExitStack() as stack:
+        stack.callback(wrapped.close)
         _shake_hands(wrapped, timeout, on_silence)
-    except BaseException:
-        wrapped.close()
-        raise
+        stack.pop_all()
     return wrapped
 
 

@@ -68,11 +68,6 @@ class RequeuingUnit(Generic[C, T]):
                 del self._taken[-len(taken) :]
                 raise
 
-    def _check_sends_only(self) -> None:
-        """Raise an error for a unit that cannot be committed without waiting: it took deliveries."""
-        if self._taken:
-            raise takes_deliveries_error()
-
     def _raise_lost(self) -> NoReturn:
         raise lost_unit_error()
 

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
@@ -51,16 +52,13 @@ class EmbeddedProvider:
             CAPABILITIES if isinstance(place, Path) else replace(CAPABILITIES, shared_between_processes=False)
         )
         connection_id = uuid.uuid4().hex
-        connection = None
-        try:
+        with ExitStack() as stack:  # also for a signal handler's exception: no caller could close the connection
+            stack.callback(close_store, connection_id)
             store = open_store(place, limits, clock, connection_id)
             connection = EmbeddedConnection(store, limits, capabilities, client_id, connection_id)
+            stack.callback(connection.close)
             connection.register()
-        except BaseException:  # also of a signal handler: no caller has the connection, and could close it
-            if connection is not None:
-                connection.close()
-            close_store(connection_id)
-            raise
+            stack.pop_all()
         return connection
 
 

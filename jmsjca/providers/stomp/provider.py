@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import unquote
@@ -143,17 +144,19 @@ class _Opener:
         port = _PORTS[self.url.protocol]
         peer = peer_name(self.url, port)
         ask = partial(check_silent_peer, self.url, self.options, "STOMP", port, tls=self.url.protocol == _SECURE)
-        try:
-            with translating_errors(f"log in to {peer}"):
-                answer = session.connect(
-                    headers, self.options.heartbeat, self.options.connect_timeout, peer, on_silence=ask
-                )
-            return dialect_for(answer.get("server", ""), session.version, java_maps=self.options.java_maps)
-        except BaseException as error:
-            session.end(ConnectionLostError("The login failed."))
-            if isinstance(error, ConnectionLostError):
+        with ExitStack() as stack:
+            stack.callback(session.end, ConnectionLostError("The login failed."))
+            try:
+                with translating_errors(f"log in to {peer}"):
+                    answer = session.connect(
+                        headers, self.options.heartbeat, self.options.connect_timeout, peer, on_silence=ask
+                    )
+                dialect = dialect_for(answer.get("server", ""), session.version, java_maps=self.options.java_maps)
+            except ConnectionLostError:
                 check_protocol(session.beginning, "STOMP", self.url, port)
-            raise
+                raise
+            stack.pop_all()
+        return dialect
 
 
 def _virtual_host(url: ConnectionURL) -> str:

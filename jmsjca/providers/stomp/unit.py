@@ -7,7 +7,7 @@ from functools import partial
 from jmsjca.destinations import Destination
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.messages import DUPLICATE_ID, Message
-from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error
+from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error, takes_deliveries_error
 from jmsjca.providers.stomp.consumer import STOMPConsumer, STOMPDelivery
 from jmsjca.providers.stomp.dialect import TRANSACTION, Dialect
 from jmsjca.providers.stomp.errors import BrokerRefusedError
@@ -275,7 +275,8 @@ class STOMPUnit(RequeuingUnit[STOMPConsumer, STOMPDelivery]):
             IllegalStateError: The unit took deliveries.
             TransactionRolledBackError: The connection broke before anything was written.
         """
-        self._check_sends_only()
+        if self._taken:
+            raise takes_deliveries_error()
         self._finish()
         sends = [*self._untransacted_sends, *self._sends]
         return UnitCommit(self._session, self._dialect, self._receipt, sends=sends, transacted=False).start(
