@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack, overload
 
 from jmsjca.arguments import FLAG, TIMEOUT, Constraint, GuardedAttributes, check, did_you_mean
 from jmsjca.config.naming import is_reference
-from jmsjca.destinations import Destination, check_destination
+from jmsjca.destinations import Destination, Queue, Topic, check_destination
 from jmsjca.errors import (
     ArgumentTypeError,
     IllegalStateError,
@@ -275,6 +275,9 @@ class ProducerPool:
         return len(self._idle)
 
 
+_LASTING = (Queue, Topic)  # the name of a temporary destination may be reused
+_MOST_KNOWN = 16
+
 Resolve = Callable[[Destination], Destination]
 """Returns a destination as it is at the broker, see `ConnectionContext.resolve`."""
 
@@ -292,6 +295,7 @@ class BaseProducer(DeliveryOptions):
     _pool: ProducerPool | None = None
     _failed: bool = False  # a producer that failed does not return to its pool
     _last: Destination | None = None  # the last one that is at the broker as it was given
+    _known: frozenset[Destination] = frozenset()  # equal ones need no look-up either
 
     def __init__(self, send: Send, lock: SessionLock, asynchronous: AsynchronousSends, resolve: Resolve) -> None:
         self._send_in_unit = send
@@ -301,12 +305,14 @@ class BaseProducer(DeliveryOptions):
         self._message_ids = _message_ids()
 
     def _resolved(self, destination: Destination) -> Destination:
-        if destination is self._last:
+        if destination is self._last or (type(destination) in _LASTING and destination in self._known):
             return destination
         check_destination(destination)
         to = self._resolve(destination)
         if to is destination and not is_reference(to.name):
             self._last = to
+            if type(to) in _LASTING:
+                self._known = frozenset({to, *self._known}) if len(self._known) < _MOST_KNOWN else frozenset({to})
         return to
 
     def _sender_to(self, futures: "list[Future[Message]]", on_completion: OnCompletion | None) -> Send:
