@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
 
+import msgspec
+
 from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
 from jmsjca.messages import (
@@ -220,7 +222,17 @@ _MAX_HEADER_PROPERTIES = 200  # properties that travel as headers
 _UNSAFE_IN_HEADER = re.compile(
     r"[\0\r]|\A[\s\x01-\x1f]|[\s\x01-\x1f]\Z|\A\Z"
 )  # brokers strip blanks and control characters
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
+_pure_to_json = json.JSONEncoder(separators=(",", ":")).encode
+_fast_to_json = msgspec.json.Encoder().encode
+
+
+def _to_json(fields: dict[str, Any]) -> str:
+    """Return JSON in ASCII. msgspec writes no escapes, and refuses subclasses of `str` and half surrogate pairs."""
+    try:
+        text = _fast_to_json(fields)
+    except (TypeError, ValueError):
+        return _pure_to_json(fields)
+    return text.decode() if text.isascii() else _pure_to_json(fields)
 
 
 def is_header_value(text: str) -> bool:
@@ -330,6 +342,8 @@ def _encode_properties(
 
 
 def _pieces(text: str) -> dict[str, str]:
+    if len(text) < _MAX_METADATA_PIECE:
+        return {METADATA_HEADER: text}
     return {
         f"{METADATA_HEADER}{n or ''}": text[n * _MAX_METADATA_PIECE : (n + 1) * _MAX_METADATA_PIECE]
         for n in range(len(text) // _MAX_METADATA_PIECE + 1)
