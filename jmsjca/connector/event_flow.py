@@ -10,7 +10,7 @@ from jmsjca.connector.collaborations import EventSession, Receiver, SendFailedEr
 from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError, Resolver
 from jmsjca.connector.event_conversion import Event, EventConversion
-from jmsjca.connector.outcomes import DeliveryOutcome, ReportRequest, Reports, report_request
+from jmsjca.connector.outcomes import DeliveryOutcome, ReportRequest, Reports, loggable, report_request
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
     ConfigurationError,
@@ -219,6 +219,7 @@ class EventFlow:
     def _warn(self, event: Event, outcome: DeliveryOutcome, error: Exception | None) -> None:
         """Log a failure. Call it after the commit: before it, the message may still be kept."""
         target = self._target(outcome)
+        error = None if error is None else loggable(error)
         if outcome is not DeliveryOutcome.SUCCEED:
             logger.warning(
                 "Message %s of %s: %s: %s. The message is %s.",

@@ -13,7 +13,14 @@ from jmsjca.connector.header_mapping import message_format, set_message_format
 from jmsjca.connector.meta_objects import MetaData
 from jmsjca.connector.queue_uris import parse_target
 from jmsjca.destinations import Destination
-from jmsjca.errors import ConfigurationError, excerpt
+from jmsjca.errors import (
+    ConfigurationError,
+    DataHandlerError,
+    InvalidSelectorError,
+    JMSError,
+    MessageFormatError,
+    excerpt,
+)
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage, may_contain_property
 from jmsjca.redelivery.encounter import text_of
@@ -32,9 +39,32 @@ __all__ = [
     "Reports",
     "ReturnCode",
     "ReturnStatus",
+    "loggable",
     "report_request",
     "result_of",
 ]
+
+_QUOTING = (DataHandlerError, InvalidSelectorError, MessageFormatError)
+
+
+def loggable(error: Exception) -> Exception:
+    """Return the error for a log record, which never has a part of a body.
+
+    The errors of jmsjca about values quote them. Of such an error, or of an error that it caused, the record has the
+    class and the traceback.
+
+    Args:
+        error: The error.
+    """
+    each: BaseException | None = error
+    for _ in range(100):  # a chain can have a circle
+        if each is None:
+            return error
+        if isinstance(each, _QUOTING):
+            break
+        each = each.__cause__ or each.__context__
+    text = f"{type(error).__name__}, whose text is not logged because it may quote the body"
+    return JMSError(text).with_traceback(error.__traceback__)
 
 
 class ReturnCode(StrEnum):

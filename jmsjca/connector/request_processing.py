@@ -18,7 +18,7 @@ from jmsjca.connector.definitions import BusinessObjectDefinitions
 from jmsjca.connector.event_conversion import EventConversion, content_of
 from jmsjca.connector.header_mapping import set_message_format
 from jmsjca.connector.meta_objects import MetaData, StaticMetaObject, parse_information
-from jmsjca.connector.outcomes import FeedbackCodes, ReturnCode, ReturnStatus
+from jmsjca.connector.outcomes import FeedbackCodes, ReturnCode, ReturnStatus, loggable
 from jmsjca.connector.queue_uris import Target, parse_target
 from jmsjca.destinations import Destination, Queue
 from jmsjca.errors import (
@@ -193,7 +193,8 @@ class RequestProcessing:
             self._change(business_object, request, response)
         elif result is not ReturnCode.SUCCEED:
             status.text = _error_text(response, request.data, result)
-            logger.warning("Request %s.%s: %s: %s", business_object.type, business_object.verb, result, status.text)
+            told = (business_object.type, business_object.verb, result)
+            logger.warning("Request %s.%s: %s. The ReturnStatus has the text of the response.", *told)
         return result
 
     def _change(self, business_object: BusinessObject, request: _Request, response: Message) -> None:
@@ -292,8 +293,9 @@ def _error_text(response: Message, data: MetaData, result: ReturnCode) -> str:
 
 def _failed(code: ReturnCode, business_object: BusinessObject, status: ReturnStatus, error: Exception) -> ReturnCode:
     status.text = text_of(error) or type(error).__name__
-    told = (business_object.type, business_object.verb, code, status.text)
-    logger.error("Request %s.%s: %s: %s", *told, exc_info=exc_info_of(error))
+    logged = loggable(error)
+    told = (business_object.type, business_object.verb, code, text_of(logged) or type(logged).__name__)
+    logger.error("Request %s.%s: %s: %s", *told, exc_info=exc_info_of(logged))
     return code
 
 

@@ -9,7 +9,7 @@ from jmsjca.connector.config import ConnectorConfig, InDoubtEvents
 from jmsjca.connector.duplicate_elimination import DuplicateElimination, MonitorFailedError
 from jmsjca.connector.event_flow import EventFlow
 from jmsjca.connector.event_store import EventRecord, EventStore, RecordStatus, keys_only
-from jmsjca.connector.outcomes import DeliveryOutcome, ReturnCode
+from jmsjca.connector.outcomes import DeliveryOutcome, ReturnCode, loggable
 from jmsjca.errors import ConnectionLostError, JMSError, StoreError
 from jmsjca.log_records import get_logger
 from jmsjca.redelivery.encounter import encodable, text_of
@@ -87,10 +87,11 @@ class StoredEvents:
         except ConnectionLostError:  # the next start reads the record again
             raise
         except Exception as error:  # noqa: BLE001  # the store belongs to the application
-            self._finish(record, RecordStatus.ERROR_PROCESSING_EVENT, text_of(error))
+            self._finish(record, RecordStatus.ERROR_PROCESSING_EVENT, error)
             return DeliveryOutcome.FAIL
         if found is None:
-            self._finish(record, RecordStatus.ERROR_OBJECT_NOT_FOUND, "The application does not have the object.")
+            missing = JMSError("The application does not have the object.")
+            self._finish(record, RecordStatus.ERROR_OBJECT_NOT_FOUND, missing)
             return DeliveryOutcome.FAIL
         return self._publish(session, record, found, elimination)
 
@@ -101,17 +102,17 @@ class StoredEvents:
         found: BusinessObject,
         elimination: DuplicateElimination | None,
     ) -> DeliveryOutcome:
-        comment = ""
+        failure: Exception | None = None
         try:
             outcome = self._flow.deliver(session, found, self._flow.receiver, elimination)
         except (MonitorFailedError, SendFailedError):  # the event has not failed: its record stays in progress
             raise
         except Exception as error:  # noqa: BLE001  # the collaboration belongs to the application
             session.rollback()
-            outcome, comment = DeliveryOutcome.FAIL, text_of(error)
+            outcome, failure = DeliveryOutcome.FAIL, error
         if outcome is not DeliveryOutcome.CONNECTOR_NOT_ACTIVE:  # then the record stays in progress
             session.commit()
-            self._finish(record, _STATUSES[outcome], comment)
+            self._finish(record, _STATUSES[outcome], failure)
         return outcome
 
     def _business_object(self, record: EventRecord) -> BusinessObject | None:
@@ -126,12 +127,13 @@ class StoredEvents:
             found.object_event_id = encodable(record.event_id)  # messages carry it
         return found
 
-    def _finish(self, record: EventRecord, status: RecordStatus, comment: str) -> None:
+    def _finish(self, record: EventRecord, status: RecordStatus, failure: Exception | None) -> None:
         if status is not RecordStatus.SUCCESS:
             kind = record.object_name or "the event store"
-            logger.warning("Event %s of %s: %s: %s", record.event_id, kind, status.name, comment)
+            reason = "" if failure is None else text_of(loggable(failure))
+            logger.warning("Event %s of %s: %s: %s", record.event_id, kind, status.name, reason)
         try:
-            self._store.finish(record, status, comment)
+            self._store.finish(record, status, "" if failure is None else text_of(failure))
         except Exception as error:
             raise JMSError(f"The event store cannot archive event {record.event_id}: {text_of(error)}") from error
 

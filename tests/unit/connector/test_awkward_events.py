@@ -377,3 +377,36 @@ def test_a_message_that_only_its_sender_may_send_is_copied_and_blocks_no_other(u
         with vault.create_session().create_browser(Queue("archive")) as archived:
             assert [len(message.body) for message in archived] == [size, len(ORDER % 2)]
     assert orders == [1, 2]
+
+
+QUOTED = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "mime", ["application/json", "text/xml", "text/delimited", "text/namevalue", "text/fixedwidth"]
+)
+def test_no_record_has_a_part_of_a_body_that_cannot_be_converted(connector, session, messages, caplog, mime):
+    session.create_producer(Queue("in")).send(QUOTED)
+    definitions = {"Order": {"attributes": {"item": {"width": 5}}}}
+    broken = connector(
+        print,
+        data_handler_mime_type=mime,
+        definitions=definitions,
+        error_destination="errors",
+        unsubscribed_destination="errors",
+    )
+    assert broken.poll_for_events() is ReturnCode.SUCCEED
+    (copy,) = messages("errors")
+    assert QUOTED in copy.properties["_JMSJCA_ExceptionMessage"]
+    assert "whose text is not logged" in caplog.text
+    assert QUOTED not in caplog.text
+
+
+def test_no_record_has_a_value_of_a_request(url, caplog):
+    config = ConnectorConfig(connection_url=url, configuration_meta_object={"Order_Create": "OutputDestination=orders"})
+    status = ReturnStatus()
+    with Connector(config) as connector:
+        order = BusinessObject("Order", "Create", {"item": [[QUOTED]]})
+        assert connector.do_verb_for(order, status) is ReturnCode.FAIL
+    assert "whose text is not logged" in caplog.text
+    assert QUOTED not in caplog.text

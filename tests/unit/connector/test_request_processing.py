@@ -237,7 +237,8 @@ class TestFailures:
         fields = {} if request_.type == "Customer" else {"configuration_meta_object": None}
         assert requesting(**fields).do_verb_for(request_, status) is ReturnCode.FAIL
         assert reason in status.text
-        assert logged(caplog) == [f"Request {request_.type}.{request_.verb}: FAIL: {status.text}"]
+        (text,) = logged(caplog)
+        assert text.startswith(f"Request {request_.type}.{request_.verb}: FAIL: ")
         assert [messages(queue) for queue in ("customers", "requests")] == [[], []]
 
     def test_a_broker_that_cannot_be_reached(self, requesting, caplog):
@@ -329,18 +330,20 @@ class TestResponses:
         request, status = customer(), ReturnStatus()
         assert requesting().do_verb_for(request, status) is ReturnCode.FAIL
         assert request == customer()
-        assert logged(caplog) == [f"Request Customer.Update: FAIL: {status.text}"]
+        (text,) = logged(caplog)
+        assert text.startswith("Request Customer.Update: FAIL: DataHandlerError")
 
     @pytest.mark.parametrize(
         "result",
         ["FAIL", "FAIL_RETRIEVE_BY_CONTENT", "BO_DOES_NOT_EXIST", "UNABLE_TO_LOGIN", "VALDUPES", "APPRESPONSETIMEOUT"],
     )
     @pytest.mark.parametrize("body", ["no such customer", ""])
-    def test_errors_have_the_body_as_text(self, requesting, application, result, body):
+    def test_errors_have_the_body_as_text(self, requesting, application, result, body, caplog):
         application(answer(body, result))
         request, status = customer(), ReturnStatus("of the request before")
         assert requesting().do_verb_for(request, status) is ReturnCode(result)
         assert status.text == (body or f"The target application returned {result} without a description.")
+        assert "no such customer" not in caplog.text
         assert request == customer()
 
     def test_a_response_without_a_result_says_so(self, requesting, application):
