@@ -9,23 +9,24 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module, invalidate_caches
 from inspect import signature
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from jmsjca.adapter import ResourceAdapter
 from jmsjca.arguments import TIMEOUT
 from jmsjca.config.configuration_file import import_problem, read_configuration
 from jmsjca.errors import ConfigurationError, JMSError, ProviderNotInstalledError, excerpt
+from jmsjca.inbound.activation_state import StatusMonitor
 from jmsjca.inbound.health import INTERVAL
-from jmsjca.inbound.shutdown import StopReport
+from jmsjca.inbound.shutdown import StopReport, serve
 from jmsjca.log_records import get_logger
 from jmsjca.management.health import HealthFile, HealthServer, Report, read_health_file
 from jmsjca.management.metrics import exposition
@@ -33,13 +34,17 @@ from jmsjca.management.metrics import exposition
 if TYPE_CHECKING:
     from types import FrameType
 
+    from jmsjca.connector import Connector
+
 __all__ = [
     "Supervisor",
     "WorkerSettings",
     "account_of",
     "load_adapter",
     "load_adapters",
-    "serve_adapter",
+    "load_connectors",
+    "load_work",
+    "serve_work",
     "write_log_records",
 ]
 
@@ -116,12 +121,56 @@ def load_adapters(target: str) -> Sequence[ResourceAdapter]:
         ConfigurationError: As `load_adapter`.
         JMSError: As `load_adapter`.
     """
+    if load_connectors(target) and not _has_adapter(target):
+        return []
     if (found := _FILE.fullmatch(target)) is None or found["adapter"] is not None:
         return [load_adapter(target)]
     _find_modules_here()
     configuration = read_configuration(found["file"])
     names = list(configuration.adapters) or [configuration.adapter_name()]  # without an adapter, this raises the error
     return [ResourceAdapter.from_configuration(configuration, name) for name in names]
+
+
+def load_work(target: str) -> tuple[ResourceAdapter | None, Mapping[str, "Connector"]]:
+    """Return what a worker serves: an adapter, and the connectors of its configuration file by name.
+
+    Args:
+        target: As for `load_adapter`; ``FILE.toml:NAME`` may also name a connector. A file without adapters has only
+            connectors, and ``FILE.toml:ADAPTER`` has none.
+
+    Raises:
+        ConfigurationError: As `load_adapter`; or a connector is invalid.
+        JMSError: As `load_adapter`.
+    """
+    connectors = load_connectors(target)
+    return None if connectors and not _has_adapter(target) else load_adapter(target), connectors
+
+
+def load_connectors(target: str) -> Mapping[str, "Connector"]:
+    """Return the connectors of a target by name. They are not started.
+
+    Args:
+        target: As for `load_work`.
+
+    Raises:
+        ConfigurationError: As `load_work`.
+    """
+    if (found := _FILE.fullmatch(target)) is None:
+        return {}
+    _find_modules_here()
+    configuration = read_configuration(found["file"])
+    name = found["adapter"]
+    names = [each for each in configuration.connectors if name in {None, each} and name not in configuration.adapters]
+    if not names:
+        return {}
+    from jmsjca.connector import Connector
+
+    return {each: Connector.from_config(found["file"], each) for each in names}
+
+
+def _has_adapter(target: str) -> bool:
+    found = _FILE.fullmatch(target)
+    return found is None or (found["adapter"] is None and bool(read_configuration(found["file"]).adapters))
 
 
 def _find_modules_here() -> None:
@@ -183,33 +232,102 @@ def write_log_records(level: str | None) -> None:
         logging.root.setLevel(level.upper())
 
 
-def serve_adapter(
-    adapter: ResourceAdapter, settings: WorkerSettings, announce: Callable[[], None], *, supervised: bool = False
+def serve_work(
+    adapter: ResourceAdapter | None,
+    connectors: Mapping[str, "Connector"],
+    settings: WorkerSettings,
+    announce: Callable[[], None],
+    *,
+    supervised: bool = False,
 ) -> StopReport:
-    """Serve an adapter in this process until SIGINT or SIGTERM.
+    """Serve an adapter and connectors in this process until SIGINT or SIGTERM.
 
     Args:
-        adapter: The adapter.
+        adapter: The adapter; None for connectors alone.
+        connectors: The connectors by name. Each has a thread. If one ends by itself, the worker ends.
         settings: The settings. The number of processes is ignored.
         announce: Called before the adapter starts, after the settings are validated.
         supervised: True to stop also when standard input ends, because then the supervisor was killed.
 
     Raises:
-        ConfigurationError: The health port or file cannot be used.
+        ConfigurationError: The health port or file cannot be used; or as `Connector.run`.
         ActivationFailedError: All activations have stopped permanently.
+        JMSError: A connector has terminated.
     """
+    served = ResourceAdapter() if adapter is None else adapter
 
     def report() -> Report:
         """Return the health, and what the process is doing."""
-        stats = {each.name: each.stats.as_dict() for each in adapter.activations}
-        return {**adapter.health(settings.interval).as_dict(), "stats": stats}
+        stats = {each.name: each.stats.as_dict() for each in served.activations}
+        return {**served.health(settings.interval).as_dict(), "stats": stats}
 
     if supervised:
         threading.Thread(target=_stop_with_supervisor, name="jmsjca supervisor", daemon=True).start()
     with ExitStack() as stack:
-        _open_probes(stack, settings, report, adapter)
+        _open_probes(stack, settings, report, served)
         announce()
-        return adapter.run(settings.timeout)
+        polling = stack.enter_context(_Polling(connectors))
+        if adapter is not None:
+            stopped = adapter.run(settings.timeout)
+        else:
+            stopped = serve(lambda: None, lambda _: StopReport(ended=True), None, StatusMonitor(), lambda: False)
+        return replace(stopped, ended=polling.stop(settings.timeout) and stopped.ended)
+
+
+class _Polling:
+    """The threads of connectors.
+
+    Args:
+        connectors: The connectors by name.
+    """
+
+    def __init__(self, connectors: Mapping[str, "Connector"]) -> None:
+        self._connectors = connectors.values()
+        self._is_stopping = threading.Event()
+        self._errors: list[Exception] = []
+        self._handler = signal.getsignal(signal.SIGTERM)
+        self._threads = [
+            threading.Thread(target=self._run, args=[each], name=f"jmsjca connector {name}", daemon=True)
+            for name, each in connectors.items()
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(0)
+
+    def stop(self, timeout: float | None) -> bool:
+        """Stop the connectors after their current events, and raise the error of a connector that has failed.
+
+        Args:
+            timeout: Seconds to wait for the events; None waits forever.
+
+        Returns:
+            True if all connectors have ended in time.
+        """
+        self._is_stopping.set()
+        for each in self._connectors:
+            each.close()
+        deadline = inf if timeout is None else monotonic() + timeout
+        for thread in self._threads:
+            thread.join(None if timeout is None else max(deadline - monotonic(), 0))
+        if self._errors:
+            raise self._errors.pop()
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _run(self, connector: "Connector") -> None:
+        try:
+            connector.run()
+        except Exception as error:  # noqa: BLE001  # the main thread raises it
+            self._errors.append(error)
+        # The signal ends the worker, once the main thread handles signals.
+        while signal.getsignal(signal.SIGTERM) is self._handler and not self._is_stopping.is_set():
+            sleep(_TICK)
+        if not self._is_stopping.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _stop_with_supervisor() -> None:

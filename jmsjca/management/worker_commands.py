@@ -3,7 +3,7 @@
 import itertools
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from json import dumps
@@ -46,7 +46,9 @@ from jmsjca.management.worker import (
     account_of,
     load_adapter,
     load_adapters,
-    serve_adapter,
+    load_connectors,
+    load_work,
+    serve_work,
     write_log_records,
 )
 from jmsjca.outbound.factory import ConnectionFactory
@@ -58,7 +60,7 @@ __all__ = ["activity_rows", "check_rows", "worker_app"]
 worker_app = typer.Typer(rich_markup_mode=None)
 
 _TargetArgument = Annotated[
-    str, typer.Argument(help="module:adapter, module:function that returns it, FILE.toml or FILE.toml:ADAPTER.")
+    str, typer.Argument(help="module:adapter, module:function that returns it, FILE.toml or FILE.toml:NAME.")
 ]
 
 
@@ -85,22 +87,30 @@ def run(
     account_file: Annotated[Path | None, typer.Option(hidden=True)] = None,
     json: JsonOption = False,
 ) -> int:
-    """Serve an adapter until SIGINT or SIGTERM, and account for its messages. The exit status is 1 if some are lost."""
+    """Serve an adapter, and the connectors of FILE.toml, until SIGINT or SIGTERM, and account for the messages.
+
+    The exit status is 1 if some are lost.
+    """
     level = None if log_level is None else log_level.value
     settings = WorkerSettings(
         target, processes, timeout, interval, health_port, health_host, health_file, level, reload=reload
     )
-    adapter = load_adapter(target)  # in a supervisor: an error is one line here, instead of one line per process
+    adapter, connectors = load_work(target)  # in a supervisor: an error is one line here, not one line per process
+    if connectors and processes > 1:
+        raise ConfigurationError(
+            f"{target} has connectors, and the in-progress queue of a connector belongs to one process: leave out "
+            "--processes, or name an adapter as FILE.toml:ADAPTER."
+        )
     write_log_records(level)
     supervised = account_file is not None
 
     def announce() -> None:
         """Write what the worker serves, unless its supervisor has already written it."""
-        for line in () if supervised else banner(adapter, settings):
+        for line in () if supervised else banner(adapter, connectors, settings):
             _tell(line)
 
     if processes == 1 and not reload:
-        accounts = [account_of(serve_adapter(adapter, settings, announce, supervised=supervised))]
+        accounts = [account_of(serve_work(adapter, connectors, settings, announce, supervised=supervised))]
     else:
         accounts = Supervisor(settings, lambda event, fields: _tell(f"{event} {_shown(fields)}"), announce).run()
     if account_file is not None:
@@ -115,27 +125,29 @@ def run(
 
 @worker_app.command()
 def check(
-    target: Annotated[str, typer.Argument(help="A configuration file, one of its adapters, or module:adapter.")],
+    target: Annotated[str, typer.Argument(help="FILE.toml, FILE.toml:NAME, or module:adapter.")],
     json: JsonOption = False,
 ) -> int:
-    """Check the adapters of a file, or one adapter: listeners, URLs, options, selectors, handlers. Opens no connection.
+    """Check the adapters and connectors of a file, or one of them: URLs, selectors, handlers. Connect to nothing.
 
     The exit status is 2 if there is a problem.
     """
     rows = [row for adapter in load_adapters(target) for row in check_rows(adapter)]
+    rows += [{"listener": f"connector {name}", "handler": None, "problem": None} for name in load_connectors(target)]
     print_rows(rows, as_json=json)
     return 2 if any(row["problem"] for row in rows) else 0
 
 
-def banner(adapter: ResourceAdapter, settings: WorkerSettings) -> Iterator[str]:
+def banner(adapter: ResourceAdapter | None, connectors: Iterable[str], settings: WorkerSettings) -> Iterator[str]:
     """Yield the lines that a worker writes at its start: adapter, broker, and the listeners with their modes."""
     try:
-        broker = str(ConnectionURL.parse(adapter.connection_url or ""))
+        broker = str(ConnectionURL.parse("" if adapter is None else adapter.connection_url or ""))
     except JMSError:  # each listener names its own URL, or a naming context does
-        broker = "the brokers of its listeners"
+        broker = f"the brokers of its {'connectors' if adapter is None else 'listeners'}"
     count = "" if settings.processes == 1 else f" in {settings.processes} processes"
     yield f"{__version__} serves {settings.target} on {broker}{count}; Ctrl+C stops it"
-    for each in adapter.activations:
+    yield from (f"connector {name}" for name in connectors)
+    for each in () if adapter is None else adapter.activations:
         spec = each.spec
         size = "" if spec.concurrency_mode == "serial" else f" with up to {spec.endpoint_pool_max_size} handlers"
         source = destination(spec.destination, spec.destination_type)

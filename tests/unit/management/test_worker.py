@@ -442,6 +442,61 @@ def test_the_handlers_of_a_file_are_found_in_the_current_folder(tmp_path):
     assert json.loads(found.stdout)[0]["handler"] == "on_order"
 
 
+CONNECTOR = """
+[connectors.hub]
+ConnectionFactoryName = "{url}"
+InputDestination = "events"
+collaboration = "{collaboration}"
+"""
+HANDLERS = """
+import os, signal
+
+def on_order(message):
+    pass
+
+def on_event(event):
+    print("event", event.get("id"))
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+@pytest.mark.parametrize("target", ["jmsjca.toml", "jmsjca.toml:hub"])
+@pytest.mark.parametrize("adapters", ["", FILE.format(name="hub_handlers")], ids=["alone", "with adapter"])
+def test_a_worker_runs_the_connectors_of_a_file_until_a_signal(url, tmp_path, monkeypatch, capsys, target, adapters):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hub_handlers.py").write_text(HANDLERS)
+    connector = CONNECTOR.format(url=url, collaboration="hub_handlers:on_event")
+    (tmp_path / "jmsjca.toml").write_text(adapters + connector)
+    ResourceAdapter(url).send("events", '{"_type": "Order", "id": 7}')
+    assert run(["run", target, "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[0] == "event 7"
+    assert json.loads(shown.out.splitlines()[1])["ended"] is True
+    assert "jmsjca: connector hub\n" in shown.err
+    assert ("listener on_order" in shown.err) is (bool(adapters) and not target.endswith(":hub"))
+    assert list(Insight(url).messages("events")) == []
+
+
+@pytest.mark.parametrize("adapters", ["", FILE.format(name="hub_handlers")], ids=["alone", "with adapter"])
+def test_a_connector_that_terminates_ends_its_worker(url, tmp_path, monkeypatch, capsys, adapters):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hub_handlers.py").write_text(HANDLERS)
+    terminates = 'InProgressDestination = "held"\nInDoubtEvents = "FailOnStartup"\n'
+    (tmp_path / "jmsjca.toml").write_text(adapters + CONNECTOR.format(url=url, collaboration="queue:done") + terminates)
+    ResourceAdapter(url).send("held", "in doubt")
+    assert run(["run", "jmsjca.toml"]) == 1
+    assert "jmsjca: The connector does not start:" in capsys.readouterr().err
+
+
+def test_connectors_in_several_processes_are_refused(url, tmp_path, capsys):
+    file = tmp_path / "jmsjca.toml"
+    file.write_text(CONNECTOR.format(url=url, collaboration="queue:done"))
+    assert run(["run", f"{file}", "--processes", "2"]) == 2
+    assert "leave out --processes" in capsys.readouterr().err
+    assert run(["check", f"{file}"]) == 0
+    assert "connector hub" in capsys.readouterr().out
+
+
 def test_a_change_of_the_configuration_file_restarts_the_processes(worker, tmp_path):
     (tmp_path / "shop_handlers.py").write_text("def on_order(message):\n    pass\n")
     file = tmp_path / "jmsjca.toml"
