@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.pictures import PICTURES
+from tests.support.snippets import CONFTEST, blocks, checked, program
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -20,28 +21,34 @@ def name(page):
     return page.relative_to(ROOT).as_posix().removeprefix("docs/").removesuffix(".md")
 
 
-def blocks(page):
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-
-
 def test_there_are_pages_with_code():
-    assert sum(len(blocks(page)) for page in PAGES) > 10
+    assert sum(len(blocks(page.read_text())) for page in PAGES) > 10
+
+
+def run_page(folder, text):
+    """Run the code of a page in a folder, and return what pytest says."""
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "test_page.py").write_text(checked(program(text)))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"]
+    # Spark's workers must be this Python, not the first of the PATH.
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 @pytest.mark.timeout(700)  # Spark starts slowly on a busy machine
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=[pytest.mark.spark] if p.stem in SPARK else [], id=name(p)) for p in PAGES if blocks(p)],
+    [
+        pytest.param(p, marks=[pytest.mark.spark] if p.stem in SPARK else [], id=name(p))
+        for p in PAGES
+        if blocks(p.read_text())
+    ],
 )
 def test_the_code_of_a_page_runs(page, tmp_path):
-    code = "\n\n".join(blocks(page)).replace("/var/lib/app/broker.db", f"{tmp_path}/broker.db")
-    (tmp_path / "test_page.py").write_text(f"{code}\n\ndef test_the_page_ran():\n    pass\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"]
-    # Spark's workers must be this Python, not the first of the PATH.
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    ran = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
+    text = page.read_text().replace("/var/lib/app/broker.db", f"{tmp_path}/broker.db")
+    ran = run_page(tmp_path, text)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -71,12 +78,29 @@ def test_every_link_to_a_section_leads_somewhere(page):
         assert section in anchors(file), f"{target}#{section}"
 
 
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("```python\nfor fruit in ('pear', 'fig'):\n    print(fruit)  # pear, then fig\n```\n", ""),
+        ("```python\nprint('a', 'pear')  # a p…r\n```\n<!-- tested\nassert 1\n-->\n", ""),
+        ("```python\nif 1:\n    fruit = 1\n```\n<!-- tested\n    assert fruit\n-->\n", ""),
+        ("```python\nprint('a', 'pear')  # a fig\n```\n", "printed ['a pear'], and the page shows 'a fig'"),
+        ("```python\ndef never() -> None:\n    print('a fig')  # a fig\n```\n", "printed []"),
+        ("```python\nfruit = 0\n```\n<!-- tested\nassert fruit\n-->\n", "assert 0"),
+    ],
+)
+def test_what_a_page_says_is_printed_is_compared(code, found, tmp_path):
+    ran = run_page(tmp_path, code)
+    assert (ran.returncode != 0) == bool(found), ran.stdout
+    assert found in ran.stdout
+
+
 CONTINUED = "continue one another"  # the sentence of a page with examples that need the ones before them
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if len(blocks(page)) > 1], ids=name)
+@pytest.mark.parametrize("page", [page for page in PAGES if len(blocks(page.read_text())) > 1], ids=name)
 def test_each_example_runs_alone_or_the_page_says_what_it_needs(page, tmp_path):
-    for number, block in enumerate(blocks(page)):
+    for number, block in enumerate(blocks(page.read_text())):
         (tmp_path / f"block_{number}.py").write_text(block)
     command = [
         sys.executable,

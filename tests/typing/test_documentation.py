@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.migration_blocks import programs
+from tests.support.snippets import program
 
 pytest.importorskip("mypy")
 
@@ -37,7 +38,7 @@ follow_untyped_imports = true
 
 
 def code(page):
-    return "\n\n".join(re.findall(r"^```python\n(.*?)^```", PAGES[page].read_text(), flags=re.MULTILINE | re.DOTALL))
+    return program(PAGES[page].read_text())
 
 
 def file_of(page):

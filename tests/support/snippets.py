@@ -1,0 +1,79 @@
+"""The Python blocks of a page: as shown, and as a program that checks what the page says is printed.
+
+A page may hold code that readers do not see, in a comment ``<!-- tested`` … ``-->``. It runs in its place between the
+blocks, also indented, as the rest of a block before it. A comment behind ``print(…)`` is what it prints, where ``…``
+is any text; ``, then`` separates the outputs of a statement that runs several times.
+"""
+
+import ast
+import re
+import tokenize
+from io import StringIO
+
+__all__ = ["CONFTEST", "blocks", "checked", "program"]
+
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"^(?:```python\n(.*?)^```|<!-- tested\n(.*?)^-->)", re.MULTILINE | re.DOTALL)
+
+# Serves until all messages are processed, in place of until a signal; and records what is printed.
+CONFTEST = """
+import builtins, io, re
+from jmsjca import ResourceAdapter
+from jmsjca.testing.idle import wait_until_idle
+
+outputs = {}
+
+
+def run(adapter, timeout=None):
+    with adapter:
+        adapter.start(wait=60)
+        wait_until_idle(adapter, 60)
+
+
+def print_checked(line, *values, **options):
+    text = io.StringIO()
+    print(*values, **options, file=text)
+    print(text.getvalue(), end="")
+    outputs.setdefault(line, []).append(text.getvalue().strip())
+
+
+def check_outputs(shown):
+    for line, expected in shown.items():
+        wanted = expected.split(", then ")
+        found = outputs.get(line, [])
+        patterns = [".*".join(map(re.escape, each.split("…"))) for each in wanted]
+        patterns = patterns if len(patterns) > 1 else patterns * max(1, len(found))
+        same = len(found) == len(patterns) and all(
+            re.fullmatch(pattern, text, re.DOTALL) for pattern, text in zip(patterns, found))
+        assert same, f"line {line} of the program printed {found}, and the page shows {expected!r}"
+
+
+ResourceAdapter.run = run
+builtins.print_checked, builtins.check_outputs = print_checked, check_outputs
+"""
+
+
+def blocks(text):
+    """Return the Python blocks that readers see."""
+    return _BLOCK.findall(text)
+
+
+def program(text):
+    """Return all Python code of a page in its order, with what readers do not see."""
+    return "\n\n".join(seen or unseen for seen, unseen in _CODE.findall(text))
+
+
+def checked(code):
+    """Return a program as a test module, which fails if something else is printed than its comments say."""
+    lines, shown = code.splitlines(), {}
+    comments = {
+        token.start[0]: token.string.removeprefix("#").strip()
+        for token in tokenize.generate_tokens(StringIO(code).readline)
+        if token.type == tokenize.COMMENT and lines[token.start[0] - 1][: token.start[1]].strip()
+    }
+    for call in ast.walk(ast.parse(code)):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "print" and call.end_lineno in comments:
+            shown[call.lineno] = comments[call.end_lineno]
+            before, after = lines[call.lineno - 1][: call.col_offset], lines[call.lineno - 1][call.col_offset :]
+            lines[call.lineno - 1] = before + after.replace("print(", f"print_checked({call.lineno}, ", 1)
+    return "\n".join([*lines, "", "", "def test_the_page_ran():", f"    check_outputs({shown!r})", ""])
