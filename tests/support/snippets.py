@@ -17,17 +17,22 @@ _CODE = re.compile(r"^(?:```python\n(.*?)^```|<!-- tested\n(.*?)^-->)", re.MULTI
 
 # Serves until all messages are processed, in place of until a signal; and records what is printed.
 CONFTEST = """
-import builtins, io, re
-from jmsjca import ResourceAdapter
+import builtins, io, re, time
+from jmsjca import Queue, ResourceAdapter
 from jmsjca.testing.idle import wait_until_idle
 
 outputs = {}
 
 
 def run(adapter, timeout=None):
-    with adapter:
+    with adapter, adapter.connection_factory().create_connection() as connection:
         adapter.start(wait=60)
+        queues = [each.spec.source() for each in adapter.activations]
+        queues = [each for each in queues if isinstance(each, Queue)]
         wait_until_idle(adapter, 60)
+        while any(connection.admin.depth(each).scheduled for each in queues):  # delayed by the redelivery handling
+            time.sleep(0.01)
+            wait_until_idle(adapter, 60)
 
 
 def print_checked(line, *values, **options):
