@@ -84,6 +84,8 @@ def test_every_link_to_a_section_leads_somewhere(page):
         ("```python\nfor fruit in ('pear', 'fig'):\n    print(fruit)  # pear, then fig\n```\n", ""),
         ("```python\nprint('a', 'pear')  # a p…r\n```\n<!-- tested\nassert 1\n-->\n", ""),
         ("```python\nif 1:\n    fruit = 1\n```\n<!-- tested\n    assert fruit\n-->\n", ""),
+        ("```python\nprint(\n    'a', 'pear'\n)\n# a pear\n```\n", ""),
+        ("```python\nprint('a', 'pear')\n# a fig\n```\n", "printed ['a pear'], and the page shows 'a fig'"),
         ("```python\nprint('a', 'pear')  # a fig\n```\n", "printed ['a pear'], and the page shows 'a fig'"),
         ("```python\ndef never() -> None:\n    print('a fig')  # a fig\n```\n", "printed []"),
         ("```python\nfruit = 0\n```\n<!-- tested\nassert fruit\n-->\n", "assert 0"),

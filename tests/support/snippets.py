@@ -1,8 +1,8 @@
 """The Python blocks of a page: as shown, and as a program that checks what the page says is printed.
 
 A page may hold code that readers do not see, in a comment ``<!-- tested`` … ``-->``. It runs in its place between the
-blocks, also indented, as the rest of a block before it. A comment behind ``print(…)`` is what it prints, where ``…``
-is any text; ``, then`` separates the outputs of a statement that runs several times.
+blocks, also indented, as the rest of a block before it. A comment behind ``print(…)``, or on the line after it, is what
+it prints, where ``…`` is any text; ``, then`` separates the outputs of a statement that runs several times.
 """
 
 import ast
@@ -74,11 +74,14 @@ def checked(code):
     comments = {
         token.start[0]: token.string.removeprefix("#").strip()
         for token in tokenize.generate_tokens(StringIO(code).readline)
-        if token.type == tokenize.COMMENT and lines[token.start[0] - 1][: token.start[1]].strip()
+        if token.type == tokenize.COMMENT
     }
     for call in ast.walk(ast.parse(code)):
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "print" and call.end_lineno in comments:
-            shown[call.lineno] = comments[call.end_lineno]
-            before, after = lines[call.lineno - 1][: call.col_offset], lines[call.lineno - 1][call.col_offset :]
-            lines[call.lineno - 1] = before + after.replace("print(", f"print_checked({call.lineno}, ", 1)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "print":
+            end, begin = call.end_lineno, lines[call.lineno - 1][: call.col_offset]
+            own_line = end < len(lines) and lines[end].startswith(f"{begin}#")
+            if (line := end if end in comments else end + own_line) in comments:
+                shown[call.lineno] = comments[line]
+                after = lines[call.lineno - 1][call.col_offset :]
+                lines[call.lineno - 1] = begin + after.replace("print(", f"print_checked({call.lineno}, ", 1)
     return "\n".join([*lines, "", "", "def test_the_page_ran():", f"    check_outputs({shown!r})", ""])
