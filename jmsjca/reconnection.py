@@ -1,9 +1,9 @@
 """Opens connections: settings, fail-over between hosts, and retry with back-off."""
 
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 from jmsjca.config.connection_url import (
@@ -152,16 +152,9 @@ class FailoverConnector:
         self, url: ConnectionURL, credentials: Credentials | None, lost: _Lost, failures: dict[Address, JMSError]
     ) -> Connection | None:
         """Connect to the first host of a URL. Return None after a failure that allows fail-over to the next host."""
-        settings, relay = self._settings, _LossRelay(lost)
+        relay = _LossRelay(lost)
         try:
-            connection = find_provider(url.protocol).connect(
-                url,
-                credentials,
-                client_id=settings.client_id,
-                limits=settings.limits,
-                clock=settings.clock,
-                on_lost=relay.report,
-            )
+            connection = _open(self._settings, url, credentials, relay.report)
         except JMSError as error:
             if not url.others:
                 raise
@@ -187,6 +180,27 @@ def connect(settings: ConnectionSettings, on_lost: _Lost | None = None) -> Conne
         JMSError: As `FailoverConnector.connect`.
     """
     return FailoverConnector(settings).connect(on_lost)
+
+
+def reach_hosts(settings: ConnectionSettings) -> Iterator[tuple[Address, JMSError | None]]:
+    """Connect to each host of a fail-over list alone, and yield its address and its error; None if it accepts clients.
+
+    Args:
+        settings: Parameters of the connections.
+
+    Raises:
+        ConfigurationError: The URL, the user name, the password or the client id is invalid.
+    """
+    url = ConnectionURL.parse(settings.url).for_provider()
+    credentials = settings.credentials(url)
+    for address in url.addresses:
+        alone = replace(url, host=address.host, port=address.port, others=())
+        try:
+            _open(settings, alone, credentials, _ignore).close()
+        except JMSError as error:
+            yield address, error
+        else:
+            yield address, None
 
 
 def retry_with_backoff(
@@ -258,6 +272,19 @@ def exhaustion_reported(name: str) -> Generator[None]:
             raise
         text = f"{name} needs a thread, and the system starts no more: its limit of threads or its memory is exhausted."
         raise ResourceAllocationError(text) from error
+
+
+def _open(
+    settings: ConnectionSettings, url: ConnectionURL, credentials: Credentials | None, on_lost: _Lost
+) -> Connection:
+    return find_provider(url.protocol).connect(
+        url,
+        credentials,
+        client_id=settings.client_id,
+        limits=settings.limits,
+        clock=settings.clock,
+        on_lost=on_lost,
+    )
 
 
 def _describe(failures: Mapping[Address, JMSError]) -> str:

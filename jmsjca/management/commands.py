@@ -45,6 +45,7 @@ from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
 from jmsjca.providers.embedded import maintenance
+from jmsjca.reconnection import ConnectionSettings, reach_hosts
 from jmsjca.redelivery.policy import RedeliveryPolicy, redelivery_ladder
 from jmsjca.selectors import Selector
 from jmsjca.selectors.syntax import read_integer, read_real
@@ -557,7 +558,10 @@ def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
         queues: Queues to check for delivery limits; empty checks all queues that the broker lists.
     """
     try:
-        yield Finding("URL", "ok", str(ConnectionURL.parse(url)))
+        parsed = ConnectionURL.parse(url)
+        yield Finding("URL", "ok", str(parsed))
+        if parsed.others:
+            yield from _hosts(url)
         began = time.perf_counter()
         with ConnectionFactory(url).create_connection() as connection:
             yield Finding("connection and login", "ok", f"{1000 * (time.perf_counter() - began):.1f} ms")
@@ -568,6 +572,17 @@ def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
             yield from _round_trips(connection)
     except JMSError as error:
         yield Finding("failure", "failed", f"{type(error).__name__}: {error}")
+
+
+def _hosts(url: str) -> Iterator[Finding]:
+    """Find which hosts of a fail-over list accept clients. A passive node of a pair does not."""
+    uses = "; connections begin with it"
+    for address, error in reach_hosts(ConnectionSettings(url)):
+        if error is None:
+            yield Finding(f"host {address}", "ok", f"accepts clients{uses}")
+            uses = ""
+        else:
+            yield Finding(f"host {address}", "missing", f"passive, or not running: {error}")
 
 
 def _broker(connection: Connection) -> Finding:

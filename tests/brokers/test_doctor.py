@@ -81,3 +81,15 @@ def test_another_protocol_than_amqp_over_tls_is_told_with_the_remedy(encrypted_a
     status, found = findings(capsys, f"{scheme}://127.0.0.1:{port}?ca_file={quote(str(authority.file))}")
     assert status == 1
     assert "orrect the port" in found["failure"]["detail"]
+
+
+def test_each_host_of_a_fail_over_list_is_tried(broker_url, capsys):
+    """The passive node of a pair accepts nobody: the others do, and the first of these is used."""
+    url = broker_url("artemis-amqp")
+    (address,) = ConnectionURL.parse(url).addresses
+    status, found = findings(capsys, f"amqp://127.0.0.1:1,{address}")
+    assert status == 0
+    assert found["host 127.0.0.1:1"]["result"] == "missing"
+    assert "passive, or not running: Cannot connect" in found["host 127.0.0.1:1"]["detail"]
+    assert found[f"host {address}"]["detail"] == "accepts clients; connections begin with it"
+    assert "artemis" in found["broker"]["detail"]
