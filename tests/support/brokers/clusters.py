@@ -70,6 +70,7 @@ class Topology:
     node: type[Broker]
     count = 2
     more_ports: tuple[str, ...] = ()
+    replaces_frozen = True  # whether another node takes over from a frozen one; the lock of a shared file is kept by it
     helper = None  # the process of what the nodes need besides themselves
 
     def __init__(self):
@@ -105,17 +106,17 @@ class Topology:
         """Say whether each node may now be lost."""
         return sum(node.serves for node in self.nodes) == 1 and all(map(self.is_up, self.nodes))
 
-    def await_whole(self):
-        _await(f"{self.name}: all nodes", self.is_whole, self.nodes)
+    def await_whole(self, patience=PATIENCE):
+        _await(f"{self.name}: all nodes", self.is_whole, self.nodes, patience)
 
     def leader(self):
         """Return the node that serves."""
         return next(node for node in self.nodes if node.serves)
 
-    def recover(self, node):
+    def recover(self, node, patience=PATIENCE):
         """Start a node that was killed or stopped; return when the topology can lose a node again."""
         self._start_node(node)
-        self.await_whole()
+        self.await_whole(patience)
 
     def url(self, protocol="amqp", options=""):
         """Return the fail-over list of all nodes."""
@@ -147,8 +148,8 @@ class Topology:
         return node.running and any(node.logged(text, self.marks[node.number]) for text in texts)
 
 
-def _await(what, condition, nodes):
-    deadline = time.monotonic() + PATIENCE
+def _await(what, condition, nodes, patience=PATIENCE):
+    deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
             logs = "\n".join(f"== {node.log}\n{node.log_tail()}" for node in nodes)
@@ -246,6 +247,7 @@ class ArtemisSharedStore(ArtemisTopology):
     """A primary and a backup with one journal, whose lock the active one has."""
 
     name = "artemis-shared-store"
+    replaces_frozen = False
 
     def policy(self, node):
         stops = "<failover-on-shutdown>true</failover-on-shutdown>"
@@ -278,6 +280,7 @@ class ActiveMQSharedStore(Topology):
     """A master, and a slave that waits for the lock of the store."""
 
     name, node = "activemq-shared-store", ActiveMQ
+    replaces_frozen = False
 
     def configure(self, node):
         store = f"{self.folder}/data"
@@ -320,7 +323,7 @@ class RabbitMQCluster(Topology):
     """Three nodes of RabbitMQ 4, each queue with a copy on each. Their own port mapper tells them each other's ports."""
 
     name, node, count, more_ports = "rabbitmq4-quorum", RabbitMQ4, 3, ("nodes",)
-    TICK_SECONDS = 8  # after it a silent node is given up; the default is 60
+    TICK_SECONDS = 16  # after it a silent node is given up; the default is 60
 
     def start(self):
         self.cookie, self.mapper = secrets.token_hex(), next(self.free)
@@ -374,7 +377,7 @@ class RabbitMQCluster(Topology):
             ' {value, V, _} -> io:format("~p", [V]); Other -> io:format("failed ~p", [Other]) end, halt(0).'
         )
         command, environment = node.command(node.install())
-        me = ["-sname", f"asks{secrets.token_hex(4)}@localhost", "-setcookie", self.cookie, "-hidden"]
+        me = ["-sname", f"asks{secrets.token_hex(4)}@localhost", "-setcookie", self.cookie, "-hidden", *self._tick()]
         done = subprocess.run(
             [command[0], "-noinput", "-start_epmd", "false", *me, "-eval", parsed], env=environment, timeout=90,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
@@ -386,8 +389,11 @@ class RabbitMQCluster(Topology):
         return [
             *("-start_epmd", "false", "-setcookie", self.cookie, "-kernel", "inet_dist_use_interface", "{127,0,0,1}"),
             *("-kernel", "inet_dist_listen_min", str(port), "-kernel", "inet_dist_listen_max", str(port)),
-            *("-kernel", "net_ticktime", str(self.TICK_SECONDS)),
+            *self._tick(),
         ]
+
+    def _tick(self):
+        return "-kernel", "net_ticktime", str(self.TICK_SECONDS)
 
     def _named(self, told, node):
         command, environment = told
