@@ -362,11 +362,10 @@ class RabbitMQCluster(Topology):
         """Return the node that leads most queues."""
         for node in self.nodes:
             leaders = node.serves and self.evaluate(
-                node, '[string:join([atom_to_list(node(amqqueue:get_pid(Q))) || Q <- rabbit_amqqueue:list(),'
-                ' is_pid(amqqueue:get_pid(Q)) orelse is_tuple(amqqueue:get_pid(Q))], " ")]',
-            )  # fmt: skip
+                node, "[L || Q <- rabbit_amqqueue:list(), {_, L} <- [amqqueue:get_pid(Q)]]"
+            )
             if leaders is not False:
-                return max(self.nodes, key=lambda each, told=leaders: str(told).count(_rabbit(each)))
+                return max(self.nodes, key=lambda each, told=leaders: told.count(_rabbit(each)))
         raise BrokerDied("no node serves")
 
     def evaluate(self, node, expression):
