@@ -134,6 +134,7 @@ TORTURE = """
 -m tests.torture.documentation_faults
 -m tests.torture.fuzz_stomp --runs 10000000
 -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
+-m tests.torture.failovers artemis-replication activemq-shared-store rabbitmq4-quorum
 -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
 -m pytest -q -m torture tests/brokers tests/release tests/unit tests/spark
 JMSJCA_POOL_CYCLES=100000 -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py

@@ -1,7 +1,7 @@
 """Kills, stops and freezes the leader of a cluster under load, over and over, and accounts for each message.
 
-Listeners in several modes, a sender, a sender of units of three and the relay of an outbox use one fail-over list. After
-each fault the topology is brought back before the next one. Each run prints one line of JSON.
+Listeners in several modes, a sender, a sender of units of three and the relay of an outbox use one fail-over list.
+After each fault the topology is brought back before the next one. Each run prints one line of JSON.
 
 ``PYTHONPATH=tests/support python -m tests.torture.failovers artemis-replication --faults kill stop freeze --rounds 20``
 """
@@ -31,13 +31,14 @@ from jmsjca.errors import JMSError, TransactionInDoubtError
 from jmsjca.transactions import Outbox, Relay, SqlInbox
 
 ROUNDS = 20
-OPTIONS = "?heartbeat=1&connect_timeout=5&reply_timeout=20"
+OPTIONS = "?heartbeat=3&connect_timeout=5&reply_timeout=20"
 FROZEN = {True: 40.0, False: 12.0}  # seconds until a frozen node continues at the latest, by who can replace it
 FROZEN_LONGER = 3.0  # seconds that it stays frozen after messages flow again
 FLOW = 90.0  # seconds in which messages must flow again
 WHOLE = 40.0  # seconds in which a node that was frozen must be a part again; else it is restarted
 QUIET = 4.0
 UNIT = 3
+TELL = 8.0  # seconds between two lines about what is idle
 SPECS = {
     "serial": {},
     "cc": {"concurrency_mode": "cc", "endpoint_pool_max_size": 4},
@@ -79,12 +80,14 @@ class Account(Hooks):
     def dead_lettered(self, endpoint, letter):
         self.moved.append(letter)
 
-    def flows_since(self, moment, kinds):
-        """Say whether each listener has committed a message whose send began later."""
-        done = {
-            each.partition(" ")[0] for each in list(self.committed_at) if self.began.get(each, 0) > moment
-        }
-        return done >= set(kinds)
+    def status_changed(self, endpoint, status):
+        if status == "Connecting":
+            self.errors[f"{endpoint.partition('.')[0]} connecting"] += 1
+
+    def idle_since(self, moment, kinds):
+        """Return the listeners that have not committed a message whose send began later."""
+        done = {each.partition(" ")[0] for each in list(self.committed_at) if self.began.get(each, 0) > moment}
+        return sorted(set(kinds) - done)
 
 
 class Load:
@@ -172,7 +175,7 @@ class Load:
                 body = self._next(kind)
                 with self._noting([body]):
                     self.sender.send(self.place(kind), body)
-                self.stopping.wait(0.015)
+                self.stopping.wait(0.03)
 
     def _send_units(self):
         while not self.stopping.is_set():
@@ -180,7 +183,7 @@ class Load:
             self.account.units.append(bodies)
             with self._noting(bodies):
                 self.sender.send_many(self.place("batches"), bodies)
-            self.stopping.wait(0.1)
+            self.stopping.wait(0.2)
 
     @contextmanager
     def _noting(self, bodies):
@@ -202,7 +205,7 @@ class Load:
             with self.rows.begin() as connection:
                 self.outbox.add(connection, self.place("relay"), body, key="one")
             self.account.sent[body] = "ok"
-            self.stopping.wait(0.1)
+            self.stopping.wait(0.2)
 
     def _acknowledge(self):
         while not (self.stopping.is_set() and self.held.empty()):
@@ -270,36 +273,40 @@ FAULTS = {"kill": kill, "stop": stop, "freeze": freeze}
 
 
 def one_fault(topology, load, name, dice):
-    """Do it once; return the seconds until messages flow, whether it took the thaw, and how many more were restarted."""
-    account = load.account
-    _await_flow(account, load.kinds, time.monotonic())
+    """Do it once; return the seconds until messages flow, whether it took the thaw, and how many were restarted."""
+    _await_flow(load, time.monotonic())
     time.sleep(dice.uniform(0, 1))
     node = topology.leader()
     begin = time.monotonic()
     FAULTS[name](topology, node)
     after = time.monotonic()
     if name != "freeze":
-        seconds = _await_flow(account, load.kinds, after) - begin
+        seconds = _await_flow(load, after) - begin
         topology.recover(node)
         return seconds, False, 0
     thawed = False
     try:
         with suppress(TimeoutError):
-            seconds = _await_flow(account, load.kinds, after, FROZEN[topology.replaces_frozen]) - begin
+            seconds = _await_flow(load, after, FROZEN[topology.replaces_frozen]) - begin
             time.sleep(FROZEN_LONGER)
             thawed = True
     finally:
         node.process.resume()
     if not thawed:
-        seconds = _await_flow(account, load.kinds, after) - begin
+        seconds = _await_flow(load, after) - begin
     return seconds, not thawed, _await_thawed(topology, node)
 
 
-def _await_flow(account, kinds, moment, patience=FLOW):
-    deadline = time.monotonic() + patience
-    while not account.flows_since(moment, kinds):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"no flow in {patience} s")
+def _await_flow(load, moment, patience=FLOW):
+    """Return the moment at which each listener has committed a message whose send began later than another moment."""
+    began = told = time.monotonic()
+    while idle := load.account.idle_since(moment, load.kinds):
+        now = time.monotonic()
+        if now > began + patience:
+            raise TimeoutError(f"idle after {patience} s: {idle}")
+        if now > told + TELL:
+            print(f"  after {now - began:.0f} s idle: {idle}; {_states(load)}", file=sys.stderr, flush=True)
+            told = now
         time.sleep(0.02)
     return time.monotonic()
 
@@ -336,7 +343,12 @@ def run(topology, protocol, fault, rounds, seed, folder):
             continue
         seconds.append(took)
         thaws, restarts = thaws + by_thaw, restarts + restarted
-        print(f"{time.strftime('%X')} {time.monotonic():.1f} {topology.name} {fault} {number}: {took:.1f} s thaw={by_thaw} restart={restarted}", file=sys.stderr, flush=True)
+        print(
+            f"{time.strftime('%X')} {time.monotonic():.1f} {topology.name} {fault} {number}: {took:.1f} s"
+            f" thaw={by_thaw} restart={restarted}",
+            file=sys.stderr,
+            flush=True,
+        )
     load.settle()
     return {
         "topology": topology.name, "broker": topology.nodes[0].name, "release": topology.nodes[0].release,
@@ -358,7 +370,11 @@ def judge(load):
     done = defaultdict(Counter)
     for kind in load.kinds:
         if load.atomic:
-            for body, _ in set(load.drain(f"done.{load.place(kind)}")) if kind == "inbox" else load.drain(f"done.{load.place(kind)}"):
+            for body, _ in (
+                set(load.drain(f"done.{load.place(kind)}"))
+                if kind == "inbox"
+                else load.drain(f"done.{load.place(kind)}")
+            ):
                 done[kind][body] += 1
         else:
             for body, outcomes in account.ended.items():
@@ -381,11 +397,14 @@ def judge(load):
     return {
         "sent": len(account.sent), **{("confirmed" if name == "ok" else name): how[name] for name in names},
         "handled": sum(len(each) for each in done.values()), "lost": len(lost), "doubled": len(doubled),
-        "again": len(again), "torn": len(torn), "unexpected": len(unexpected), "disordered": _disordered(account),
+        "again": len(again),
+        "again_by": Counter(body.partition(" ")[0] for body in again), "torn": len(torn),
+        "unexpected": len(unexpected), "disordered": _disordered(account),
         "units_in_doubt": sum(Outcome.IN_DOUBT in each for each in account.ended.values()),
         "units_lost": sum(Outcome.LOST in each for each in account.ended.values()),
         "highest_count": max(account.counts.values(), default=0), "dead": len(dead), "moved": len(account.moved),
-        "errors": dict(account.errors), "examples": [_story(account, body) for body in [*lost, *doubled, *unexpected, *dead][:12]],
+        "errors": dict(account.errors),
+        "examples": [_story(account, body) for body in [*lost, *doubled, *unexpected, *dead][:12]],
     }  # fmt: skip
 
 
@@ -397,7 +416,7 @@ def _story(account, body):
 
 
 def _disordered(account):
-    """Count messages of the serial listener that were seen for the first time after a later one; sends in doubt do not count."""
+    """Count messages of the serial listener that were first seen after a later one; sends in doubt do not count."""
     highest = wrong = 0
     for body in dict.fromkeys(account.seen["serial"]):
         number = int(body.partition(" ")[2])

@@ -1,7 +1,7 @@
 """Several brokers that stand in for each other, with small heaps, on loopback.
 
-A topology has ``nodes`` and gives one fail-over list for them. Its leader is the node that a test kills, stops or freezes;
-`Topology.recover` brings that node back and returns when the topology can lose a node again.
+A topology has ``nodes`` and gives one fail-over list for them. Its leader is the node that a test kills, stops or
+freezes; `Topology.recover` brings that node back and returns when the topology can lose a node again.
 """
 
 import secrets
@@ -243,6 +243,20 @@ class ArtemisReplication(ArtemisTopology):
 STAYS = "<allow-failback>false</allow-failback>"
 
 
+class ArtemisPair(ArtemisTopology):
+    """A primary and a backup with a copy of its journal, and nothing that knows which one may be active."""
+
+    name = "artemis-pair"
+
+    def policy(self, node):
+        checks = "<check-for-active-server>true</check-for-active-server>"
+        role = f"<primary>{checks}</primary>" if node.number == 1 else f"<backup>{STAYS}</backup>"
+        return f"<ha-policy><replication>{role}</replication></ha-policy>"
+
+    def is_passive(self, node):
+        return self._logged(node, "AMQ221024")
+
+
 class ArtemisSharedStore(ArtemisTopology):
     """A primary and a backup with one journal, whose lock the active one has."""
 
@@ -284,13 +298,13 @@ class ActiveMQSharedStore(Topology):
 
     def configure(self, node):
         store = f"{self.folder}/data"
+        locker = '<locker><shared-file-locker lockAcquireSleepInterval="500"/></locker></kahaDB>'
         node.change(
             "activemq.xml",
             (f'dataDirectory="{node.folder}/data"', f'dataDirectory="{store}"'),
             (
-                f'<kahaDB directory="{node.folder}/data/kahadb" journalMaxFileLength="4mb"/>',
-                f'<kahaDB directory="{store}/kahadb" journalMaxFileLength="4mb">\n'
-                '<locker><shared-file-locker lockAcquireSleepInterval="500"/></locker></kahaDB>',
+                f'{node.folder}/data/kahadb" journalMaxFileLength="4mb"/>',
+                f'{store}/kahadb" journalMaxFileLength="4mb">{locker}',
             ),
         )
 
@@ -320,7 +334,7 @@ class ActiveMQNetwork(Topology):
 
 
 class RabbitMQCluster(Topology):
-    """Three nodes of RabbitMQ 4, each queue with a copy on each. Their own port mapper tells them each other's ports."""
+    """Three nodes of RabbitMQ 4, each queue with a copy on each. A port mapper of their own knows their ports."""
 
     name, node, count, more_ports = "rabbitmq4-quorum", RabbitMQ4, 3, ("nodes",)
     TICK_SECONDS = 16  # after it a silent node is given up; the default is 60
@@ -412,6 +426,7 @@ def _quoted(text):
 TOPOLOGIES = {
     each.name: each
     for each in (
-        ArtemisReplication, ArtemisSharedStore, ArtemisCluster, ActiveMQSharedStore, ActiveMQNetwork, RabbitMQCluster,
+        ArtemisReplication, ArtemisPair, ArtemisSharedStore, ArtemisCluster,
+        ActiveMQSharedStore, ActiveMQNetwork, RabbitMQCluster,
     )
 }  # fmt: skip
