@@ -17,6 +17,7 @@ pytestmark = pytest.mark.timeout(1800)  # one run of mypy for all pages, on a ma
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+CACHE = ROOT / ".mypy_cache" / "documentation"  # without it each run would read jmsjca and its dependencies again
 PAGES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
 PAGES["README"] = ROOT / "README.md"
 FILES = re.compile(r"^```python title=\"([^\"]+)\"\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -52,7 +53,7 @@ def check(folder, *files, settings=SETTINGS):
     """Run mypy on files of a folder."""
     environment = os.environ | {"MYPYPATH": str(ROOT)}
     (folder / "mypy.ini").write_text(settings)
-    command = [sys.executable, "-m", "mypy", *files]
+    command = [sys.executable, "-m", "mypy", "--cache-dir", CACHE, *files]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
