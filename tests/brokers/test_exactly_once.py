@@ -69,7 +69,7 @@ def test_a_broker_without_transactions_of_both_is_refused(broker_url, pair):
 
 @pytest.mark.parametrize("pair", ["artemis-amqp", pytest.param("qpid-amqp", marks=pytest.mark.torture)])
 def test_a_crash_at_steps_loses_nothing_and_doubles_nothing(broker_url, pair):
-    reports = crash(broker_url(pair), stride=67)
+    reports = crash(broker_url(pair), stride=199)
     assert [report for report in reports if not is_right(report)] == []
 
 

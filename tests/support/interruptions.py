@@ -18,7 +18,7 @@ __all__ = ["Interruption", "TimeLimitError", "each_moment"]
 
 
 _NEVER = 1_000_000  # more moments than a play has
-_FEW, _SHARE = 16, 8  # moments that every run visits, and one of so many of all of them
+_FEW, _SHARE, _MOST = 16, 8, 40  # moments that every run visits, and one of so many of all of them, up to a number
 _LEFT_OUT = {"__exit__", "<genexpr>", "rotations"}
 
 
@@ -70,7 +70,7 @@ def each_moment(play: Callable[[Interruption], None], kind: type[BaseException],
     total = _NEVER - never.left
     moments = range(1, total + 1)
     if not os.environ.get("JMSJCA_ALL_STEPS"):
-        size = min(total, _FEW + total // _SHARE)
+        size = min(total, _MOST, _FEW + total // _SHARE)
         moments = sorted(random.Random(f"{matrix_sample.SEED} {total}").sample(moments, size))
     for moment in moments:
         play(Interruption(moment, kind, *places))

@@ -14,7 +14,7 @@ WHOLE = {"artemis-amqp", "activemq-stomp"}
 """The pairs that try all cases of the contract: they have both protocols, and so each network provider."""
 
 SHARE = 8  # of the contract over the other pairs, one case of eight
-MANY = 24  # a test with more cases than this
+MANY = 8  # a test with more cases than this
 FRACTION = 4  # tries these, and one of four of the others
 SEED = os.environ.get("JMSJCA_SEED", "20")
 ROOMS = re.compile(r"tests/(unit/\w+/|brokers/|spark/)")  # not the rules for all sources, which stand in tests/unit
