@@ -15,6 +15,10 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SPARK = {"event-pipeline", "spark", "spark-jobs", "spark-replay", "staging-bucket"}
 PAGES = [page for page in PAGES if page.parent.name != "api"]  # generated when the site is built
+SPARK_SETTINGS = (  # a page has few rows: most of its time is the start of Java, and of tasks
+    "--driver-java-options '-XX:+UseSerialGC -XX:TieredStopAtLevel=1' --conf spark.ui.enabled=false"
+    " --conf spark.sql.shuffle.partitions=2 pyspark-shell"
+)
 
 
 def name(page):
@@ -31,7 +35,8 @@ def run_page(folder, text):
     (folder / "test_page.py").write_text(checked(program(text)))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"]
     # Spark's workers must be this Python, not the first of the PATH.
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    spark = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": SPARK_SETTINGS}
+    environment = os.environ | spark
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
