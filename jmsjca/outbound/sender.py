@@ -17,6 +17,7 @@ from jmsjca.errors import (
     JMSError,
     ReplyTimeoutError,
     TransactionInDoubtError,
+    TransactionRolledBackError,
 )
 from jmsjca.log_records import get_logger
 from jmsjca.messages.converters import Converters
@@ -455,7 +456,7 @@ class _Sending(Use):
 
     doubt: TransactionInDoubtError | None = None
     _sent = 0
-    _removes_duplicates = False
+    _removes_duplicates = _lost_unit = False
 
     def __init__(
         self,
@@ -519,13 +520,18 @@ class _Sending(Use):
         except ConnectionLostError:
             connection.mark_failed()
             raise
+        except TransactionRolledBackError as error:  # with its connection, as in a fail-over: another one can send it
+            self._lost_unit = connection.failed or isinstance(error.__cause__, ConnectionLostError)
+            raise
         self._sent = len(self._messages)
 
     def is_repeatable(self, error: BaseException) -> bool:
         """Return True if another attempt cannot send a message twice."""
         if isinstance(error, TransactionInDoubtError):
             return self._has_ids and self._removes_duplicates
-        return isinstance(error, ConnectionLostError)
+        return isinstance(error, ConnectionLostError) or (
+            isinstance(error, TransactionRolledBackError) and self._lost_unit
+        )
 
 
 logger = get_logger("jmsjca.outbound")

@@ -3,8 +3,11 @@
 import asyncio
 import threading
 import uuid
+from contextlib import closing
 
 import pytest
+from amqp_peer import Broker, Peer
+from amqp_peer.performatives import Declare
 
 from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage, Topic
 from jmsjca.errors import (
@@ -129,6 +132,24 @@ def test_send_is_repeated_while_the_broker_cannot_be_reached(url):
     with ConnectionPool(factory) as pool, pytest.raises(ConnectionLostError):
         Sender(pool, retry_timeout=0).send("orders", "b")
     assert [message.body for message in received(url)] == ["a"]
+
+
+def test_a_unit_that_is_rolled_back_with_its_connection_is_sent_again():
+    """A fail-over before the commit: the transaction is gone with the broker, and so nothing can arrive twice."""
+    broker, lost = Broker(), []
+
+    def hang_up_once(service, frame):
+        if lost:
+            service.carry_out(frame)
+        else:
+            lost.append(frame)
+            service.line.end(reset=True)
+
+    broker.instead[Declare] = hang_up_once
+    with closing(Peer(broker)) as peer, ConnectionPool(ConnectionFactory(f"amqp://{peer.address}")) as pool:
+        Sender(pool).send_many("orders", ["a", "b"])
+    assert len(lost) == 1
+    assert len(broker.store.queues["orders"]) == 2
 
 
 @pytest.fixture
