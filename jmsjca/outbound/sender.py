@@ -648,10 +648,12 @@ class DeclaresPublishers(SendsMessages, ABC):
 
         Raises:
             InvalidDestinationError: As `publisher`.
+            IllegalStateError: The function is a listener already: the decorator stands above that of the listener.
         """
 
         def decorate(function: F) -> F:
             """Return the function that also sends its results."""
+            self._check_is_not_listening(function)
             publisher = self.publisher(destination, get_type_hints(function).get("return", object))
             if iscoroutinefunction(function):
 
@@ -674,6 +676,9 @@ class DeclaresPublishers(SendsMessages, ABC):
             return cast("F", call)
 
         return decorate
+
+    def _check_is_not_listening(self, function: Callable[..., object]) -> None:
+        """Raise an error if the function is a listener. A sender has no listeners."""
 
     def _publishers(self) -> list[Publisher[object]]:
         return self.__dict__.setdefault("_declared_publishers", [])  # type: ignore[no-any-return]

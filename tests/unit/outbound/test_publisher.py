@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from jmsjca import Queue, ResourceAdapter, Topic
-from jmsjca.errors import ArgumentTypeError, InvalidDestinationError
+from jmsjca.errors import ArgumentTypeError, IllegalStateError, InvalidDestinationError
 from jmsjca.management.asyncapi import document
 from jmsjca.testing.idle import wait_until_idle
 
@@ -86,6 +86,15 @@ def test_results_of_a_handler_are_published_in_its_unit(jms_adapter, jms_recorde
     assert handle("a plum", 0) == "invoice for a plum"
     assert [str(each.destination) for each in jms_adapter.publishers] == ["topic:invoices", "queue:invoices"]
     assert document(jms_adapter)
+
+
+def test_publishes_above_the_listener_is_refused(jms_adapter):
+    with pytest.raises(IllegalStateError, match=r"handle.* is a listener already.*below @adapter\.listener"):
+
+        @jms_adapter.publishes("invoices")
+        @jms_adapter.listener("orders")
+        def handle(body: str) -> str:
+            return body
 
 
 def test_published_result_of_a_failed_delivery_is_not_sent(jms_adapter, jms_recorder):
