@@ -37,7 +37,8 @@ class Destination:
     """A named queue or topic. Use `Queue` or `Topic`.
 
     Args:
-        name: The name at the broker. It is literal: wildcards and lists are not supported.
+        name: The name at the broker. It is literal, except that the topic of a consumer may have the wildcards of its
+            broker.
 
     Raises:
         InvalidDestinationError: The name is not a text, or is empty or blank.

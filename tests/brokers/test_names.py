@@ -93,9 +93,41 @@ NAMES = {
 )
 def test_such_names_are_refused_there(connection, broker, name, to):
     here = connection(broker)
-    for ask in (here.consumer, here.check):
+    # A consumer of a topic may have wildcards.
+    for ask in (here.check,) if isinstance(to, Topic) else (here.consumer, here.check):
         with pytest.raises(InvalidDestinationError, match="use other destinations"):
             ask(type(to)(name + to.name))
+
+
+WILDCARDS = {
+    "artemis-amqp": ("*", "#"),
+    "artemis-stomp": ("*", "#"),
+    "activemq-amqp": ("*", ">"),
+    "activemq-stomp": ("*", ">"),
+    "qpid-amqp": ("*", "#"),
+    "rabbitmq-amqp": ("*", "#"),
+    "rabbitmq-stomp": ("*", "#"),
+    "rabbitmq4-amqp": ("*", "#"),
+    "rabbitmq4-stomp": ("*", "#"),
+}
+
+
+@pytest.mark.parametrize("pair", WILDCARDS)
+def test_a_subscriber_receives_the_topics_that_its_wildcards_match(broker_url, name, pair):
+    one, many = WILDCARDS[pair]
+    with ConnectionFactory(broker_url(pair)).create_connection() as connection:
+        session = connection.create_session()
+        connection.start()
+        patterns = [f"{name}.{one}", f"{name}.{one}.c", f"{name}.{many}"]
+        consumers = [session.create_consumer(Topic(each)) for each in patterns]
+        for topic in (f"{name}.b", f"{name}.b.c", f"other.{name}.b"):
+            session.create_producer(Topic(topic)).send(TextMessage(topic))
+        for consumer, ends in zip(consumers, ([".b"], [".b.c"], [".b", ".b.c"]), strict=True):
+            got = [consumer.receive(timeout=SECONDS) for _ in ends]
+            assert [(each.body, each.destination) for each in got] == [(name + e, Topic(name + e)) for e in ends]
+            assert consumer.receive(timeout=0.2) is None
+        with pytest.raises(InvalidDestinationError):
+            session.create_producer(Topic(patterns[0])).send(TextMessage("x"))
 
 
 @pytest.mark.parametrize("broker", ["qpid", "rabbitmq"])

@@ -13,7 +13,7 @@ from jmsjca.config import Clock, Limits
 from jmsjca.destinations import Destination, DestinationKind, Queue, Subscription, destination
 from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidDestinationError, JMSError, NotSupportedError
 from jmsjca.forking import ForkGuard
-from jmsjca.providers.amqp.codec.addresses import Address, ReceiveContext, address_of
+from jmsjca.providers.amqp.codec.addresses import Address, ReceiveContext, address_of, source_address_of
 from jmsjca.providers.amqp.consumer import AMQPConsumer, browse
 from jmsjca.providers.amqp.delivery import FailureCounts, ReceivedMessage
 from jmsjca.providers.amqp.engine.engine import Engine
@@ -255,7 +255,7 @@ class SourceFactory:
         """Return the source of a consumer."""
         selector = self._translate_selector(terms.selector)
         return Source(
-            self._address(terms.topic),
+            source_address_of(self._temporaries.resolve(terms.topic), self._broker.naming),
             selector=f"({selector})" if selector and terms.no_local else selector,  # some brokers append "AND …"
             no_local=terms.no_local,
             subscription=subscription_link(terms.source, terms.ordinal),

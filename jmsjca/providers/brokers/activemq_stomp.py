@@ -51,6 +51,7 @@ class ActiveMQ(Dialect):
     __slots__ = ()
     needs_abort_after_commit = True
     confirms_in_order = True
+    wildcards = ("*", ">")
     refuses_commit_after_failed_send = True
     no_local: ClassVar[Mapping[str, str]] = {"activemq.noLocal": "true"}
 
@@ -58,11 +59,11 @@ class ActiveMQ(Dialect):
         """Return the pattern of lists, wildcards, options, and blanks that the broker strips."""
         return _SPECIAL
 
-    def address(self, to: Destination) -> dict[str, str]:
+    def address(self, to: Destination, *, subscribed: bool = False) -> dict[str, str]:
         """Return the headers of a SEND; a temporary destination is addressed by the name that other sessions see."""
         if to.temporary:
             return {"destination": f"/remote-temp-{to.kind}/{self.checked_name(to)}"}
-        return Dialect.address(self, to)
+        return Dialect.address(self, to, subscribed=subscribed)
 
     def read_address(self, text: str) -> Destination | None:
         """Parse a destination, temporary ones in the form that other sessions see."""
@@ -95,7 +96,7 @@ class ActiveMQ(Dialect):
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """Return the headers of SUBSCRIBE; a durable subscription belongs to the client id of CONNECT."""
-        headers = {**self.address(destination_of(source)), "activemq.prefetchSize": str(window)}
+        headers = {**self.address(destination_of(source), subscribed=True), "activemq.prefetchSize": str(window)}
         if self.java_maps:
             headers |= REQUEST_HEADERS
         if isinstance(source, Subscription) and source.name is not None:

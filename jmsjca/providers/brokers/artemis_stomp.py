@@ -9,7 +9,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jmsjca.destinations import Destination, Subscription, destination
+from jmsjca.destinations import Destination, Subscription, Topic, destination
 from jmsjca.errors import IllegalStateError, NotSupportedError
 from jmsjca.log_records import get_logger
 from jmsjca.messages import Message
@@ -49,19 +49,28 @@ class Artemis(Dialect):
     confirms_in_order = True  # it ends the connection at the first SEND that it refuses
     duplicate_ids_before_transaction = True
     confirms_unknown_unsubscribe = True
+    wildcards = ("*", "#")
 
     def forbidden_in_names(self) -> re.Pattern[str]:
         """Return the pattern of wildcards, and of queues named together with their address."""
         return _SPECIAL
 
-    def address(self, to: Destination) -> dict[str, str]:
+    def address(self, to: Destination, *, subscribed: bool = False) -> dict[str, str]:
         """Return the bare name and the routing type."""
-        return {"destination": self.checked_name(to), "destination-type": _ROUTING[to.kind]}
+        return {
+            "destination": self.checked_name(to, subscribed=subscribed),
+            "destination-type": _ROUTING[to.kind],
+        }
 
     def read_address(self, text: str) -> Destination | None:
         """Parse a destination in the form of Artemis' JMS client; a bare name has no kind, so it returns None."""
         kind, mark, name = text.partition("://")
         return destination(name, kind) if mark and name and kind in _ROUTING else None
+
+    def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
+        """Decode a MESSAGE frame. Its bare name is the topic that matched a pattern."""
+        is_pattern = isinstance(source, Topic) and not set(self.wildcards).isdisjoint(source.name.split("."))
+        return Dialect.decode(self, frame, Topic(frame.headers["destination"]) if is_pattern else source, **delivered)
 
     def reply_to(self, message: Message) -> str | None:
         """Return the destination of replies in the form of Artemis' JMS client."""
@@ -83,7 +92,7 @@ class Artemis(Dialect):
         """Return the headers of SUBSCRIBE; the window counts bytes."""
         to = destination_of(source)
         headers = {
-            "destination": self.checked_name(to),
+            "destination": self.checked_name(to, subscribed=True),
             "subscription-type": _ROUTING[to.kind],
             "consumer-window-size": str(window * _BYTES),
         }

@@ -44,11 +44,11 @@ class OpenMQ(Dialect):
         """Return the pattern that matches invalid identifiers and the broker's own names."""
         return _SPECIAL
 
-    def address(self, to: Destination) -> dict[str, str]:
+    def address(self, to: Destination, *, subscribed: bool = False) -> dict[str, str]:
         """Return the headers of a SEND; a temporary destination has the address of the request's reply-to."""
         if to.temporary:
             return {"destination": f"/temp-{to.kind}/{to.name}"}
-        return Dialect.address(self, to)
+        return Dialect.address(self, to, subscribed=subscribed)
 
     def read_address(self, text: str) -> Destination | None:
         """Parse a destination in the form of its JMS clients."""

@@ -25,7 +25,13 @@ from jmsjca.errors import (
 )
 from jmsjca.log_records import get_logger
 from jmsjca.providers.amqp.admin import RequestLink
-from jmsjca.providers.amqp.codec.addresses import Address, ReceiveContext, address_of, encoded_name
+from jmsjca.providers.amqp.codec.addresses import (
+    Address,
+    ReceiveContext,
+    address_of,
+    encoded_name,
+    source_address_of,
+)
 from jmsjca.providers.amqp.codec.decoder import UNDECODABLE
 from jmsjca.providers.amqp.codec.jms_mapping import FILTER_ANNOTATION
 from jmsjca.providers.amqp.codec.sections import VALUE, EncodedMessage
@@ -463,7 +469,7 @@ class RabbitMQTopology:
             NotSupportedError: An option for streams is set, and the source is neither a stream nor temporary.
         """
         topic = source.topic if isinstance(source, Subscription) else source
-        address_of(topic, "encoded").check()
+        source_address_of(topic, "encoded").check()
         if isinstance(topic, Queue):
             return _source(topic.name, counts=False) if topic.temporary else self._queue_source(topic.name)
         if self._streams and not topic.temporary:

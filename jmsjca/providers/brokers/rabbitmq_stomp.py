@@ -47,15 +47,16 @@ class RabbitMQ(Dialect):
     __slots__ = ()
     returns_by_nack = True
     confirms_before_commit = False
+    wildcards = ("*", "#")
     refusal_of_send: ClassVar[str | None] = "access_refused"
 
     def forbidden_in_names(self) -> re.Pattern[str]:
         """Return the pattern of wildcards, and of escapes that the broker would decode."""
         return _SPECIAL
 
-    def address(self, to: Destination) -> dict[str, str]:
+    def address(self, to: Destination, *, subscribed: bool = False) -> dict[str, str]:
         """Return the headers of a SEND. A slash in the name is escaped; the broker decodes no other character."""
-        name = self.checked_name(to).replace("/", "%2F")
+        name = self.checked_name(to, subscribed=subscribed).replace("/", "%2F")
         return {"destination": f"/{to.kind}/{name}"}
 
     def read_address(self, text: str) -> Destination | None:
@@ -82,7 +83,7 @@ class RabbitMQ(Dialect):
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """Return the headers of SUBSCRIBE. A durable subscription is a queue named after topic, client id and name."""
-        headers = {**self.address(destination_of(source)), "prefetch-count": str(window)}
+        headers = {**self.address(destination_of(source), subscribed=True), "prefetch-count": str(window)}
         if isinstance(source, Subscription) and source.name is not None:
             headers |= {"durable": "true", "auto-delete": "false", **self.unsubscribe(source)}
         return headers

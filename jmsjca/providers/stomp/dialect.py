@@ -85,6 +85,9 @@ class Dialect(ABC):
     #: True if the broker keeps a list of transacted acknowledgements until an abort, and slows down by it.
     needs_abort_after_commit = False
 
+    #: The words that are wildcards in the name of a subscribed topic.
+    wildcards: ClassVar[tuple[str, ...]] = ()
+
     def encode(self, message: Message, to: Destination) -> Outgoing:
         """Encode a message."""
         return encode(
@@ -117,9 +120,9 @@ class Dialect(ABC):
             return {name: frame.headers[name] for name in ("message-id", "subscription")}
         return {"id": frame.headers["ack"]}
 
-    def address(self, to: Destination) -> dict[str, str]:
-        """Return the headers of a SEND to a destination."""
-        return {"destination": f"/{to.kind}/{self.checked_name(to)}"}
+    def address(self, to: Destination, *, subscribed: bool = False) -> dict[str, str]:
+        """Return the headers of a SEND to a destination, or of a SUBSCRIBE, in which a topic may have wildcards."""
+        return {"destination": f"/{to.kind}/{self.checked_name(to, subscribed=subscribed)}"}
 
     def read_address(self, text: str) -> Destination | None:
         """Parse a destination as the broker writes it; None if it cannot be used."""
@@ -147,15 +150,21 @@ class Dialect(ABC):
         """Return the kind of a body that another client sent."""
         return Content.BYTES if "content-length" in frame.headers else Content.TEXT
 
-    def checked_name(self, to: Destination) -> str:
+    def checked_name(self, to: Destination, *, subscribed: bool = False) -> str:
         """Return the name of a destination, which the broker must take literally.
+
+        Args:
+            to: The destination.
+            subscribed: True if words of a topic's name may be wildcards of the broker.
 
         Raises:
             InvalidDestinationError: The broker would interpret it, or it is too long, or holds NUL or half of a
                 surrogate pair.
         """
         check_text(to.name, f"The name {to.name!a:.200}", InvalidDestinationError)
-        if self.forbidden_in_names().search(to.name):
+        is_pattern = subscribed and self.wildcards and isinstance(to, Topic) and not to.temporary
+        words = [word for word in to.name.split(".") if not is_pattern or word not in self.wildcards]
+        if self.forbidden_in_names().search(".".join(words)):
             raise InvalidDestinationError(f"{self.broker.name} would not take the name of {to} literally over STOMP.")
         if self.max_name_bytes is not None and len(to.name.encode()) > self.max_name_bytes:
             raise InvalidDestinationError(f"{self.broker.name} has no names of more than {self.max_name_bytes} bytes.")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
@@ -26,6 +26,7 @@ __all__ = [
     "destination_type_of",
     "encoded_name",
     "received_destination",
+    "source_address_of",
 ]
 
 _TEMPORARY_SCHEMES = ("temp-queue://", "temp-topic://")  # the schemes of ActiveMQ
@@ -88,6 +89,12 @@ class Address:
             terminus.durability = CONFIGURATION
 
 
+def source_address_of(what: Destination, naming: AddressStyle) -> Address:
+    """Return the address of a consumer's source: words of a topic's name may be wildcards of the broker."""
+    found = address_of(what, naming)
+    return replace(found, forbidden=_FORBIDDEN_IN_PATTERNS[naming]) if isinstance(what, Topic) else found
+
+
 def address_of(what: Destination, naming: AddressStyle) -> Address:
     """Return the address of a destination; a temporary destination has the name that the broker gave it."""
     if naming == "encoded":
@@ -142,6 +149,13 @@ _FORBIDDEN: dict[AddressStyle, dict[DestinationKind, re.Pattern[str] | None]] = 
     "scheme": {"queue": _ACTIVEMQ_SYNTAX, "topic": _ACTIVEMQ_SYNTAX},
     "exchange": {"queue": None, "topic": _BINDING_WILDCARD},
     "capability": {"queue": _ARTEMIS_SYNTAX, "topic": _ARTEMIS_SYNTAX},
+}
+_FORBIDDEN_IN_PATTERNS: dict[AddressStyle, re.Pattern[str] | None] = {
+    "path": None,
+    "encoded": None,
+    "scheme": re.compile("[?,]"),
+    "exchange": None,
+    "capability": re.compile(r"\?|::"),
 }
 
 
