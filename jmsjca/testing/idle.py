@@ -7,17 +7,20 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from jmsjca.destinations import Queue, Subscription
-from jmsjca.errors import NotSupportedError
+from jmsjca.adapter import managed_adapters
+from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.destinations import Destination, Queue, Subscription
+from jmsjca.errors import JMSError, NotSupportedError
 
 if TYPE_CHECKING:
     from jmsjca.adapter import ResourceAdapter
     from jmsjca.inbound import Activation
+    from jmsjca.outbound.factory import ConnectionFactory
     from jmsjca.spi import Admin
 
-__all__ = ["wait_until_idle", "wait_until_idle_async"]
+__all__ = ["IdleWatch", "wait_until_idle", "wait_until_idle_async"]
 
 _PATIENCE = 30.0
 _POLL = 0.005
@@ -60,6 +63,58 @@ def wait_until_idle(adapter: ResourceAdapter, timeout: float = _PATIENCE) -> Non
 async def wait_until_idle_async(adapter: ResourceAdapter, timeout: float = _PATIENCE) -> None:  # noqa: ASYNC109
     """Wait as `wait_until_idle` does, without blocking the event loop."""
     await asyncio.to_thread(wait_until_idle, adapter, timeout)
+
+
+class IdleWatch:
+    """Finds whether a handler can still receive a message in this process.
+
+    Only brokers in memory are known to be idle: other processes cannot send to them.
+
+    Args:
+        handler: The handler of a listener.
+    """
+
+    def __init__(self, handler: object) -> None:
+        self._handler = handler
+        self._stack = ExitStack()
+        self._admins: dict[str, Admin | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def is_idle(self) -> bool:
+        """Return True if all listeners of the handler are up, and no message of their brokers is on its way.
+
+        Messages that are not due yet are on their way, and so are those that a consumer has or can receive.
+        """
+        activations = [each for adapter in managed_adapters() for each in adapter.activations]
+        if not any(each.handler == self._handler for each in activations):
+            return False
+        running = [each for each in activations if each.handler == self._handler or each.status != "Down"]
+        if any(each.status != "Up" or each.units_in_flight for each in running):
+            return False
+        try:
+            return all(self._is_broker_idle(each.connection_factory()) for each in running)
+        except JMSError:
+            return False
+
+    def _is_broker_idle(self, factory: ConnectionFactory) -> bool:
+        url = ConnectionURL.parse(factory.login.url)
+        if url.protocol != "embedded" or url.path.strip("/"):
+            return False
+        key = str(url)
+        if key not in self._admins:
+            self._admins[key] = self._stack.enter_context(factory.create_connection()).admin
+        admin = self._admins[key]
+        return admin is not None and all(_is_resting(admin, each) for each in admin.destinations())
+
+
+def _is_resting(admin: Admin, queue: Destination) -> bool:
+    depth = admin.depth(queue)
+    return not (depth.held or depth.scheduled or (depth.ready and admin.activity(queue).consumers))
 
 
 class _Place:

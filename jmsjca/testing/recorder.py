@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition
+from time import monotonic
 from typing import Any
 
 from jmsjca.errors import InvalidArgumentError
 from jmsjca.messages import Message
+from jmsjca.testing.idle import IdleWatch
 
 __all__ = ["MessageRecorder", "RecordedCall"]
 
 _PATIENCE = 30.0
+_IDLE = 1.0  # seconds without any activity after which a wait fails; another thread of the test may still send
+_LOOK = 0.1
 _SHOWN = 20
 
 
@@ -32,6 +37,9 @@ class RecordedCall:
 
 class MessageRecorder:
     """Records the messages that a listener delivers. Thread-safe.
+
+    With a broker in memory, a wait fails before its timeout once all listeners of the process have been idle for a
+    second: no message waits for a consumer, is processed or delayed.
 
     ::
 
@@ -104,10 +112,12 @@ class MessageRecorder:
         Raises:
             AssertionError: They are not received in time; the text shows those that are.
         """
-        with self._changed:
-            if not self._changed.wait_for(lambda: len(self.messages) >= count, timeout):
-                raise AssertionError(f"{count} messages are expected within {timeout:g} s; {self._received()}")
-            return self.messages
+        self._wait(
+            lambda: len(self.messages) >= count,
+            timeout,
+            lambda reason: f"{count} messages are expected{reason}; {self._received()}",
+        )
+        return self.messages
 
     def wait_for_calls(self, count: int, timeout: float = _PATIENCE) -> list[RecordedCall]:
         """Wait until the recorder was called so many times, failures included.
@@ -119,10 +129,12 @@ class MessageRecorder:
         Raises:
             AssertionError: It was not called so often in time.
         """
-        with self._changed:
-            if not self._changed.wait_for(lambda: len(self._calls) >= count, timeout):
-                raise AssertionError(f"{count} calls are expected within {timeout:g} s, {len(self._calls)} came.")
-            return list(self._calls)
+        self._wait(
+            lambda: len(self._calls) >= count,
+            timeout,
+            lambda reason: f"{count} calls are expected{reason}; {len(self._calls)} came.",
+        )
+        return self.calls
 
     def assert_received(self, *bodies: object, timeout: float = _PATIENCE) -> None:
         """Wait for messages with these bodies, in any order. Other messages are permitted.
@@ -134,11 +146,11 @@ class MessageRecorder:
         Raises:
             AssertionError: A body is not received in time; the text shows those that are.
         """
-        with self._changed:
-            if not self._changed.wait_for(lambda: not self._missing(bodies), timeout):
-                raise AssertionError(
-                    f"{self._missing(bodies)!r} was not received within {timeout:g} s; {self._received()}"
-                )
+        self._wait(
+            lambda: not self._missing(bodies),
+            timeout,
+            lambda reason: f"{self._missing(bodies)!r} was not received{reason}; {self._received()}",
+        )
 
     async def wait_for_async(self, count: int, timeout: float = _PATIENCE) -> list[Message]:  # noqa: ASYNC109  # as the blocking method
         """Wait as `wait_for` does, without blocking the event loop."""
@@ -157,6 +169,31 @@ class MessageRecorder:
         with self._changed:
             self._calls.clear()
             self._failures.clear()
+
+    def _wait(self, condition: Callable[[], bool], timeout: float, problem: Callable[[str], str]) -> None:
+        """Wait for a condition, until the timeout or until no further message can come.
+
+        Raises:
+            AssertionError: It is not true by then.
+        """
+        deadline, calls = monotonic() + timeout, -1
+        idle_since: float | None = None
+        with IdleWatch(self) as watch:
+            while True:
+                with self._changed:
+                    if self._changed.wait_for(condition, max(min(_LOOK, deadline - monotonic()), 0)):
+                        return
+                    busy, calls = calls != len(self._calls), len(self._calls)
+                    reason = f" within {timeout:g} s" if monotonic() >= deadline else None
+                if busy or not watch.is_idle():
+                    idle_since = None
+                elif idle_since is None:
+                    idle_since = monotonic()
+                elif monotonic() - idle_since >= _IDLE:
+                    reason = ", and all listeners are idle"
+                with self._changed:
+                    if reason is not None and not condition():
+                        raise AssertionError(problem(reason))
 
     def _missing(self, expected: tuple[object, ...]) -> list[object]:
         left, missing = self.bodies, list[object]()

@@ -3,6 +3,7 @@
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import Event
 
 import pytest
 
@@ -11,6 +12,12 @@ from jmsjca.errors import InvalidArgumentError
 from jmsjca.testing.recorder import MessageRecorder
 
 AN_HOUR = 3600
+
+
+@pytest.fixture
+def memory(jms_broker_url):
+    if not jms_broker_url.startswith("embedded://") or "/" in jms_broker_url.removeprefix("embedded://"):
+        pytest.skip("other processes may send to this broker")
 
 
 class TestRecorder:
@@ -30,6 +37,35 @@ class TestRecorder:
             jms_recorder.wait_for(2, timeout=0.01)
         with pytest.raises(AssertionError, match="2 calls"):
             jms_recorder.wait_for_calls(2, timeout=0.01)
+
+    @pytest.mark.usefixtures("memory")
+    def test_a_wait_ends_when_nothing_can_come(self, jms_adapter, jms_recorder):
+        @jms_adapter.listener("orders")
+        def on_order(body: str) -> None:
+            jms_adapter.send("invoices", f"invoice for {body}")
+
+        jms_adapter.listener("invoices")(jms_recorder)
+        jms_adapter.send("orders", "a pear")
+        jms_adapter.send("nobody", "listens here")
+        for wait in (
+            lambda: jms_recorder.assert_received("invoice for a fig", timeout=AN_HOUR),
+            lambda: jms_recorder.wait_for(2, timeout=AN_HOUR),
+            lambda: jms_recorder.wait_for_calls(2, timeout=AN_HOUR),
+        ):
+            with pytest.raises(AssertionError, match="all listeners are idle"):
+                wait()
+        assert jms_recorder.bodies == ["invoice for a pear"]
+
+    @pytest.mark.usefixtures("memory")
+    def test_a_wait_goes_on_for_a_delayed_message_and_a_slow_handler(self, jms_adapter, jms_recorder):
+        @jms_adapter.listener("orders")
+        def on_order(body: str) -> None:
+            Event().wait(1.5)
+            jms_adapter.send("invoices", body, delivery_delay=1.5)
+
+        jms_adapter.listener("invoices")(jms_recorder)
+        jms_adapter.send("orders", "a pear")
+        jms_recorder.assert_received("a pear")
 
     def test_each_body_counts_as_often_as_it_is_expected(self):
         recorder = MessageRecorder()
