@@ -27,6 +27,7 @@ __all__ = [
     "DeliveryLimits",
     "Depth",
     "LimitedReturns",
+    "ListsSubscriptions",
     "Order",
     "Provider",
     "RecordsOrigins",
@@ -274,6 +275,23 @@ class RecordsOrigins(Protocol):
 
         ``message_ids`` are the messages to look up; a broker may know only some of them.
         """
+        ...
+
+
+@runtime_checkable
+class ListsSubscriptions(Protocol):
+    """The administration of a broker that lists its durable subscriptions. Optional."""
+
+    def subscriptions(self) -> Sequence[Subscription]:
+        """Return the durable subscriptions, shared ones also."""
+        ...
+
+    def browse(self, source: Subscription, *, selector: str | None = None) -> Iterator[Sequence[Delivery]]:
+        """Browse a durable subscription, as `Connection.browse` browses a queue."""
+        ...
+
+    def unsubscribe(self, source: Subscription) -> None:
+        """Delete a durable subscription with its messages. `IllegalStateError` if it has consumers."""
         ...
 
 

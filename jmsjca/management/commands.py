@@ -37,7 +37,7 @@ from jmsjca.management.presentation import (
     print_output,
     print_rows,
 )
-from jmsjca.management.queue_commands import dead_letter_app, queue_app
+from jmsjca.management.queue_commands import dead_letter_app, queue_app, subscription_app
 from jmsjca.management.worker import load_adapter
 from jmsjca.management.worker_commands import worker_app
 from jmsjca.messages.message import TextMessage
@@ -58,8 +58,8 @@ class _Tree(HelpGroup):
     headings: Mapping[str, Sequence[str]] = {
         "Work": ("run", "check", "status", "top", "docs", "relay"),
         "Queues": (
-            *("queues", "create", "remove", "send", "receive", "browse", "view", "edit", "copy", "move", "purge"),
-            *("selector", "explain"),
+            *("queues", "create", "remove", "send", "publish", "receive", "browse", "view", "edit", "copy", "move"),
+            *("purge", "subscriptions", "selector", "explain"),
         ),
         "Dead letters": ("dlq",),
         "Brokers": ("doctor", "capabilities", "bench", "console", "mcp"),
@@ -78,6 +78,7 @@ app.add_typer(queue_app)
 app.add_typer(worker_app)
 app.add_typer(file_app, name="file")
 app.add_typer(dead_letter_app, name="dlq")
+app.add_typer(subscription_app, name="subscriptions")
 app.add_typer(selector_app, name="selector")
 app.add_typer(spark_app, name="spark")
 
@@ -369,7 +370,7 @@ def console(
     url: UrlOption,
     port: Annotated[int, typer.Option(help="The port; 0 for a free one.", min=0, max=65535)] = 8321,
     write: Annotated[
-        bool, typer.Option("--write", help="Permit the replay, the edit and the deletion of messages.")
+        bool, typer.Option("--write", help="Permit to publish, replay, move, edit and delete messages.")
     ] = False,
     json: JsonOption = False,
 ) -> None:

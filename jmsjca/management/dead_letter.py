@@ -1,6 +1,6 @@
 """A dead letter: the copy of a failed message, the record of its origin and failure, and its way back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,14 +9,14 @@ from typing import Any
 from jmsjca.destinations import JAVA_TYPES, Destination, Queue, destination
 from jmsjca.errors import JMSError
 from jmsjca.log_records import get_logger
-from jmsjca.messages.delivery import PREFIX, rollback_key, vendor_names
+from jmsjca.messages.delivery import MANUAL_PREFIX, PREFIX, rollback_key, vendor_names
 from jmsjca.messages.message import Message, to_datetime
 from jmsjca.messages.properties import GROUP_ID, Int
 from jmsjca.outbound.connection import Connection
 from jmsjca.redelivery.moved_copy import ORIGINAL_EXPIRATION, plain_copy
 from jmsjca.spi import RecordsOrigins
 
-__all__ = ["REPLAY_COUNT", "DeadLetterRecord", "original_expiration", "replay_copy", "with_origins"]
+__all__ = ["REPLAY_COUNT", "DeadLetterRecord", "distinct_facts", "original_expiration", "replay_copy", "with_origins"]
 
 logger = get_logger("jmsjca.management")
 
@@ -31,6 +31,7 @@ _FACTS = (
     *("ExceptionClass", "ExceptionMessage", "ExceptionStackTrace"),
 )
 _FACT_NAMES = frozenset(name for fact in _FACTS for name in vendor_names(fact))
+_STACK_TRACES = vendor_names("ExceptionStackTrace")
 # Properties of messages that brokers dead-letter themselves: the embedded broker and Artemis, then ActiveMQ.
 _BROKER_ADDRESS, _BROKER_ROUTING, _BROKER_EXPIRY = "_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_ROUTING_TYPE", "_AMQ_ACTUAL_EXPIRY"
 _BROKER_CAUSE, _EXPIRED = "dlqDeliveryFailureCause", "Message Expired"  # the second is a part of the first's value
@@ -122,6 +123,22 @@ def with_origins(records: Sequence[DeadLetterRecord], queue: str, connection: Co
     except JMSError as error:
         logger.warning("The management of the broker does not show where messages in %s came from: %s", queue, error)
     return [replace(each, origin=each.origin or origins.get(each.message_id or "")) for each in records]
+
+
+def distinct_facts(properties: Mapping[str, Any], *, traces: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the properties of a message, each fact of a dead letter once.
+
+    A moved copy has each fact under both vendor names, for the programs that read the one or the other.
+
+    Args:
+        properties: The properties.
+        traces: True to yield the stack trace also.
+    """
+    for name, value in properties.items():
+        twin = PREFIX + name.removeprefix(MANUAL_PREFIX)
+        is_second = name.startswith(MANUAL_PREFIX) and properties.get(twin) == value
+        if not is_second and (traces or name not in _STACK_TRACES):
+            yield name, value
 
 
 def original_expiration(message: Message) -> datetime | None:

@@ -4,21 +4,25 @@ Each change of a message is a separate transaction, so an interruption at any mo
 queue. The command line presents this service.
 """
 
+import math
+import re
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from difflib import get_close_matches
-from itertools import islice
+from itertools import chain, islice
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING
 
 from jmsjca import spi
-from jmsjca.destinations import Destination, Queue
+from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import (
     InvalidArgumentError,
     InvalidDestinationError,
+    JMSError,
     JMSSecurityError,
     MessageFormatError,
     NotSupportedError,
@@ -55,12 +59,16 @@ __all__ = [
     "DestinationInfo",
     "Edit",
     "Insight",
+    "SubscriptionInfo",
     "selector_of_ids",
 ]
 
 logger = get_logger("jmsjca.management")
 
+_DEAD_LETTERS = re.compile(r"(?<![a-z])dlq|dead[-_. ]?letter", re.IGNORECASE)
+_SHORTEST_RATE, _LONGEST_RATE = 0.5, 60.0  # seconds between two counts of messages
 _OF_ARTEMIS = "::"  # in the names of the queues of an address, which brokers do not list by these names
+_KNOWN = 20  # subscriptions that an error names
 _MAX_COMPARED = 100  # characters of a name
 
 
@@ -74,6 +82,8 @@ class DestinationInfo:
         activity: Consumers of a queue, and counters of its messages; None for a topic, or if the broker counts neither.
         added_per_second: Messages added per second; None if not measured.
         settled_per_second: Messages acknowledged per second; None if not measured.
+        oldest: Time at which the first waiting message was sent; None if not known. Only `Insight.overview` sets it.
+        dead_letters: True for a dead-letter queue with messages. Only `Insight.overview` sets it.
     """
 
     destination: Destination
@@ -81,6 +91,23 @@ class DestinationInfo:
     activity: spi.Activity | None = None
     added_per_second: float | None = None
     settled_per_second: float | None = None
+    oldest: datetime | None = None
+    dead_letters: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionInfo:
+    """A durable subscription.
+
+    Attributes:
+        subscription: The subscription.
+        depth: Numbers of its messages.
+        activity: Its consumers, and counters of its messages.
+    """
+
+    subscription: Subscription
+    depth: spi.Depth
+    activity: spi.Activity
 
 
 def _in_order(found: Iterable[Destination]) -> list[Destination]:
@@ -134,6 +161,25 @@ def _with_rates(info: DestinationInfo, before: tuple[spi.Activity, float] | None
     )
 
 
+def _waiting(info: DestinationInfo) -> bool:
+    return info.depth is not None and info.depth.total > 0
+
+
+def _with_oldest(session: Session, info: DestinationInfo) -> DestinationInfo:
+    """Add what the first waiting message of a queue shows, if the broker and the user's rights permit to browse it."""
+    if not _waiting(info):
+        return info
+    is_named_so = _DEAD_LETTERS.search(info.destination.name) is not None
+    try:
+        first = next(iter(session.create_browser(Queue(info.destination.name))), None)
+        letter = None if first is None else DeadLetterRecord.of(first)
+    except JMSError:
+        letter = None
+    if letter is None:
+        return replace(info, dead_letters=is_named_so)
+    return replace(info, oldest=letter.moved, dead_letters=is_named_so or letter.reason is not None)
+
+
 def _require_admin(connection: Connection, capability: str) -> spi.Admin:
     """Return the administration of a connection.
 
@@ -144,6 +190,35 @@ def _require_admin(connection: Connection, capability: str) -> spi.Admin:
     if admin is None:
         raise NotSupportedError(f"This broker lacks the capability {capability} over this protocol; name the queue.")
     return admin
+
+
+def _subscription_admin(connection: Connection) -> spi.ListsSubscriptions:
+    """Return the administration of subscriptions.
+
+    Raises:
+        NotSupportedError: The broker does not list its subscriptions.
+    """
+    admin: object = connection.admin
+    if not isinstance(admin, spi.ListsSubscriptions):
+        raise NotSupportedError(
+            "This broker does not list its subscriptions over this protocol: use its own management, or delete one "
+            "with session.unsubscribe."
+        )
+    return admin
+
+
+def _describe_subscription(connection: Connection, found: Subscription) -> SubscriptionInfo:
+    admin = _require_admin(connection, "admin")
+    return SubscriptionInfo(found, admin.depth(found), admin.activity(found))
+
+
+def _decodable(delivery: spi.Delivery) -> Message | None:
+    try:
+        DeadLetterRecord.of(delivery.message)  # decodes the headers
+    except MessageFormatError as error:
+        logger.warning("A message of a subscription is left out: %s", error)
+        return None
+    return delivery.message
 
 
 class Insight:
@@ -161,6 +236,8 @@ class Insight:
         self._must_exist = must_exist
         if isinstance(source, str):
             source = ConnectionFactory(source)
+        # The time and the counters of the latest overview.
+        self._counted: tuple[float, Mapping[Destination, tuple[spi.Activity, float]]] = (-math.inf, {})
         self._factory = source if isinstance(source, ConnectionFactory) else source.connection_factory()
 
     def capabilities(self) -> spi.Capabilities:
@@ -196,6 +273,48 @@ class Insight:
             admin = _require_admin(connection, "counts_traffic")
             return _measure_rates(admin, connection.capabilities, _in_order(admin.destinations()), interval, pause)
 
+    def overview(self, limit: int = 50) -> tuple[Sequence[DestinationInfo], int]:
+        """Return the queues with depths, consumers, rates and the age of their messages, and the number of all queues.
+
+        Dead-letter queues with messages come first, then the deepest queues. A dead-letter queue has "dlq" or "dead
+        letter" in its name, or its first message records a failure. Rates are those since the previous call, if that
+        was within a minute, and else those of half a second.
+
+        Args:
+            limit: Maximum number of queues that are returned. The depths of four times as many are read: on a broker
+                with more queues, dead-letter queues by name, then the first queues by name.
+
+        Raises:
+            NotSupportedError: The broker does not list its destinations.
+        """
+        with self._factory.create_connection() as connection, connection.create_session() as session:
+            admin = _require_admin(connection, "lists_destinations")
+            listed = [each for each in admin.destinations() if each.kind == "queue" and not each.temporary]
+            queues = sorted(listed, key=lambda each: (not _DEAD_LETTERS.search(each.name), each.name))
+            found = self._rated(admin, connection.capabilities, queues[: 4 * limit])
+            deepest = sorted(found, key=lambda each: -(each.depth.total if each.depth else 0))
+            has_letters = [each for each in deepest if _DEAD_LETTERS.search(each.destination.name) and _waiting(each)]
+            shown = [*has_letters, *(each for each in deepest if each not in has_letters)][:limit]
+            peeked = [_with_oldest(session, each) for each in shown]
+            return sorted(peeked, key=lambda each: not each.dead_letters), len(queues)
+
+    def _rated(
+        self, admin: spi.Admin, capabilities: spi.Capabilities, queues: Sequence[Destination]
+    ) -> Sequence[DestinationInfo]:
+        """Return queues with their rates since the previous call, as far as the broker counts messages."""
+        if not capabilities.counts_traffic:
+            return [_describe(admin, capabilities, each) for each in queues]
+        moment, before = self._counted
+        age = time.monotonic() - moment
+        if age > _LONGEST_RATE:
+            before, age = {each: (admin.activity(each), time.monotonic()) for each in queues}, 0.0
+        if queues and age < _SHORTEST_RATE:
+            time.sleep(_SHORTEST_RATE - age)
+        found = [_describe(admin, capabilities, each) for each in queues]
+        now = time.monotonic()
+        self._counted = now, {each.destination: (each.activity, now) for each in found if each.activity}
+        return [_with_rates(each, before.get(each.destination)) for each in found]
+
     def queue_info(self, queue: str) -> DestinationInfo:
         """Return the depth and the activity of one queue.
 
@@ -204,6 +323,75 @@ class Insight:
         """
         with self._factory.create_connection() as connection:
             return _describe(_require_admin(connection, "admin"), connection.capabilities, Queue(queue))
+
+    def subscriptions(self) -> Sequence[SubscriptionInfo]:
+        """Return the durable subscriptions with depths and consumers, sorted by topic and name.
+
+        Raises:
+            NotSupportedError: The broker does not list its subscriptions.
+        """
+        with self._factory.create_connection() as connection:
+            admin = _subscription_admin(connection)
+            found = sorted(
+                admin.subscriptions(), key=lambda each: (each.topic.name, str(each.name), each.client_id or "")
+            )
+            return [_describe_subscription(connection, each) for each in found]
+
+    def subscription(self, name: str, client_id: str | None = None) -> SubscriptionInfo:
+        """Return the durable subscription with a name, with its depth and consumers.
+
+        Args:
+            name: The name.
+            client_id: The client id that it belongs to; None if the name is enough.
+
+        Raises:
+            InvalidArgumentError: There is no such subscription, or the name is not enough.
+            NotSupportedError: The broker does not list its subscriptions.
+        """
+        with self._factory.create_connection() as connection:
+            found = _subscription_admin(connection).subscriptions()
+            chosen = [each for each in found if each.name == name and client_id in {None, each.client_id}]
+            if len(chosen) == 1:
+                return _describe_subscription(connection, chosen[0])
+        known = sorted(f"{each.name} ({each.client_id or 'shared'})" for each in chosen or found)
+        problem = "There are several durable subscriptions" if chosen else "There is no durable subscription"
+        owner = "" if client_id is None else f" of the client id {client_id!r:.100}"
+        raise InvalidArgumentError(f"{problem} {name!r:.100}{owner}: {', '.join(known[:_KNOWN]) or 'there are none'}.")
+
+    def subscription_messages(
+        self, source: Subscription, selector: str | None = None, *, page: int | None = None, page_size: int = 50
+    ) -> Sequence[Message]:
+        """Return the waiting messages of a durable subscription, all or one page, without consuming them.
+
+        Messages that cannot be decoded are skipped.
+
+        Args:
+            source: The subscription.
+            selector: Returns only matching messages; None returns all.
+            page: Number of the page, from 1; None returns all messages.
+            page_size: Messages per page; ignored without a page.
+
+        Raises:
+            InvalidArgumentError: The page or its size is below 1.
+            InvalidSelectorError: The selector is invalid.
+            NotSupportedError: The broker does not list its subscriptions.
+        """
+        bounds = (0, None) if page is None else _bounds_of(page, page_size)
+        with self._factory.create_connection() as connection:
+            chunks = _subscription_admin(connection).browse(source, selector=selector or None)
+            messages = filter(None, map(_decodable, chain.from_iterable(chunks)))
+            return list(islice(messages, *bounds))
+
+    def unsubscribe(self, source: Subscription) -> None:
+        """Delete a durable subscription with its messages.
+
+        Raises:
+            InvalidDestinationError: There is no such subscription.
+            IllegalStateError: It has consumers.
+            NotSupportedError: The broker does not list its subscriptions.
+        """
+        with self._factory.create_connection() as connection:
+            _subscription_admin(connection).unsubscribe(source)
 
     def create(self, queue: Destination) -> None:
         """Create a queue. It is not an error if the queue exists.
@@ -457,6 +645,24 @@ class Insight:
             NotSupportedError: As `replay`.
         """
         return self._change(queue, selector, lambda record: _planned(record, None), delete, dry_run=dry_run)
+
+    def publish(self, message: Message, to: Destination, *, dry_run: bool = False) -> Change:
+        """Send a message.
+
+        Args:
+            message: The message. The send sets its id.
+            to: The destination.
+            dry_run: True to send nothing.
+
+        Raises:
+            InvalidDestinationError: The broker refuses the destination.
+            JMSError: The message was not sent, or it is unknown whether it was.
+        """
+        if dry_run:
+            return Change("", to, "planned")
+        with self._session() as session:
+            session.create_producer(to).send(message)
+        return Change(message.message_id or "", to, "done")
 
     def send_all(self, queue: str, messages: Iterable[Message]) -> int:
         """Send messages to a queue, all in one transaction, and return their number.

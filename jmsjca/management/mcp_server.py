@@ -137,7 +137,7 @@ class _Tools:
         [record] = self._insight.records(queue, [message])
         details = record_details(record)
         trace = bounded(details.pop("stack_trace"), _MAX_TEXT)
-        view = MessageView.of(message).as_dict(_MAX_TEXT)
+        view = MessageView.of(message, as_letter=True).as_dict(_MAX_TEXT)
         return {**bounded(details, _MAX_FIELD), "stack_trace": trace, "message": view}
 
     def replay_plan(self, queue: str, selector: str | None = None) -> _Row:

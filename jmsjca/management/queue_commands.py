@@ -38,6 +38,7 @@ from jmsjca.management.views import (
     rate_row,
     record_details,
     record_row,
+    subscription_row,
 )
 from jmsjca.messages.message import DeliveryMode, Message
 from jmsjca.messages.object_message import ObjectMessage, plain_data_of
@@ -45,13 +46,21 @@ from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.redelivery.moved_copy import plain_copy
 from jmsjca.transactions.stored_message import decode_message, encode_message
 
-__all__ = ["dead_letter_app", "find_message", "print_changes", "queue_app"]
+__all__ = ["dead_letter_app", "find_message", "print_changes", "queue_app", "subscription_app"]
 
 queue_app = typer.Typer(rich_markup_mode=None)
 dead_letter_app = typer.Typer(
     rich_markup_mode=None, cls=HelpGroup, help="Inspect, replay, edit, drop, export and import dead letters."
 )
 
+subscription_app = typer.Typer(
+    rich_markup_mode=None, cls=HelpGroup, help="List, browse and remove durable subscriptions."
+)
+
+_SubscriptionArgument = Annotated[str, typer.Argument(help="The name of the subscription.", callback=text_option)]
+_ClientIdOption = Annotated[
+    str | None, typer.Option(help="The client id, if several subscriptions have the name.", callback=text_option)
+]
 _QueueArgument = Annotated[str, typer.Argument(help="The queue.", callback=queue_name)]
 _LettersArgument = Annotated[str, typer.Argument(help="The dead-letter queue.", callback=queue_name)]
 _IdArgument = Annotated[str, typer.Argument(help="The id of the message, as browse shows it.")]
@@ -172,18 +181,19 @@ def copy(
     return print_changes(changes, as_json=json)
 
 
+@queue_app.command("publish", help="Send a text message; the same as send.")
 @queue_app.command()
 def send(
     destination: _TargetArgument,
     body: Annotated[str, typer.Argument(help="The text.", callback=text_option)],
     url: UrlOption,
     properties: PropertyOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the message, and send nothing.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Send a text message."""
     message = text_message(body, dict(map(parse_property, properties or [])))
-    with ConnectionFactory(broker_url(url)).create_connection() as connection, connection.create_session() as session:
-        session.create_producer(parse_destination(destination)).send(message)
+    Insight(broker_url(url)).publish(message, parse_destination(destination), dry_run=dry_run)
     print_rows([message_row(message)], as_json=json)
 
 
@@ -234,6 +244,45 @@ def purge(
         raise typer.BadParameter("Without --selector this deletes every message: add --all to do that.")
     changes = Insight(broker_url(url), must_exist=True).delete(queue, selector, dry_run=dry_run)
     return print_changes(changes, as_json=json)
+
+
+@subscription_app.command("list")
+def list_subscriptions(url: UrlOption, whole: WholeOption = False, json: JsonOption = False) -> None:
+    """List durable subscriptions with their depths and consumers."""
+    rows = map(subscription_row, Insight(broker_url(url)).subscriptions())
+    print_rows(rows, as_json=json, shorten=None if whole else "name")
+
+
+@subscription_app.command("browse")
+def browse_subscription(
+    name: _SubscriptionArgument,
+    url: UrlOption,
+    client_id: _ClientIdOption = None,
+    selector: SelectorOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the messages that wait in a durable subscription, without consuming them."""
+    insight = Insight(broker_url(url))
+    found = insight.subscription_messages(insight.subscription(name, client_id).subscription, selector)
+    print_rows(map(message_row, found), as_json=json)
+
+
+@subscription_app.command("remove")
+def remove_subscription(
+    name: _SubscriptionArgument,
+    url: UrlOption,
+    client_id: _ClientIdOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the subscription, and change nothing.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Delete a durable subscription with its messages. One with consumers is not deleted."""
+    insight = Insight(broker_url(url))
+    found = insight.subscription(name, client_id).subscription
+    if not dry_run:
+        insight.unsubscribe(found)
+    outcome = "planned" if dry_run else "removed"
+    row = {"name": name, "client_id": found.client_id, "topic": found.topic.name, "outcome": outcome}
+    print_rows([row], as_json=json)
 
 
 @dead_letter_app.command("list")

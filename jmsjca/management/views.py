@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any, cast
 
 from jmsjca.errors import MessageFormatError, excerpt
-from jmsjca.management.dead_letter import DeadLetterRecord
-from jmsjca.management.insight import DestinationInfo
+from jmsjca.management.dead_letter import DeadLetterRecord, distinct_facts
+from jmsjca.management.insight import DestinationInfo, SubscriptionInfo
 from jmsjca.management.message_changes import Change
 from jmsjca.messages.bytes_and_stream import BytesMessage, StreamMessage
 from jmsjca.messages.map_message import MapMessage
@@ -26,13 +26,17 @@ __all__ = [
     "destination_row",
     "header_row",
     "message_row",
+    "overview_row",
+    "preview_row",
     "rate_row",
     "record_details",
     "record_row",
+    "subscription_row",
     "visible",
 ]
 
 _MAX_TEXT = 64 * 1024  # characters of a body
+_MAX_PREVIEW = 120  # characters of a body in a list
 _MAX_FIELD = 1024  # characters of a header, a property or an entry
 _MAX_BYTES = 4096  # bytes of a hexadecimal dump
 _MAX_ENTRIES = 200  # properties, or entries of a body
@@ -77,15 +81,20 @@ class MessageView:
     cut: bool = False
 
     @classmethod
-    def of(cls, message: Message) -> "MessageView":
-        """Return the view of a message.
+    def of(cls, message: Message, limit: int = _MAX_TEXT, *, as_letter: bool = False) -> "MessageView":
+        """Return the view of a message. A fact that a dead letter records under both vendor names is one property.
+
+        Args:
+            message: The message.
+            limit: Maximum number of characters of a text body.
+            as_letter: True to leave out the stack trace, which `record_details` shows.
 
         Raises:
             MessageFormatError: The message cannot be decoded.
         """
         headers = {name: _field(value) for name, value in _headers(message) if value not in (None, "")}
-        properties = _entries(message.properties.items())
-        return cls(type(message).__name__, headers, properties, **_body(message))
+        properties = _entries(distinct_facts(message.properties, traces=not as_letter))
+        return cls(type(message).__name__, headers, properties, **_body(message, limit))
 
     def beginning(self, limit: int) -> dict[str, Any]:
         """Return the beginning of the body, limited in characters, and the size of the body, as JSON values."""
@@ -123,6 +132,21 @@ def message_row(message: Message) -> dict[str, object]:
     return {**header_row(message), "properties": dict(message.properties), "body": _whole_body(message)}
 
 
+def preview_row(message: Message) -> dict[str, Any]:
+    """Return the headers of a message as a row, with the beginning of its body in one line, and its properties."""
+    try:
+        view = MessageView.of(message, _MAX_PREVIEW)
+    except MessageFormatError as error:
+        return {**header_row(message), "preview": visible(str(error), _MAX_PREVIEW), "size": None, "properties": ()}
+    text = ", ".join(f"{each.name}={each.value}" for each in view.entries) if view.text is None else view.text
+    return {
+        **header_row(message),
+        "preview": " ".join(text[:_MAX_PREVIEW].split()),
+        "size": view.size,
+        "properties": view.properties,
+    }
+
+
 def destination_row(info: DestinationInfo) -> dict[str, object]:
     """Return a destination with depth and consumers as a row. Figures that the broker does not count are None."""
     depth = info.depth
@@ -136,10 +160,29 @@ def destination_row(info: DestinationInfo) -> dict[str, object]:
     }
 
 
+def subscription_row(info: SubscriptionInfo) -> dict[str, object]:
+    """Return a durable subscription with depth and consumers as a row."""
+    found, depth = info.subscription, info.depth
+    return {
+        "name": found.name,
+        "client_id": found.client_id,
+        "topic": found.topic.name,
+        "ready": depth.ready,
+        "held": depth.held,
+        "scheduled": depth.scheduled,
+        "consumers": info.activity.consumers,
+    }
+
+
 def rate_row(info: DestinationInfo) -> dict[str, object]:
     """Return the row of a destination with its measured rates."""
     rates = {"added_per_second": info.added_per_second, "settled_per_second": info.settled_per_second}
     return {**destination_row(info), **{name: rate and round(rate, 1) for name, rate in rates.items()}}
+
+
+def overview_row(info: DestinationInfo) -> dict[str, object]:
+    """Return the row of a queue with its measured rates, and the time at which its oldest waiting message was sent."""
+    return {**rate_row(info), "oldest": info.oldest}
 
 
 def record_row(record: DeadLetterRecord) -> dict[str, object]:
@@ -248,7 +291,7 @@ def _entry(name: object, value: object) -> Entry:
     return Entry(excerpt(name, _MAX_FIELD), type(value).__name__.lower(), shown)
 
 
-def _body(message: Message) -> dict[str, Any]:
+def _body(message: Message, limit: int) -> dict[str, Any]:
     """Return the fields of the view that describe the body."""
     if isinstance(message, ObjectMessage):
         return _dumped(message.pickled)
@@ -261,7 +304,7 @@ def _body(message: Message) -> dict[str, Any]:
     body = cast("object", message.body) if isinstance(message, TextMessage) else None
     if not isinstance(body, str):
         return {}
-    return {"text": visible(body), "size": len(body), "cut": len(body) > _MAX_TEXT}
+    return {"text": visible(body, limit), "size": len(body), "cut": len(body) > limit}
 
 
 def _listed(items: Iterable[tuple[object, object]], size: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from jmsjca.config import DestinationSettings
-from jmsjca.destinations import Destination, Queue, Subscription, destination
+from jmsjca.destinations import Destination, Queue, Subscription, Topic, destination
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.admin import ManagementClient
@@ -37,7 +37,7 @@ from jmsjca.providers.brokers.management import (
 )
 from jmsjca.providers.brokers.profile import AMQPBrokerProfile
 from jmsjca.selectors.rewriting import EngineValues
-from jmsjca.spi import Activity, Connection, Depth
+from jmsjca.spi import Activity, Connection, Delivery, Depth
 
 __all__ = ["ARTEMIS", "ArtemisAdmin"]
 
@@ -47,6 +47,7 @@ _ATTEMPTS = 20
 _REMOVED_MEANWHILE = "Cannot invoke"  # the failure of a list (2.56) from which a queue is removed while it is made
 _DEFAULT_MAX_DELIVERIES = 10  # by the broker's default
 _ADDRESS_FIELDS = ("deadLetterAddress", "expiryAddress")
+_GLOBAL = ":global"  # the end of the names of shared subscriptions without a client id
 _NO_FILTER = {"field": "", "operation": "", "value": ""}
 
 
@@ -55,15 +56,17 @@ class ArtemisAdmin(SettingsElsewhere):
 
     Args:
         client: Sends the management requests.
+        connection: Browses the queues of subscriptions.
     """
 
-    def __init__(self, client: ManagementClient) -> None:
+    def __init__(self, client: ManagementClient, connection: Connection) -> None:
         self._client = client
+        self._connection = connection
 
     @classmethod
     def connect(cls, connection: Connection, timeout: float) -> "ArtemisAdmin":
         """Administer the broker of a connection, with a timeout in seconds for each response."""
-        return cls(ManagementClient(connection, MANAGEMENT_ADDRESS, timeout))
+        return cls(ManagementClient(connection, MANAGEMENT_ADDRESS, timeout), connection)
 
     def destinations(self) -> Sequence[Destination]:
         """Return all queues, and the topics with subscriptions; those without a name are unusable and left out."""
@@ -72,6 +75,32 @@ class ArtemisAdmin(SettingsElsewhere):
         rows = (row for row in self._rows("listQueues", _NO_FILTER) if row.text("name") and row.text("address"))
         found = {_destination(row, temporary) for row in rows}
         return sorted(found, key=str)
+
+    def subscriptions(self) -> Sequence[Subscription]:
+        """Return the durable subscriptions.
+
+        The broker keeps client id and name as one text. A client id is taken to end at the first dot.
+        """
+        rows = self._rows("listQueues", _NO_FILTER)
+        return [_subscription(row) for row in rows if row.text("routingType") != "ANYCAST" and _is_durable(row)]
+
+    def browse(self, source: Subscription, *, selector: str | None = None) -> Iterator[Sequence[Delivery]]:
+        """Yield the waiting messages of a durable subscription in order, in chunks."""
+        return self._connection.browse(Queue(f"{source.topic.name}::{_queue_name(source)}"), selector=selector)
+
+    def unsubscribe(self, source: Subscription) -> None:
+        """Delete a durable subscription with its messages.
+
+        Raises:
+            InvalidDestinationError: There is no such subscription.
+            IllegalStateError: It has consumers.
+        """
+        row = self._row(source)
+        if row is None:
+            raise InvalidDestinationError(f"There is no {source} to remove.")
+        if row.number("consumerCount"):
+            raise IllegalStateError(f"{source} still has consumers; close them first.")
+        self._request("broker", "destroyQueue", _queue_name(source))
 
     def clock(self) -> float:
         """Return the time of the broker's clock."""
@@ -193,8 +222,22 @@ def _queue_name(source: Destination | Subscription) -> str:
         return source.name
     kind = ":shared-volatile" if source.volatile else ""
     if source.client_id is None:
-        return f"{source.name}{kind}:global"
+        return f"{source.name}{kind}{_GLOBAL}"
     return f"{source.client_id}.{source.name}{kind}"
+
+
+def _is_durable(row: ResponseFields) -> bool:
+    name = row.text("name")
+    return row.get("durable") == "true" and ("." in name or name.endswith(_GLOBAL)) and ":shared-volatile" not in name
+
+
+def _subscription(row: ResponseFields) -> Subscription:
+    """Return the subscription whose messages a queue holds; `_queue_name` has the inverse."""
+    topic, name = Topic(row.text("address")), row.text("name")
+    if name.endswith(_GLOBAL):
+        return Subscription(topic, name.removesuffix(_GLOBAL), shared=True)
+    client_id, _, rest = name.partition(".")
+    return Subscription(topic, rest, client_id)
 
 
 def _destination(row: ResponseFields, temporary: set[str]) -> Destination:

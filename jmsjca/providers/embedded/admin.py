@@ -1,21 +1,25 @@
 """Administration of an embedded broker: destinations, depths, settings, purge, check and compact."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jmsjca.config import DestinationSettings
 from jmsjca.destinations import Destination, Queue, Subscription
 from jmsjca.errors import InvalidDestinationError
 from jmsjca.providers.embedded import maintenance
+from jmsjca.providers.embedded.consumer import browse
+from jmsjca.providers.embedded.delivery import StoredMessage
 from jmsjca.providers.embedded.store.queues import (
     find_queue,
     is_temporary,
     list_destinations,
+    list_subscriptions,
     open_queue,
     purge_queue,
     read_settings,
     remove_queue,
     write_settings,
 )
+from jmsjca.providers.embedded.store.selector_scan import condition_of
 from jmsjca.providers.embedded.store.store import Store
 from jmsjca.spi import Activity, Depth
 
@@ -87,6 +91,27 @@ class EmbeddedAdmin:
             consumers, added, settled = cursor.execute(_ACTIVITY, (queue_id,)).fetchone()
             in_memory = self._store.added.get(queue_id, 0)
         return Activity(consumers, added + in_memory, settled + in_memory)
+
+    def subscriptions(self) -> Sequence[Subscription]:
+        """Return the durable subscriptions."""
+        with self._store.read() as cursor:
+            return list_subscriptions(cursor)
+
+    def browse(self, source: Subscription, *, selector: str | None = None) -> Iterator[Sequence[StoredMessage]]:
+        """Yield the waiting messages of a durable subscription in order, in chunks, without claiming them."""
+        condition_of(selector)
+        return browse(self._store, source, selector, None)
+
+    def unsubscribe(self, source: Subscription) -> None:
+        """Delete a durable subscription with its messages.
+
+        Raises:
+            InvalidDestinationError: There is no such subscription.
+            IllegalStateError: It has consumers.
+        """
+        self._store.release_dead_owners(now=True)
+        with self._store.write() as cursor:
+            remove_queue(cursor, source)
 
     def create(self, queue: Destination) -> None:
         """Create a queue. An existing queue is not an error.

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias, cast
 
 from jmsjca.config import DestinationSettings
-from jmsjca.destinations import Queue
+from jmsjca.destinations import Queue, Subscription
 from jmsjca.errors import ConnectionLostError, JMSError, TransactionInDoubtError
 from jmsjca.providers.embedded.delivery import (
     EmbeddedDelivery,
@@ -371,12 +371,14 @@ _PAGE = """SELECT urgency, id, deliveries + 1, expires, CAST(headers AS BLOB), C
 _IN_ORDER = " ORDER BY urgency, id LIMIT ?"
 
 
-def browse(store: Store, queue: Queue, selector: str | None, limit: int | None) -> Iterator[Sequence[StoredMessage]]:
+def browse(
+    store: Store, queue: Queue | Subscription, selector: str | None, limit: int | None
+) -> Iterator[Sequence[StoredMessage]]:
     """Yield the waiting messages of a queue in chunks; each chunk shows the queue at the time when it is read.
 
     Args:
         store: The broker's database.
-        queue: The queue to browse.
+        queue: The queue to browse, or the durable subscription.
         selector: Only messages that match; None for all.
         limit: Maximum number of messages; None for all.
     """
@@ -391,7 +393,7 @@ def browse(store: Store, queue: Queue, selector: str | None, limit: int | None) 
         limit = None if limit is None else limit - len(page)
 
 
-def _make_ready(store: Store, queue: Queue) -> None:
+def _make_ready(store: Store, queue: Queue | Subscription) -> None:
     """Move due messages to their place in the order, if no consumer has done so yet."""
     now = store.now()
     with store.read() as cursor:
@@ -402,7 +404,9 @@ def _make_ready(store: Store, queue: Queue) -> None:
         make_due_ready(cursor, queue_id, now)
 
 
-def _page(store: Store, queue: Queue, selector: str | None, last: tuple[int, int], limit: int) -> list[tuple[int, Row]]:
+def _page(
+    store: Store, queue: Queue | Subscription, selector: str | None, last: tuple[int, int], limit: int
+) -> list[tuple[int, Row]]:
     """Return the rows that follow `last`, each with its urgency."""
     where, parameters = condition_of(selector)
     with store.read() as cursor:

@@ -13,6 +13,7 @@ consumer that got its first message, until that consumer is closed or its proces
 """
 
 import json
+import re
 import sqlite3
 import uuid
 from collections.abc import Iterable, Mapping
@@ -46,6 +47,7 @@ __all__ = [
     "is_oldest",
     "is_temporary",
     "list_destinations",
+    "list_subscriptions",
     "may_claim_group",
     "no_local_tag",
     "open_queue",
@@ -125,6 +127,9 @@ def open_queue(cursor: sqlite3.Cursor, name: str) -> int:
     return int(row[0])
 
 
+_KEY = re.compile(r"\A((?:[^\\.]|\\.)*)\.(.*)\Z", re.DOTALL)  # the name of a subscription's queue
+
+
 def find_queue(cursor: sqlite3.Cursor, source: Destination | Subscription) -> int | None:
     """Return the id of a queue or of the queue of a named subscription, or None."""
     if isinstance(source, Topic):
@@ -140,6 +145,19 @@ def subscription_key(subscription: Subscription) -> tuple[str, str]:
     # The dots of the client id are escaped: otherwise "a.b" with "c" would be the same as "a" with "b.c".
     client_id = (subscription.client_id or "").replace("\\", "\\\\").replace(".", "\\.")
     return "durable" if subscription.durable else "shared", f"{client_id}.{subscription.name}"
+
+
+def list_subscriptions(cursor: sqlite3.Cursor) -> list[Subscription]:
+    """Return the durable subscriptions, sorted by topic and name."""
+    rows = cursor.execute("SELECT name, topic, shared FROM queue WHERE kind = 'durable' ORDER BY topic, name")
+    return [_subscription_of(*row) for row in rows.fetchall()]
+
+
+def _subscription_of(key: str, topic: str, shared: int) -> Subscription:
+    """Return the subscription whose `subscription_key` has this name."""
+    [(client_id, name)] = _KEY.findall(key)
+    owner = re.sub(r"\\(.)", r"\1", client_id, flags=re.DOTALL) or None
+    return Subscription(Topic(topic), name, owner, shared == 1)
 
 
 def has_consumers(cursor: sqlite3.Cursor, queue_id: int) -> bool:
