@@ -8,6 +8,7 @@ from browsing import WIDTHS, follow, overflow, tab
 __all__ = ["HEADINGS", "check_every_page", "open_dead_letters", "tab_through_every_page", "visit_every_page"]
 
 HEADINGS = {  # of the pages, in the order of the visit
+    "home": "Home",
     "activations": "Activations",
     "activation": "serial-QueueReceiver(",
     "destinations": "Destinations",
@@ -15,8 +16,8 @@ HEADINGS = {  # of the pages, in the order of the visit
     "message": "TextMessage ID:",
     "dead-letters": "Dead letters of ",
     "dead-letter": "TextMessage ID:",
-    "plan": "Confirm: replay",
-    "done": "Done: replay",
+    "plan": "Replay 1 message?",
+    "done": "Done: Replay 1 message",
     "capabilities": "Capabilities",
     "error": "Error",
 }
@@ -44,7 +45,7 @@ TOO_PALE = """() => {
   }
   return found;
 }""".replace("LEAST", f"{LEAST_CONTRAST}")
-FOCUSABLE = "a[href], button, input:not([type=hidden]), textarea, [tabindex='0']"
+FOCUSABLE = "a[href], button, summary, input:not([type=hidden]), textarea, [tabindex='0']"
 FOCUSED = f"""() => {{
   const at = [...document.querySelectorAll("{FOCUSABLE}")].indexOf(document.activeElement);
   return at < 0 ? null : [at, getComputedStyle(document.activeElement).outlineStyle];
@@ -63,6 +64,8 @@ def visit_every_page(page, address, shop, look):
     shop.prepare()
     page.goto(address)
     assert "token" not in page.url
+    look("home")
+    _open(page, "Activations")
     look("activations")
     follow(page, page.get_by_role("link", name=re.compile(re.escape(f"({shop.name})"))))
     look("activation")

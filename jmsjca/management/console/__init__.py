@@ -48,7 +48,7 @@ class Console:
     Args:
         source: A resource adapter, to show also its activations; a connection factory, or a connection URL.
         token: Access token of at least 16 characters; None for a random token.
-        writable: True to permit the replay, the edit and the deletion of messages.
+        writable: True to permit changes of messages: publish, replay, move, edit and delete.
         hosts: Host names by which browsers reach the console, without ports.
 
     Attributes:
@@ -101,7 +101,7 @@ class Console:
 
 
 _STATUS_TEXTS = {
-    404: "There is no such page. Replay, drop and edit exist only in a console that is writable.",
+    404: "There is no such page. Changes of messages exist only in a console that is writable.",
     405: "The page does not permit this.",
 }
 
@@ -118,7 +118,7 @@ def app_for(
     Args:
         adapter: A resource adapter, a connection factory, or a connection URL.
         token: Access token of at least 16 characters; None for a random token, see the attribute ``token``.
-        writable: True to permit the replay, the edit and the deletion of messages.
+        writable: True to permit changes of messages: publish, replay, move, edit and delete.
         hosts: Host names by which browsers reach the console, without ports.
 
     Raises:
@@ -135,9 +135,12 @@ def _status_of(error: Exception) -> int:
 
 def _read_routes(pages: ReadPages) -> list[Route]:
     return [
-        Route("/", pages.activations, methods=["GET"]),
+        Route("/", pages.home, methods=["GET"]),
+        Route("/activations", pages.activations, methods=["GET"]),
         Route("/activation", pages.activation, methods=["GET"]),
         Route("/destinations", pages.destinations, methods=["GET"]),
+        Route("/subscriptions", pages.subscriptions, methods=["GET"]),
+        Route("/subscription", pages.subscription, methods=["GET"]),
         Route("/messages", pages.messages, methods=["GET"]),
         Route("/message", pages.message, methods=["GET"]),
         Route("/dead-letters", pages.dead_letters, methods=["GET"]),
@@ -151,6 +154,9 @@ def _read_routes(pages: ReadPages) -> list[Route]:
 
 def _action_routes(pages: ActionPages) -> list[Route]:
     return [
+        Route("/publish", pages.publish, methods=["POST"]),
+        Route("/unsubscribe", pages.unsubscribe, methods=["POST"]),
+        Route("/move", pages.move, methods=["POST"]),
         Route("/replay", pages.replay, methods=["POST"]),
         Route("/drop", pages.drop, methods=["POST"]),
         Route("/edit", pages.edit, methods=["POST"]),

@@ -38,7 +38,7 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _LIVE_POLICY = f"{_POLICY}; script-src 'self'; connect-src 'self'"
-_LIVE_PAGES = ("/", "/activation")  # the pages with scripts; they show no messages
+_LIVE_PAGES = ("/", "/activations", "/activation")  # the pages with scripts; they show no messages
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",

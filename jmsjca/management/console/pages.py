@@ -1,6 +1,7 @@
 """The pages and the actions of the console, and their HTML. Each function answers one request, on its own thread.
 
-The actions are replay, drop and edit. Each is shown as a plan first, and carried out after confirmation.
+The actions are publish, replay, move, delete and edit. Each is shown as a plan first, and carried out after
+confirmation.
 
 A confirmation applies only to the messages in its plan. If the queue has changed, nothing is done and the page shows a
 new plan. Otherwise messages would be deleted that no person has seen.
@@ -13,7 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
 from typing import Any, cast
@@ -26,14 +27,31 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from jmsjca import __version__
 from jmsjca.adapter import ResourceAdapter
-from jmsjca.destinations import Destination, destination
+from jmsjca.destinations import Destination, named_destination
 from jmsjca.errors import InvalidArgumentError, JMSError
 from jmsjca.inbound.activation import Activation
 from jmsjca.inbound.health import Health
 from jmsjca.management.console.access import Form
-from jmsjca.management.insight import Change, Changes, Edit, Insight, selector_of_ids
-from jmsjca.management.message_changes import parse_property
-from jmsjca.management.views import MessageView, header_row, rate_row, record_details, record_row, visible
+from jmsjca.management.insight import (
+    Change,
+    Changes,
+    DestinationInfo,
+    Edit,
+    Insight,
+    SubscriptionInfo,
+    selector_of_ids,
+)
+from jmsjca.management.message_changes import parse_property, text_message
+from jmsjca.management.views import (
+    MessageView,
+    overview_row,
+    preview_row,
+    rate_row,
+    record_details,
+    record_row,
+    subscription_row,
+    visible,
+)
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.message import Message, TextMessage
 from jmsjca.redelivery.policy import redelivery_ladder
@@ -224,7 +242,7 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters.update(cell=_cell, moment=_moment, visible=visible)
+        self._environment.filters.update(age=_age, cell=_cell, moment=_moment, visible=visible)
         self._shared = {**shared, "version": __version__}
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -266,6 +284,14 @@ def _moment(value: datetime | None) -> str:
     return _NOTHING if value is None else value.isoformat(" ", "seconds")
 
 
+def _age(value: datetime) -> str:
+    """Return how long ago a time was, in its largest whole unit."""
+    seconds = max(int((datetime.now(UTC) - value).total_seconds()), 0)
+    count, unit = next((seconds // size, unit) for size, unit in _UNITS if seconds >= size or size == 1)
+    return f"{count} {unit}"
+
+
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _PAGE_SIZE = 50
 _MAX_PAGE = 1_000_000
 _SECONDS_OF_RATES = 1.0
@@ -298,11 +324,37 @@ class ReadPages:
             raise InvalidArgumentError("This console has no adapter, and so no live numbers.")
         return StreamingResponse(self._live.events(), media_type="text/event-stream")
 
+    def home(self, request: Request) -> Response:
+        """Show the queues, dead-letter queues with messages first, and the activations.
+
+        If the broker is down, or does not list its queues, the activations are shown with the reason.
+        """
+        problem: str | None = None
+        found: Sequence[DestinationInfo] = ()
+        total = 0
+        try:
+            found, total = self._insight.overview(_PAGE_SIZE)
+        except JMSError as error:
+            problem = str(error)
+        letters = [overview_row(each) for each in found if each.dead_letters]
+        queues = [overview_row(each) for each in found if not each.dead_letters]
+        return self._renderer.page(
+            request,
+            "home",
+            problem=problem,
+            letters=letters,
+            queues=queues,
+            hidden=total - len(found),
+            rows=self._activation_rows(),
+            adapter=self._adapter is not None,
+        )
+
     def activations(self, request: Request) -> Response:
         """Show the activations of the adapter with health and counters."""
-        rows = [_activation_row(each, live) for each, live in zip(self._activations(), self._live_rows(), strict=False)]
         pool = self._adapter.pool_stats() if self._adapter else {}
-        return self._renderer.page(request, "activations", rows=rows, pool=pool, adapter=self._adapter is not None)
+        return self._renderer.page(
+            request, "activations", rows=self._activation_rows(), pool=pool, adapter=self._adapter is not None
+        )
 
     def activation(self, request: Request) -> Response:
         """Show one activation: spec, counters and redelivery ladder."""
@@ -338,11 +390,25 @@ class ReadPages:
             rates=interval is not None,
         )
 
+    def subscriptions(self, request: Request) -> Response:
+        """Show the durable subscriptions with depths and consumers."""
+        return self._renderer.page(
+            request, "subscriptions", rows=list(map(subscription_row, self._insight.subscriptions()))
+        )
+
+    def subscription(self, request: Request) -> Response:
+        """Show one page of the messages of a durable subscription."""
+        name, client, page = (*_subscriber(request.query_params), number_of(request, "page", 1))
+        info = self._insight.subscription(name, client)
+        found = self._insight.subscription_messages(info.subscription, page=page, page_size=_PAGE_SIZE)
+        shown = {"messages": list(map(preview_row, found)), "page": page, "more": len(found) == _PAGE_SIZE}
+        return self._renderer.page(request, "subscription", **{**_subscription_values(info), **shown})
+
     def messages(self, request: Request) -> Response:
         """Show one page of the messages of a queue."""
         queue, selector, page = _place(request)
         found = self._insight.messages(queue, selector, page=page, page_size=_PAGE_SIZE) if queue else ()
-        rows = list(map(header_row, found))
+        rows = list(map(preview_row, found))
         more = len(rows) == _PAGE_SIZE
         return self._renderer.page(
             request, "messages", queue=queue, selector=selector or "", rows=rows, page=page, more=more
@@ -358,7 +424,7 @@ class ReadPages:
             "message",
             queue=queue,
             id=message.message_id,
-            view=MessageView.of(message),
+            view=MessageView.of(message, as_letter=True),
             record=record_details(record),
             editable=editable_text(message),
         )
@@ -376,6 +442,9 @@ class ReadPages:
     def capabilities(self, request: Request) -> Response:
         """Show the capabilities of the broker."""
         return self._renderer.page(request, "capabilities", rows=asdict(self._insight.capabilities()))
+
+    def _activation_rows(self) -> Sequence[Mapping[str, Any]]:
+        return [_activation_row(each, live) for each, live in zip(self._activations(), self._live_rows(), strict=False)]
 
     def _live_rows(self) -> Sequence[LiveRow]:
         return self._live.rows() if self._live else ()
@@ -407,6 +476,17 @@ def _place(request: Request) -> tuple[str, str | None, int]:
     return queue, selector or None, number_of(request, "page", 1)
 
 
+def _subscriber(fields: Mapping[str, str]) -> tuple[str, str | None]:
+    """Return the name of a subscription, and its client id."""
+    return fields.get("name", ""), fields.get("client") or None
+
+
+def _subscription_values(info: SubscriptionInfo) -> dict[str, Any]:
+    """Return the values of the page of a subscription."""
+    values = {"removal": False, "removed": False, "has_changed": False, "messages": (), "page": 1, "more": False}
+    return {**values, "row": subscription_row(info), "mark": info.depth.total}
+
+
 def _activation_row(activation: Activation, live: LiveRow) -> dict[str, Any]:
     health = Health.of(activation.check_health(30.0))
     error = activation.last_error if activation.failure is None else activation.failure
@@ -432,13 +512,15 @@ class _Order:
 
     Attributes:
         queue: The queue.
+        place: The page of the form: "messages" or "dead-letters".
         selector: Selector of the messages; None for all.
-        to: Destination of a replay; None for the origin of each message.
+        to: Destination of the messages; None for the origin of each message.
         fields: Form fields to confirm this order.
         form: The form.
     """
 
     queue: str
+    place: str
     selector: str | None
     to: Destination | None
     fields: Sequence[tuple[str, str]]
@@ -446,21 +528,23 @@ class _Order:
 
     @classmethod
     def of(cls, form: Form) -> "_Order":
-        """Return the order of a form.
+        """Return the order of a form. The button for the whole queue ignores chosen messages.
 
         Raises:
             InvalidArgumentError: The form does not name a queue, or names no messages.
+            InvalidDestinationError: The form names an invalid destination.
         """
-        queue, selector, name = (_last(form, field) for field in ("queue", "selector", "to"))
-        ids = [each for each in form.get("id", ()) if each]
+        queue, selector, name, amount = (_last(form, field) for field in ("queue", "selector", "to", "all"))
+        ids = [each for each in form.get("id", ()) if each and amount != "purge"]
         if not queue:
             raise InvalidArgumentError("Name the queue.")
-        if not ids and not _last(form, "all"):
+        if not ids and not amount:
             raise InvalidArgumentError("Choose messages, or all that the selector matches.")
-        names = ("queue", "selector", "to", "to_kind", "all", "id", *EDIT_FIELDS)
+        names = ("queue", "place", "selector", "to", "all", "id", *EDIT_FIELDS)
         fields = [(field, value) for field in names for value in form.get(field, ())]
-        to = destination(name, _last(form, "to_kind") or "queue") if name else None
-        return cls(queue, selector_of_ids(ids) if ids else selector or None, to, fields, form)
+        place = "messages" if _last(form, "place") == "messages" else "dead-letters"
+        chosen = None if amount == "purge" else selector_of_ids(ids) if ids else selector or None
+        return cls(queue, place, chosen, named_destination(name) if name else None, fields, form)
 
     @property
     def message_id(self) -> str:
@@ -491,6 +575,14 @@ class ActionPages:
         """Send dead letters back to their origins, or to another destination."""
         return await run_in_threadpool(self._act, request, "replay", _replay)
 
+    async def publish(self, request: Request) -> Response:
+        """Send a text message."""
+        return await run_in_threadpool(self._act, request, "publish", _publish)
+
+    async def move(self, request: Request) -> Response:
+        """Move messages to another destination."""
+        return await run_in_threadpool(self._act, request, "move", _move)
+
     async def drop(self, request: Request) -> Response:
         """Delete messages."""
         return await run_in_threadpool(self._act, request, "drop", _drop)
@@ -502,6 +594,22 @@ class ActionPages:
     async def mend(self, request: Request) -> Response:
         """Edit a dead letter, and send it to its origin or to another destination."""
         return await run_in_threadpool(self._act, request, "mend", _mend)
+
+    async def unsubscribe(self, request: Request) -> Response:
+        """Delete a durable subscription with its messages."""
+        return await run_in_threadpool(self._unsubscribe, request)
+
+    def _unsubscribe(self, request: Request) -> Response:
+        form = cast("Form", request.scope["jmsjca.form"])
+        info = self._insight.subscription(*_subscriber({name: _last(form, name) for name in ("name", "client")}))
+        values = {**_subscription_values(info), "removal": True}
+        confirmed = _last(form, "confirm") == "yes"
+        has_changed = confirmed and _last(form, "plan") != str(values["mark"])
+        if confirmed and not has_changed:
+            self._insight.unsubscribe(info.subscription)
+            values["removed"] = True
+        values["has_changed"] = has_changed
+        return self._renderer.page(request, "subscription", 409 if has_changed else 200, **values)
 
     def _act(self, request: Request, action: str, run: _Run) -> Response:
         form = cast("Form", request.scope["jmsjca.form"])
@@ -518,7 +626,7 @@ class ActionPages:
             mark=mark,
             has_changed=has_changed,
             action=action,
-            verb=_VERBS[action],
+            verb="Purge" if _last(form, "all") == "purge" else _VERBS[action],
             order=order,
             confirmed=confirmed,
             outcomes=outcomes,
@@ -528,8 +636,31 @@ class ActionPages:
         )
 
 
-_VERBS = {"replay": "Replay", "drop": "Drop", "edit": "Replace", "mend": "Edit and replay"}
+_VERBS = {
+    "publish": "Publish",
+    "move": "Move",
+    "drop": "Delete",
+    "replay": "Replay",
+    "edit": "Replace",
+    "mend": "Edit and replay",
+}
 """The words on the buttons that confirm."""
+
+
+def _publish(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
+    properties = dict(map(parse_property, _lines(order.form, "properties")))
+    message = text_message(_text(order.form, "body"), properties)
+    return iter([insight.publish(message, _target(order), dry_run=dry_run)])
+
+
+def _move(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
+    return insight.move(order.queue, order.selector, to=_target(order), dry_run=dry_run)
+
+
+def _target(order: _Order) -> Destination:
+    if order.to is None:
+        raise InvalidArgumentError("Name the destination to send to: NAME, queue:NAME or topic:NAME.")
+    return order.to
 
 
 def _edit(insight: Insight, order: _Order, dry_run: bool) -> Iterator[Change]:
