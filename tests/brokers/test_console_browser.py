@@ -15,8 +15,12 @@ from console_walk import (
     edit_with_the_keyboard,
     measure_rates,
     mend_and_replay,
+    publish_move_and_purge,
+    remove_a_subscription,
     replay_elsewhere_and_drop,
     search_messages,
+    see_the_home,
+    show_one_stack_trace,
     turn_pages,
 )
 from console_walk import watch_live_numbers as watch
@@ -100,6 +104,24 @@ def test_messages_are_searched_and_looked_at(browser, address, shop, size):
 
 def test_a_long_list_has_pages(browser, address, shop):
     turn_pages(browser, address, shop)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_messages_are_published_moved_deleted_and_purged(browser, address, shop, size):
+    publish_move_and_purge(browser, address, shop, size)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_subscription_is_browsed_and_removed(browser, address, shop, size):
+    remove_a_subscription(browser, address, shop, size)
+
+
+def test_the_home_shows_dead_letters_first(browser, address, shop):
+    see_the_home(browser, address, shop)
+
+
+def test_a_dead_letter_shows_its_stack_trace_once(browser, address, shop):
+    show_one_stack_trace(browser, address, shop)
 
 
 def test_rates_are_measured(browser, address, shop):

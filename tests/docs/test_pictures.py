@@ -58,5 +58,6 @@ def test_every_page_of_the_console_has_a_picture():
 def test_every_page_and_action_of_the_console_is_visited():
     """A template of a page, or a route, that the visit in the browser does not know is not looked at."""
     templates = {path.stem for path in (ROOT / "jmsjca" / "management" / "console" / "templates").glob("*.html")}
-    looks = {"activations", "activation", "destinations", "messages", "message", "dead_letters", "capabilities"}
+    looks = {"home", "activations", "activation", "destinations", "subscriptions", "subscription"}
+    looks |= {"messages", "message", "dead_letters", "capabilities"}
     assert templates == looks | {"changes", "error", "base", "macros"}  # "changes" are the plan and what was done

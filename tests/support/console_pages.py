@@ -12,6 +12,8 @@ HEADINGS = {  # of the pages, in the order of the visit
     "activations": "Activations",
     "activation": "serial-QueueReceiver(",
     "destinations": "Destinations",
+    "subscriptions": "Subscriptions",
+    "subscription": "Subscription audit.",
     "messages": "Messages of ",
     "message": "TextMessage ID:",
     "dead-letters": "Dead letters of ",
@@ -73,6 +75,12 @@ def visit_every_page(page, address, shop, look):
     page.get_by_label("Name contains").fill(shop.name)
     follow(page, page.get_by_role("button", name="Show"))
     look("destinations")
+    messages = page.url
+    _open(page, "Subscriptions")
+    look("subscriptions")
+    follow(page, page.get_by_role("link", name=f"audit.{shop.name}", exact=True))
+    look("subscription")
+    page.goto(messages)
     follow(page, page.get_by_role("link", name=f"Messages of {shop.waiting}", exact=True))
     look("messages")
     follow(page, page.get_by_role("row").nth(1).get_by_role("link"))

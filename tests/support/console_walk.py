@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from jmsjca import ResourceAdapter, TextMessage
 from jmsjca.testing.call_recorder import CallRecorder
+from tests.support.pictures import subscribe
 
 
 class Shop:
@@ -38,6 +39,7 @@ class Shop:
         """Send a message that fails, and some that wait."""
         self.mended = False
         self.calls.reset()
+        subscribe(self.adapter, self.name)
         self.send("a stone")
         self.wait_with(*map("a pear {}".format, range(3)))
 
@@ -243,6 +245,119 @@ def replay_elsewhere_and_drop(browser, address, shop, size):
         follow(page, page.get_by_role("button", name="Delete…"))
         follow(page, page.get_by_role("button", name="Delete 1 message"))
         page.get_by_text("1 message, 1 done").wait_for()
+        assert complaints == []
+
+
+def publish_move_and_purge(browser, address, shop, size):
+    """Publish two messages, see their beginning and their properties, move one, delete it, and purge the queue."""
+    queue, other = f"{size}.{shop.waiting}", f"other.{size}.{shop.waiting}"
+    with tab(browser, size) as (page, complaints):
+        page.goto(address)
+        _show_messages(page, queue)
+        for body in ("a quince", "a medlar"):
+            page.get_by_label("Text of the message").fill(body)
+            page.get_by_label("Text properties").fill(f"fruit={body}")
+            fits(page)
+            follow(page, page.get_by_role("button", name="Publish…"))
+            page.get_by_role("heading", name="Publish 1 message?").wait_for()
+            fits(page)
+            follow(page, page.get_by_role("button", name="Publish 1 message"))
+            page.get_by_text("1 message, 1 done").wait_for()
+            follow(page, page.get_by_role("link", name="Back to the messages"))
+        assert page.get_by_role("row").nth(1).get_by_text("a quince").is_visible()
+        value = page.get_by_role("definition").get_by_text("a quince")
+        assert not value.is_visible()
+        page.get_by_text("1 property").first.click()
+        assert value.is_visible()
+        fits(page)
+        page.get_by_role("checkbox", name=re.compile("^Choose ")).first.check()
+        page.get_by_label("Move to").fill(f"queue:{other}")
+        follow(page, page.get_by_role("button", name="Move…"))
+        page.get_by_role("heading", name="Move 1 message?").wait_for()
+        follow(page, page.get_by_role("button", name="Move 1 message"))
+        page.get_by_text("1 message, 1 done").wait_for()
+        _delete_with_the_keyboard(page, other)
+        _show_messages(page, queue)
+        follow(page, page.get_by_role("button", name="Purge the queue…"))
+        page.get_by_role("heading", name="Purge 1 message?").wait_for()
+        follow(page, page.get_by_role("button", name="Purge 1 message"))
+        page.get_by_text("1 message, 1 done").wait_for()
+        _show_messages(page, queue)
+        page.get_by_text("No messages found").wait_for()
+        assert complaints == []
+
+
+def _show_messages(page, queue):
+    follow(page, page.get_by_role("navigation", name="Pages").get_by_role("link", name="Messages"))
+    page.get_by_label("Queue").fill(queue)
+    follow(page, page.get_by_role("button", name="Show"))
+
+
+def _delete_with_the_keyboard(page, queue):
+    _show_messages(page, queue)
+    _tab_to(page, "Choose ")
+    page.keyboard.press("Space")
+    _tab_to(page, "Delete…")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Delete 1 message?").wait_for()
+    _tab_to(page, "Delete 1 message")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    page.get_by_text("1 message, 1 done").wait_for()
+
+
+def remove_a_subscription(browser, address, shop, size):
+    """Look at the messages of a durable subscription, and remove it."""
+    subscribe(shop.adapter, f"{size}.{shop.name}")
+    name = f"audit.{size}.{shop.name}"
+    with tab(browser, size) as (page, complaints):
+        page.goto(address)
+        follow(page, page.get_by_role("link", name="Subscriptions"))
+        follow(page, page.get_by_role("link", name=name, exact=True))
+        page.get_by_text("a new shop").wait_for()
+        fits(page)
+        follow(page, page.get_by_role("link", name="Back to the subscriptions"))
+        follow(page, page.get_by_role("button", name=f"Remove {name}…"))
+        page.get_by_role("heading", name="Remove audit").wait_for()
+        fits(page)
+        follow(page, page.get_by_role("button", name="Remove the subscription and 1 message"))
+        page.get_by_text("The subscription is deleted").wait_for()
+        follow(page, page.get_by_role("link", name="Back to the subscriptions"))
+        assert not page.get_by_role("link", name=name, exact=True).count()
+        assert complaints == []
+
+
+def see_the_home(browser, address, shop):
+    """See dead letters first, then queues with their figures, as cards in a narrow window."""
+    shop.prepare()
+    with tab(browser, "narrow") as (page, complaints):
+        page.goto(address)
+        letters = page.get_by_role("region", name="Dead-letter queues with messages")
+        while not letters.get_by_role("link", name=f"dlq.{shop.name}", exact=True).count():
+            page.reload()
+        headings = page.get_by_role("heading", level=2).all_inner_texts()
+        assert headings == ["Dead letters wait", "Queues", "Activations"]
+        row = page.get_by_role("region", name="Queues").get_by_role("row").filter(has_text=shop.waiting)
+        assert int(row.get_by_role("cell").nth(0).inner_text()) >= 3
+        assert re.fullmatch(r"\d+\.\d", row.get_by_role("cell").nth(2).inner_text())
+        assert re.fullmatch(r"\d+ (s|min|h)", row.get_by_role("cell").nth(4).inner_text())
+        assert (
+            row.get_by_role("cell").nth(0).evaluate("cell => getComputedStyle(cell, '::before').content") == '"Ready"'
+        )
+        fits(page)
+        assert complaints == []
+
+
+def show_one_stack_trace(browser, address, shop):
+    """See the stack trace of a dead letter once on its page."""
+    shop.mended = False
+    shop.send("a stone")
+    with tab(browser, "narrow") as (page, complaints):
+        page.goto(address)
+        open_dead_letters(page, shop)
+        follow(page, page.get_by_role("row").nth(1).get_by_role("link"))
+        assert page.get_by_role("main").inner_text().count("Traceback (most recent call last)") == 1
         assert complaints == []
 
 

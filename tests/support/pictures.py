@@ -12,12 +12,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from jmsjca import ResourceAdapter, TextMessage
+from jmsjca import ResourceAdapter, TextMessage, Topic
 from jmsjca.testing.call_recorder import CallRecorder
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 CONSOLE = (  # the pages, as `console_pages` names them
-    *("activations", "activation", "destinations", "messages", "message", "dead-letters", "dead-letter"),
+    *("home", "activations", "activation", "destinations", "subscriptions", "subscription", "messages", "message"),
+    *("dead-letters", "dead-letter"),
     *("plan", "done", "capabilities", "error"),
 )
 PICTURES = (
@@ -51,6 +52,7 @@ class Shop:
     def prepare(self):
         """Send what the pages show."""
         self.mended = False
+        subscribe(self.adapter, self.name)
         self.adapter.send("orders", json.dumps({"fruit": "stone", "count": 2}), correlation_id="order 4711")
         for number in range(4712, 4716):
             body = {"fruit": "pear", "count": number % 7}
@@ -65,6 +67,13 @@ class Shop:
             page.wait_for_timeout(1000)
 
 
+def subscribe(adapter, name):
+    """Make a durable subscription, and send a message to its topic."""
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        session.create_shared_durable_consumer(Topic(f"news.{name}"), f"audit.{name}").close()
+    adapter.send(f"topic:news.{name}", "a new shop")
+
+
 def console(folder):
     """Take pictures of each page of the console."""
     from browsing import running, served, tab  # needs Playwright, which readers of the names need not have
@@ -77,7 +86,7 @@ def console(folder):
         with tab(browser, "picture") as (page, _):
 
             def look(name):
-                if name == "activations":
+                if name == "home":
                     shop.work(page, 20)
                 take(page, name)
 

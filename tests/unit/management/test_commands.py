@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from jmsjca import MapMessage, Queue, TextMessage
+from jmsjca import ConnectionFactory, MapMessage, Queue, TextMessage, Topic
 from jmsjca.__main__ import run
 from jmsjca.errors import ConnectionLostError
 from jmsjca.management.insight import Insight
@@ -53,6 +53,41 @@ def test_a_message_is_sent_browsed_moved_and_received(call, read):
     assert [each["outcome"] for each in read("move", "orders", "audit")] == ["done"]
     assert [each["body"] for each in read("receive", "audit")] == ["a pear"]
     assert call("receive", "audit", "--timeout", "0.01")[:2] == (1, "nothing found\n")
+
+
+def subscribe(url, client_id, *bodies):
+    """Make a durable subscription "audit" of the topic "news", and send messages there."""
+    with ConnectionFactory(url, client_id=client_id).create_connection() as connection:
+        session = connection.create_session()
+        session.create_durable_consumer(Topic("news"), "audit").close()
+        for body in bodies:
+            session.send("topic:news", body)
+
+
+def test_a_subscription_is_listed_browsed_and_removed(url, call, read):
+    subscribe(url, "a.b", "a pear", "a fig")
+    [row] = read("subscriptions", "list")
+    assert (row["name"], row["client_id"], row["topic"], row["ready"], row["consumers"]) == (
+        "audit",
+        "a.b",
+        "news",
+        2,
+        0,
+    )
+    assert [each["body"] for each in read("subscriptions", "browse", "audit")] == ["a pear", "a fig"]
+    assert read("subscriptions", "remove", "audit", "--dry-run")[0]["outcome"] == "planned"
+    subscribe(url, "c")
+    assert call("subscriptions", "remove", "audit")[0] == 2  # two have the name
+    assert read("subscriptions", "remove", "audit", "--client-id", "a.b")[0]["outcome"] == "removed"
+    assert [each["client_id"] for each in read("subscriptions", "list")] == ["c"]
+    assert call("subscriptions", "browse", "nosuch")[0] == 2
+
+
+def test_a_dry_run_of_a_send_sends_nothing(read):
+    assert read("publish", "orders", "a pear", "-p", "shop=Bern", "--dry-run")[0]["properties"] == {"shop": "Bern"}
+    assert read("queues") == []
+    read("publish", "orders", "a pear")
+    assert [each["body"] for each in read("browse", "orders")] == ["a pear"]
 
 
 def test_a_broken_listener_is_mended_and_its_message_processed(url, call, read):
