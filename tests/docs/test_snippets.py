@@ -1,5 +1,6 @@
 """Every Python block of the documentation runs, page by page, as a test module of its own."""
 
+import ast
 import os
 import re
 import subprocess
@@ -27,6 +28,23 @@ def name(page):
 
 def test_there_are_pages_with_code():
     assert sum(len(blocks(page.read_text())) for page in PAGES) > 10
+
+
+def assertions(tree):
+    """Return the lines with assertions outside tests, which have them as one would write them."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        is_test = str(getattr(node, "name", "")).lower().startswith("test")
+        found += [node.lineno] if isinstance(node, ast.Assert) else [] if is_test else assertions(node)
+    return found
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page.read_text())], ids=name)
+def test_an_example_is_not_written_like_a_test(page):
+    """What a page says is printed stands behind `print`, and other checks are hidden: see tests/support/snippets.py."""
+    for block in blocks(page.read_text()):
+        assert assertions(ast.parse(block)) == [], block
+        assert "ModuleType" not in block
 
 
 def run_page(folder, text):

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from socket import socket
 
 import pytest
 
@@ -27,6 +28,16 @@ def test_the_commands_about_worker_processes_run(tmp_path):
     steps = steps_of((TUTORIAL.parents[1] / "how-to" / "worker-processes.md").read_text())
     assert [step.file for step in steps if step.file] == ["worker.py"]
     assert "shipped a pear\n" in [step.output for step in steps]
+    replay(steps, tmp_path, ENVIRONMENT)
+
+
+def test_the_whole_service_runs(tmp_path):
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    page = (TUTORIAL.parents[1] / "how-to" / "whole-service.md").read_text()
+    steps = [step for step in steps_of(page.replace("8080", port)) if not step.text.startswith("pip install")]
+    assert [step.file for step in steps if step.file] == ["orders.py", "test_orders.py"]
     replay(steps, tmp_path, ENVIRONMENT)
 
 
