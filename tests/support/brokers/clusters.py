@@ -22,7 +22,7 @@ from brokers.products import ActiveMQ, Artemis
 from brokers.provisioning import download_all, java, provide
 from brokers.rabbitmq import NODE, RabbitMQ4
 
-PATIENCE = 120.0  # seconds until a topology must be whole
+PATIENCE = 400.0  # seconds until a topology must be whole
 LOOK_SECONDS = 0.1
 HEAP = "-Xmx192m"
 
