@@ -37,7 +37,7 @@ import os
 import time
 import uuid
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -132,13 +132,11 @@ def leased(settings: ConnectionSettings) -> Generator[Lease]:
     """
     key = (os.getpid(), settings)  # a forked process does not have the connections of its parent
     lease = _take(key) or Lease(settings)
-    try:
+    with ExitStack() as at_end, ExitStack() as on_failure:
+        at_end.callback(_put_back, key, lease)
+        on_failure.callback(lease.drop)
         yield lease
-    except BaseException:
-        lease.drop()
-        raise
-    finally:
-        _put_back(key, lease)
+        on_failure.pop_all()
 
 
 def close_connections() -> None:
