@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from weakref import WeakSet
@@ -110,7 +111,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         converters: Converters | None = None,
         map_messages: bool = False,
         lifespan: "LifespanFunction[ResourceAdapter] | None" = None,
-        retry_timeout: float = 30.0,
+        retry_timeout: float | timedelta = 30.0,
     ) -> None:
         check(_ARGUMENTS, mbean_object_name=mbean_object_name, mbean_server_domain=mbean_server_domain)
         check(_ARGUMENTS, user_name=user_name, password=password, credentials=credentials)
@@ -403,7 +404,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         factory = self._sending_factory
         return {} if factory is None else factory.pool_stats()
 
-    def start(self, wait: float | None = 0.0) -> None:
+    def start(self, wait: float | timedelta | None = 0.0) -> None:
         """Start all activations. If the broker is down, they retry.
 
         After an error, activations that are up continue to run, and the others continue to retry, until `stop`.
@@ -418,7 +419,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             ActivationFailedError: Activations stopped permanently during the wait. The message gives the reasons.
             ActivationTimeoutError: Activations are not up in time. The message gives their latest errors.
         """
-        TIMEOUT("wait", wait)
+        wait = TIMEOUT("wait", wait)
         with self._lock:
             self._started, activations = True, list(self._activations)
         for activation in activations:
@@ -426,7 +427,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         if wait != 0:
             wait_until_up(activations, self._monitor, wait)
 
-    def stop(self, timeout: float | None = None) -> StopReport:
+    def stop(self, timeout: float | timedelta | None = None) -> StopReport:
         """Stop all activations concurrently, and wait for active handlers.
 
         At the deadline the connections are closed even if handlers are active: their messages are redelivered. Called
@@ -442,7 +443,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         Raises:
             InvalidArgumentError: The timeout is not a number of seconds, or negative.
         """
-        TIMEOUT("timeout", timeout)
+        timeout = TIMEOUT("timeout", timeout)
         with self._lock:
             self._started, activations = False, list(self._activations)
         try:
@@ -456,7 +457,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         if factory is not None:
             factory.close()
 
-    def health(self, interval: float = 30.0) -> Health:
+    def health(self, interval: float | timedelta = 30.0) -> Health:
         """Return whether messages can flow, in each activation and in all of them.
 
         A check looks at handlers, settlements, threads and the event loop. If the broker has management, it also looks
@@ -478,7 +479,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         self._lock = threading.RLock()
         self._monitor, self._started = StatusMonitor(), False
 
-    def run(self, timeout: float | None = None) -> StopReport:
+    def run(self, timeout: float | timedelta | None = None) -> StopReport:
         """Serve until SIGINT or SIGTERM, then stop; a second signal ends the wait. For the main thread only.
 
         Args:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
+from datetime import timedelta
 from enum import Enum
 from functools import cache, partial
 from types import NoneType
@@ -81,6 +82,7 @@ def wrong_argument(
         wanted: The accepted values, and how to get one: the remedy.
         error: The class of the error.
         secret: True to show only the type of the value.
+        seconds: True if a `datetime.timedelta` is also accepted; the call returns its seconds.
         remedy: Added after the value.
     """
     kind = type(value)
@@ -105,6 +107,7 @@ class Constraint(Generic[T_co]):
         misfit: The class of the error for a wrong value of an accepted type; None for `InvalidArgumentError` where
             ``error`` is `ArgumentTypeError`, and for ``error`` otherwise.
         secret: True to show only the type of the value.
+        seconds: True if a `datetime.timedelta` is also accepted; the call returns its seconds.
         remedy: Added to the error after the value.
     """
 
@@ -116,10 +119,11 @@ class Constraint(Generic[T_co]):
     error: type[JMSError] = ArgumentTypeError
     misfit: type[JMSError] | None = None
     secret: bool = False
+    seconds: bool = False
     remedy: str = ""
 
     def __call__(self, name: str, value: object) -> T_co:
-        """Return the value if it is accepted.
+        """Return the value if it is accepted; a `timedelta` as seconds.
 
         Args:
             name: The name of the argument.
@@ -131,6 +135,8 @@ class Constraint(Generic[T_co]):
         error = None
         given: Any = value
         if not isinstance(value, self.kinds) or (isinstance(value, bool) and self._are_numbers()):
+            if self.seconds and isinstance(value, timedelta):
+                return self(name, value.total_seconds())
             error = self.error
         elif (value is not None or self.kinds is object) and (
             (self.within is not None and not self.within[0] <= given <= self.within[1])
@@ -193,7 +199,7 @@ PLAIN_FUNCTION = Constraint[Any](
     remedy=": it is declared with 'async def' or has a 'yield', so that a call would not run it. Declare it with 'def',"
     " without 'yield'",
 )
-SECONDS = Constraint[float]("seconds from 0 on, as a number", (int, float), within=(0, MAX_TIMEOUT))
+SECONDS = Constraint[float]("seconds from 0 on, as a number", (int, float), within=(0, MAX_TIMEOUT), seconds=True)
 SECRET_OR_NONE = Constraint[str | None]("a str or None", (str, NoneType), secret=True)
 TEXT = Constraint[str]("a str", str)
 TEXT_OR_NONE = Constraint[str | None]("a str or None", (str, NoneType))
@@ -201,6 +207,7 @@ TIMEOUT = Constraint[float | None](
     "seconds from 0 (does not wait) on, as a number, or None to wait forever",
     (int, float, NoneType),
     within=(0, MAX_TIMEOUT),
+    seconds=True,
 )
 
 

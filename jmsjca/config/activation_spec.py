@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Any, Literal, Required, TypedDict, Unpack, cast
 
 from pydantic import (
@@ -179,7 +180,8 @@ NameText = Annotated[str, AfterValidator(_refusing(str.isspace, BLANK_NAME))]
 Number = BeforeValidator(_refusing(lambda value: isinstance(value, bool), "it must be a number, not {}"))
 """The annotation of a number: pydantic would accept True as 1."""
 
-Seconds = Annotated[float, Number, Field(gt=0, le=1e9, allow_inf_nan=False)]
+in_seconds = BeforeValidator(lambda value: value.total_seconds() if isinstance(value, timedelta) else value)
+Seconds = Annotated[float, Number, in_seconds, Field(gt=0, le=1e9, allow_inf_nan=False)]
 """A duration in seconds, above 0."""
 
 
@@ -382,7 +384,9 @@ class ActivationSpec(BaseModel):
     """True to keep each unit of work open until its messages are acknowledged, by the handler or by other code. Not in
     mode "serial"."""
 
-    acknowledgement_timeout: Seconds | None = Field(default=None, serialization_alias="acknowledgementTimeout")
+    acknowledgement_timeout: Annotated[Seconds | None, Accepts("float | timedelta | None")] = Field(
+        default=None, serialization_alias="acknowledgementTimeout"
+    )
     """Seconds after which a held unit without acknowledgement is rolled back; None means never."""
 
     max_outstanding: Annotated[int, Number] = Field(
@@ -721,7 +725,7 @@ class ListenerFields(TypedDict, total=False):
     batch_size: int
     split_failed_batches: bool
     hold_until_ack: bool
-    acknowledgement_timeout: float | None
+    acknowledgement_timeout: float | timedelta | None
     max_outstanding: int
     redelivery_handling: str
     transaction: Literal["local", "required", "bean", "none"]

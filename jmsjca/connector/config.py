@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import time
+from datetime import time, timedelta
 from enum import StrEnum
 from itertools import combinations
 from pathlib import Path
@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from jmsjca.arguments import did_you_mean
-from jmsjca.config.activation_spec import Accepts, Number
+from jmsjca.config.activation_spec import Accepts, Number, in_seconds
 from jmsjca.config.connection_url import ConnectionURL
 from jmsjca.config.naming import LOOKUP
 from jmsjca.connector.definitions import BusinessObjectDefinition, BusinessObjectDefinitions
@@ -169,7 +169,7 @@ _URL = Annotated[str, AfterValidator(_parse_url)]
 _Text = Annotated[str, Field(min_length=1)]
 _Destination = Annotated[Destination, BeforeValidator(_parse_destination)]
 _Queue = Annotated[_Destination | None, Accepts("str | Destination | None")]
-_Seconds = Annotated[float, Number, Field(ge=0, le=1e6, allow_inf_nan=False)]
+_Seconds = Annotated[float, Number, in_seconds, Field(ge=0, le=1e6, allow_inf_nan=False)]
 _TimeOfDay = Annotated[Annotated[time, BeforeValidator(_parse_time)] | None, Accepts("time | str | None")]
 _Definitions = Annotated[BusinessObjectDefinitions, BeforeValidator(_parse_definitions)]
 _MetaObject = Annotated[StaticMetaObject, BeforeValidator(_parse_meta_object)]
@@ -227,7 +227,7 @@ class ConnectorConfig(BaseModel):
     poll_end_time: Annotated[_TimeOfDay, Named("PollEndTime")] = None
     """The time of day at which polling ends. The window is ignored with ``key``, and unless both times are set; it
     contains midnight if its end is before its start."""
-    receive_timeout: _Seconds = 0.0
+    receive_timeout: Annotated[_Seconds, Accepts("float | timedelta")] = 0.0
     """Seconds that each read of a destination waits for a message. Over STOMP a read without a wait can miss a message
     until a later poll."""
     in_progress_destination: Annotated[_Queue, Named("InProgressDestination", "InProgressQueue")] = None
@@ -320,7 +320,9 @@ class ConnectorConfig(BaseModel):
     """Results by feedback code, instead of WebSphere MQ's results: ``{"MQFB_APPL_FIRST + 1": "VALDUPES"}``."""
     restart_retry_count: Annotated[int, Number, Field(ge=0, le=1_000_000), Named("RestartRetryCount")] = 3
     """The maximum number of restarts in a row of `Connector.run`; 0 terminates at once."""
-    restart_retry_interval: Annotated[_Seconds, Named("RestartRetryInterval", convert=_seconds(60))] = 60.0
+    restart_retry_interval: Annotated[
+        _Seconds, Accepts("float | timedelta"), Named("RestartRetryInterval", convert=_seconds(60))
+    ] = 60.0
     """Seconds before the first restart; doubled for each further one in a row, up to an hour."""
     strict: bool = False
     """True refuses a configuration without error, unsubscribed and archive destination."""
@@ -532,7 +534,7 @@ class ConnectorFields(TypedDict, total=False):
     poll_frequency: float | Literal["key"] | None
     poll_start_time: time | str | None
     poll_end_time: time | str | None
-    receive_timeout: float
+    receive_timeout: float | timedelta
     in_progress_destination: str | Destination | None
     in_doubt_events: InDoubtEvents | str
     archival_connection_url: str | None
@@ -564,5 +566,5 @@ class ConnectorFields(TypedDict, total=False):
     session_pool_size_for_requests: int
     feedback_codes: Mapping[str, str]
     restart_retry_count: int
-    restart_retry_interval: float
+    restart_retry_interval: float | timedelta
     strict: bool

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import astuple, replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -181,7 +182,7 @@ class Activation(ProcessBound):
         if not is_new and self.status == "Disconnecting":
             raise IllegalStateError(f"{self.name} is being stopped; start it again when its status is 'Down'.")
 
-    def stop(self, timeout: float | None = None) -> bool:
+    def stop(self, timeout: float | timedelta | None = None) -> bool:
         """Stop receiving, wait for active handlers, release prefetched messages, and disconnect.
 
         Units that wait for an acknowledgement are rolled back. At the deadline the connection is closed even if
@@ -199,7 +200,7 @@ class Activation(ProcessBound):
         Raises:
             InvalidArgumentError: The timeout is not a number of seconds, or is negative. Nothing was stopped.
         """
-        TIMEOUT("timeout", timeout)
+        timeout = TIMEOUT("timeout", timeout)
         run = self._state.current_run
         if run is None:
             return True
@@ -267,7 +268,7 @@ class Activation(ProcessBound):
         if (run := self._state.current_run) is not None:
             run.apply()
 
-    def restart(self, timeout: float | None = None) -> None:
+    def restart(self, timeout: float | timedelta | None = None) -> None:
         """Stop, then start. If a handler calls it, it returns at once, and another thread restarts the activation.
 
         Args:
@@ -276,7 +277,7 @@ class Activation(ProcessBound):
         Raises:
             InvalidArgumentError: As of `stop`.
         """
-        TIMEOUT("timeout", timeout)
+        timeout = TIMEOUT("timeout", timeout)
         if self._must_not_block():
             self._in_background(partial(self.restart, timeout))
         else:
@@ -641,9 +642,9 @@ class DistributedActivation(Activation):
         self.topic_side.stop_intake()
         return super().stop_intake(reason)
 
-    def stop(self, timeout: float | None = None) -> bool:
+    def stop(self, timeout: float | timedelta | None = None) -> bool:
         """Stop both sides concurrently with one deadline, as `Activation.stop` does."""
-        TIMEOUT("timeout", timeout)
+        timeout = TIMEOUT("timeout", timeout)
         deadline = Deadline(timeout)
         self.stop_intake()
         forwarded = self.topic_side.stop(timeout)

@@ -117,6 +117,7 @@ INTERVAL = Constraint[float](
     (int, float),
     fits=lambda seconds: 0 < seconds < float("inf"),
     error=InvalidArgumentError,
+    seconds=True,
 )
 """The interval of health checks."""
 

@@ -138,7 +138,7 @@ def serve(
         IllegalStateError: The calling thread is not the main thread, which is the only one that can handle signals.
         InvalidArgumentError: The timeout is not a number of seconds, or is negative.
     """
-    TIMEOUT("timeout", timeout)
+    timeout = TIMEOUT("timeout", timeout)
     if threading.current_thread() is not threading.main_thread():
         raise IllegalStateError(
             f"run() handles signals, which only the main thread can; this is {threading.current_thread().name!r}. Call "

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, MutableMappi
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter
@@ -74,7 +75,7 @@ class Settlement:
         """The outcome; None while the unit is open."""
         return self._outcome
 
-    def wait(self, timeout: float | None = None) -> Outcome | None:
+    def wait(self, timeout: float | timedelta | None = None) -> Outcome | None:
         """Wait for the outcome.
 
         Args:
@@ -87,7 +88,7 @@ class Settlement:
             IllegalStateError: The handler waits for its own unit, which is settled only after the handler returns.
             InvalidArgumentError: The timeout is not a number of seconds, or is negative.
         """
-        TIMEOUT("timeout", timeout)
+        timeout = TIMEOUT("timeout", timeout)
         if timeout != 0:
             self._refuse_deadlock()
         try:

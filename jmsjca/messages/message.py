@@ -507,7 +507,11 @@ PRIORITY = Constraint[int]("a whole number from 0 to 9", int, within=(0, 9), err
 """The priority of a message (JMS 3.1, section 3.4.10)."""
 
 DURATION = Constraint[float](
-    f"seconds, as a number from 0 to {MAX_SECONDS:g}", (int, float), within=(0, MAX_SECONDS), error=MessageFormatError
+    f"seconds, as a number from 0 to {MAX_SECONDS:g}",
+    (int, float),
+    within=(0, MAX_SECONDS),
+    error=MessageFormatError,
+    seconds=True,
 )
 """A time to live or a delivery delay (JMS 3.1, sections 7.8 and 7.9)."""
 

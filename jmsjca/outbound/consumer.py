@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import nullcontext, suppress
+from datetime import timedelta
 from functools import partial
 from itertools import chain, count
 from operator import attrgetter
@@ -375,7 +376,7 @@ class PrefetchingReceiver(SessionMember):
 
     @aborts_if_interrupted
     def receive(
-        self, timeout: float | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
+        self, timeout: float | timedelta | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
     ) -> T | None:
         """Wait for a message and hand it over.
 
@@ -396,7 +397,7 @@ class PrefetchingReceiver(SessionMember):
             isinstance(timeout, (float, int))  # type: ignore[redundant-expr]  # a check; a call of it would take longer
             and 0 <= timeout <= MAX_TIMEOUT
         ):
-            TIMEOUT("timeout", timeout)
+            timeout = TIMEOUT("timeout", timeout)
         with self._lock:
             self.check_open()
             if self._mode.listening:
@@ -452,7 +453,7 @@ class PrefetchingReceiver(SessionMember):
         self,
         accept: Callable[[Message | MessageFormatError], bool],
         abandoned: Callable[[], bool],
-        timeout: float | None,
+        timeout: float | timedelta | None,
     ) -> None:
         """Offer the next message to a callback; if it is refused, it stays the next one.
 
@@ -560,7 +561,7 @@ class PrefetchingReceiver(SessionMember):
         woken = self._receive_chunk(deadline.remaining())
         return bool(self._prefetched) or woken or deadline.remaining() != 0
 
-    def _receive_chunk(self, timeout: float | None) -> bool:
+    def _receive_chunk(self, timeout: float | timedelta | None) -> bool:
         """Prefetch messages; return True if a wakeup, perhaps an earlier one, may have ended the wait for them."""
         if self._abort.cause is not None:
             raise self._abort.error()
@@ -620,7 +621,7 @@ class ObservedReceiver(PrefetchingReceiver):
         self._outcome: Message | JMSError | None = None
 
     def receive(
-        self, timeout: float | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
+        self, timeout: float | timedelta | None, hand_over: Callable[[], T], ended: Callable[[], bool] | None = None
     ) -> T | None:
         """Wait for a message and hand it over, as the base class does, and notify the hooks."""
         began = perf_counter()
@@ -678,10 +679,10 @@ class MessageConsumer(SessionMember, Closeable, GuardedAttributes):
         """Wait for the next message."""
 
     @overload
-    def receive(self, timeout: float | None) -> Message | None:  # noqa: D418
+    def receive(self, timeout: float | timedelta | None) -> Message | None:  # noqa: D418
         """Wait for the next message; return None at the timeout."""
 
-    def receive(self, timeout: float | None = None) -> Message | Any:
+    def receive(self, timeout: float | timedelta | None = None) -> Message | Any:
         """Receive the next message (JMS 3.1, section 8.5).
 
         Without a timeout, None is returned only if another thread closes the consumer. Type checkers then do not demand
@@ -708,7 +709,7 @@ class MessageConsumer(SessionMember, Closeable, GuardedAttributes):
     def receive_body(
         self,
         kind: type[T],
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         *,
         allowed: AbstractSet[tuple[str, str]] | None = None,
     ) -> T | None:
@@ -788,11 +789,15 @@ class MessageConsumer(SessionMember, Closeable, GuardedAttributes):
         """Set the maximum number of messages that the next receive prefetches, the one that it returns included."""
         self._receiver.limit_prefetch(messages)
 
-    def _receive_delivery(self, timeout: float | None) -> tuple[Message | MessageFormatError, spi.Delivery] | None:
+    def _receive_delivery(
+        self, timeout: float | timedelta | None
+    ) -> tuple[Message | MessageFormatError, spi.Delivery] | None:
         """Receive the next message with its delivery, which has its bytes; the error if it cannot be decoded."""
         return self._receiver.receive(timeout, self._receiver.take_delivery)
 
-    def _pop_delivery(self, timeout: float | None) -> tuple[Message | MessageFormatError, PoppedDelivery] | None:
+    def _pop_delivery(
+        self, timeout: float | timedelta | None
+    ) -> tuple[Message | MessageFormatError, PoppedDelivery] | None:
         """Return the next message without receiving it; the error if it cannot be decoded."""
         return self._receiver.receive(timeout, self._receiver.pop)
 

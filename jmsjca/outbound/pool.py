@@ -413,7 +413,7 @@ class ConnectionPool(PoolPlaces):
         Args:
             timeout: Seconds to wait for borrowed connections. Those that are not returned then are logged.
         """
-        TIMEOUT("timeout", timeout)
+        timeout = TIMEOUT("timeout", timeout)
         with self._changed:
             self._closed = True
             timer, self._timer = self._timer, None

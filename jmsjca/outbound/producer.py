@@ -83,8 +83,8 @@ class DeliveryFields(TypedDict, total=False):
 
     delivery_mode: DeliveryMode | str | None
     priority: int | None
-    time_to_live: float | None
-    delivery_delay: float | None
+    time_to_live: float | timedelta | None
+    delivery_delay: float | timedelta | None
 
 
 class HeaderFields(DeliveryFields, total=False):

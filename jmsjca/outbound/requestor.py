@@ -3,6 +3,7 @@
 import itertools
 import uuid
 from contextlib import suppress
+from datetime import timedelta
 
 from jmsjca.arguments import TIMEOUT, Constraint, GuardedAttributes
 from jmsjca.config.clock import Deadline
@@ -63,7 +64,7 @@ class Requestor(Closeable, GuardedAttributes):
         self._check_open()
         return self._replies
 
-    def request(self, message: Message | Body, timeout: float | None = None) -> Message | None:
+    def request(self, message: Message | Body, timeout: float | timedelta | None = None) -> Message | None:
         """Send a request and wait for its reply.
 
         Sets the request's ``reply_to``, and its ``correlation_id`` unless the application has set one; the latter must
@@ -83,7 +84,7 @@ class Requestor(Closeable, GuardedAttributes):
                 request is unknown. The next request uses a new reply queue.
         """
         self._check_open()
-        TIMEOUT("timeout", timeout)
+        timeout = TIMEOUT("timeout", timeout)
         if not isinstance(message, Message):
             message = message_from_body(message)
         message.reply_to = self._replies
@@ -97,7 +98,7 @@ class Requestor(Closeable, GuardedAttributes):
                 return reply
         return None
 
-    def _receive(self, timeout: float | None) -> Message | None:
+    def _receive(self, timeout: float | timedelta | None) -> Message | None:
         try:
             return self._consumer.receive(timeout)
         except MessageFormatError:  # it would be redelivered, before all others

@@ -4,11 +4,12 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from functools import lru_cache, partial, wraps
 from inspect import iscoroutinefunction
 from typing import Any, Generic, TypeVar, Unpack, cast, get_type_hints
 
-from jmsjca.arguments import MAX_INT, SECONDS, TEXT_OR_NONE, Constraint
+from jmsjca.arguments import MAX_INT, SECONDS, TEXT_OR_NONE, TIMEOUT, Constraint
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Destination, check_destination, named_destination
 from jmsjca.errors import (
@@ -97,13 +98,18 @@ class SendsMessages(ABC):
         return await self.sender.send_async(destination, body, duplicate_id=duplicate_id, **options)
 
     def request(
-        self, destination: str | Destination, body: object, *, timeout: float = 5.0, **options: Unpack[SendOptions]
+        self,
+        destination: str | Destination,
+        body: object,
+        *,
+        timeout: float | timedelta = 5.0,
+        **options: Unpack[SendOptions],
     ) -> Message:
         """Send a request at once, also in a handler, and return the reply to it: see `Sender.request`."""
         return self.sender.request(destination, body, timeout=timeout, **options)
 
     def receive(
-        self, destination: str | Destination, timeout: float | None = 5.0, *, selector: str | None = None
+        self, destination: str | Destination, timeout: float | timedelta | None = 5.0, *, selector: str | None = None
     ) -> Message | None:
         """Receive a message and settle it; return None if no message arrives in time: see `Sender.receive`."""
         return self.sender.receive(destination, timeout, selector=selector)
@@ -111,7 +117,7 @@ class SendsMessages(ABC):
     async def receive_async(
         self,
         destination: str | Destination,
-        timeout: float | None = 5.0,  # noqa: ASYNC109  # as the blocking method
+        timeout: float | timedelta | None = 5.0,  # noqa: ASYNC109  # as the blocking method
         *,
         selector: str | None = None,
     ) -> Message | None:
@@ -119,7 +125,12 @@ class SendsMessages(ABC):
         return await self.sender.receive_async(destination, timeout, selector=selector)
 
     def receive_many(
-        self, destination: str | Destination, limit: int, timeout: float | None = 5.0, *, selector: str | None = None
+        self,
+        destination: str | Destination,
+        limit: int,
+        timeout: float | timedelta | None = 5.0,
+        *,
+        selector: str | None = None,
     ) -> AbstractContextManager[list[Message]]:
         """Receive messages for a block. The end of the block settles them: see `Sender.receive_many`.
 
@@ -151,12 +162,12 @@ class Sender:
         self,
         pool: ConnectionPool,
         *,
-        retry_timeout: float = 30.0,
+        retry_timeout: float | timedelta = 30.0,
         converters: Converters | None = None,
         scope: SendScope | None = None,
         receiving: ConnectionPool | None = None,
     ) -> None:
-        SECONDS("retry_timeout", retry_timeout)
+        retry_timeout = SECONDS("retry_timeout", retry_timeout)
         self._pool = pool
         self._receiving = receiving or pool
         self._shared = SharedConnections(pool)
@@ -289,7 +300,12 @@ class Sender:
         return message
 
     def request(
-        self, destination: str | Destination, body: object, *, timeout: float = 5.0, **options: Unpack[SendOptions]
+        self,
+        destination: str | Destination,
+        body: object,
+        *,
+        timeout: float | timedelta = 5.0,
+        **options: Unpack[SendOptions],
     ) -> Message:
         """Send a request, and wait for its reply. Each call creates a temporary queue for the reply.
 
@@ -314,21 +330,22 @@ class Sender:
         to, message = _destination(destination), self._converters.to_message(body)
         set_headers(message, options)
         given = delivery_fields(options)
+        seconds = TIMEOUT("timeout", timeout)
 
         def exchange() -> Message | None:
             """Exchange one request over a borrowed connection."""
             with self._pool.session() as session, Requestor(session, to) as requestor:
                 for name, value in given.items():
                     setattr(requestor.producer, name, value)
-                return requestor.request(message, timeout)
+                return requestor.request(message, seconds)
 
         reply = exchange()
         if reply is None:
-            raise ReplyTimeoutError(f"No reply to the request to {to} arrived within {timeout} s.")
+            raise ReplyTimeoutError(f"No reply to the request to {to} arrived within {seconds} s.")
         return reply
 
     def receive(
-        self, destination: str | Destination, timeout: float | None = 5.0, *, selector: str | None = None
+        self, destination: str | Destination, timeout: float | timedelta | None = 5.0, *, selector: str | None = None
     ) -> Message | None:
         """Receive a message, which is acknowledged when this returns. It never joins the unit of a delivery.
 
@@ -355,7 +372,7 @@ class Sender:
     async def receive_async(
         self,
         destination: str | Destination,
-        timeout: float | None = 5.0,  # noqa: ASYNC109  # as the blocking method
+        timeout: float | timedelta | None = 5.0,  # noqa: ASYNC109  # as the blocking method
         *,
         selector: str | None = None,
     ) -> Message | None:
@@ -372,7 +389,12 @@ class Sender:
 
     @contextmanager
     def receive_many(
-        self, destination: str | Destination, limit: int, timeout: float | None = 5.0, *, selector: str | None = None
+        self,
+        destination: str | Destination,
+        limit: int,
+        timeout: float | timedelta | None = 5.0,
+        *,
+        selector: str | None = None,
     ) -> Generator[list[Message]]:
         """Receive messages for a block. Its end acknowledges them; an exception returns them to the queue.
 
@@ -590,7 +612,7 @@ class Publisher(Generic[T]):
         """Send a message from a coroutine: see `Sender.send_async`."""
         return await self._sends.send_async(self.destination, body, duplicate_id=duplicate_id, **options)
 
-    def request(self, body: T, *, timeout: float = 5.0, **options: Unpack[SendOptions]) -> Message:
+    def request(self, body: T, *, timeout: float | timedelta = 5.0, **options: Unpack[SendOptions]) -> Message:
         """Send a request at once, also in a handler, and return the reply to it: see `Sender.request`."""
         return self._sends.request(self.destination, body, timeout=timeout, **options)
 

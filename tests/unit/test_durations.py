@@ -1,0 +1,69 @@
+"""A timedelta is accepted wherever the public interface takes seconds."""
+
+from datetime import timedelta
+
+import pytest
+
+from jmsjca import ActivationSpec, Queue, ResourceAdapter, Retry
+from jmsjca.connector import ConnectorConfig
+from jmsjca.errors import ArgumentTypeError, InvalidActivationSpecError, InvalidArgumentError, MessageFormatError
+
+NOW, SOON, MINUTE = timedelta(), timedelta(milliseconds=10), timedelta(minutes=1)
+
+
+@pytest.fixture
+def adapter(jms_broker_url):
+    with ResourceAdapter(jms_broker_url, retry_timeout=SOON) as made:
+        yield made
+
+
+def test_sends_and_receives(adapter):
+    adapter.send("orders", "a pear", time_to_live=MINUTE, delivery_delay=SOON)
+    message = adapter.receive("orders", MINUTE)
+    assert (message.expiration - message.timestamp).total_seconds() == 60
+    assert adapter.receive("orders", timeout=NOW) is None
+    with adapter.receive_many("orders", 5, SOON) as messages:
+        assert messages == []
+    with adapter.connection_factory().create_connection() as connection, connection.create_session() as session:
+        producer = session.create_producer(Queue("orders"))
+        producer.time_to_live = MINUTE
+        producer.send("a fig")
+        consumer = session.create_consumer(Queue("orders"))
+        assert consumer.receive(MINUTE).expiration is not None
+        assert consumer.receive_body(str, SOON) is None
+
+
+def test_listeners_requests_and_stops(adapter):
+    @adapter.listener("quotes")
+    def quote(body: str) -> str:
+        return f"{body} costs 1"
+
+    adapter.start(wait=MINUTE)
+    assert adapter.request("quotes", "a pear", timeout=MINUTE).body == "a pear costs 1"
+    assert adapter.health(MINUTE)
+    [listener] = adapter.activations
+    assert listener.stop(MINUTE)
+    assert adapter.stop(MINUTE)
+
+
+def test_specs_retries_and_connectors():
+    assert (
+        ActivationSpec(
+            destination="q", concurrency_mode="cc", hold_until_ack=True, acknowledgement_timeout=MINUTE
+        ).acknowledgement_timeout
+        == 60
+    )
+    assert Retry(delay=MINUTE).delay == 60
+    config = ConnectorConfig(connection_url="embedded://x", receive_timeout=SOON, poll_frequency=MINUTE)
+    assert (config.receive_timeout, config.poll_frequency) == (0.01, 60)
+
+
+def test_its_range_is_checked(adapter):
+    with pytest.raises(InvalidArgumentError, match="timeout must be seconds"):
+        adapter.receive("orders", -MINUTE)
+    with pytest.raises(MessageFormatError, match="time_to_live"):
+        adapter.send("orders", "a pear", time_to_live=-MINUTE)
+    with pytest.raises(ArgumentTypeError, match="timeout must be seconds"):
+        adapter.stop("soon")
+    with pytest.raises(InvalidActivationSpecError):
+        ActivationSpec(destination="q", concurrency_mode="cc", hold_until_ack=True, acknowledgement_timeout=-MINUTE)
