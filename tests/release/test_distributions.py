@@ -111,6 +111,37 @@ def test_the_sdist_makes_the_same_wheel(built, tmp_path):
     assert wheel.read_bytes() == built[0].read_bytes()
 
 
+def pip(*arguments):
+    subprocess.run([sys.executable, "-m", "pip", "--quiet", *arguments], check=True, timeout=240)
+
+
+@pytest.mark.parametrize("place", ["repository", "wheel", "clone"])
+def test_the_package_is_installed_as_the_readme_says_until_it_is_on_an_index(built, tmp_path, place):
+    """Without the packages of the extra, which other tests install."""
+    with tarfile.open(built[1]) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    [clone] = (tmp_path / "source").iterdir()
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@example.com"]
+    for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
+        subprocess.run([*git, *arguments], cwd=clone, check=True, timeout=240)
+    where = {
+        "repository": f"jmsjca[cli] @ git+{clone.as_uri()}",
+        "wheel": f"jmsjca[cli] @ {built[0].as_uri()}",
+        "clone": f"{clone}[cli]",
+    }[place]
+    pip("install", "--no-deps", "--no-build-isolation", "--target", str(tmp_path), where)
+    command = [sys.executable, "-c", "import jmsjca; print(jmsjca.__file__)"]
+    found = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert Path(found.stdout.strip()) == tmp_path / "jmsjca" / "__init__.py"
+
+
+def test_the_pages_that_come_first_say_how_to_install_it_until_then():
+    for page in ("README.md", "docs/index.md"):
+        text = (ROOT / page).read_text()
+        assert "not on PyPI yet" in text
+        assert 'pip install "jmsjca[cli] @ git+REPOSITORY"' in text
+
+
 def test_the_wheel_has_the_package_and_nothing_else(built):
     with zipfile.ZipFile(built[0]) as archive:
         names = archive.namelist()
