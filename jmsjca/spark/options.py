@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
 from jmsjca.config.connection_url import CREDENTIALS, CredentialSource, absolute_url
-from jmsjca.destinations import Destination, Subscription, Topic, destination
+from jmsjca.destinations import Destination, Queue, Subscription, Topic, destination, named_destination
 from jmsjca.errors import (
     ConfigurationError,
     InvalidDestinationError,
@@ -129,10 +129,16 @@ def _parse_key(text: str) -> str:
 
 
 def _parse_names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names) or len(set(names)) < len(names):
-        raise InvalidOptionError(f"The option 'destinations' must name different queues, not {text!r}.")
-    return names
+    names = [name.strip() for name in text.split(",")]
+    try:
+        queues = [named_destination(name) for name in names]
+    except InvalidDestinationError:
+        queues = []
+    if len(set(queues)) < len(names) or not all(isinstance(each, Queue) for each in queues):
+        raise InvalidOptionError(
+            f"The option 'destinations' must name different queues, not {text!r}. Read a topic by a stream of its own."
+        )
+    return tuple(each.name for each in queues)
 
 
 def _parse_columns(text: str) -> tuple[str, ...]:
@@ -292,7 +298,8 @@ class SourceOptions(JmsOptions):
     _role: ClassVar[str] = "source"
 
     destinations: Annotated[tuple[str, ...], _from_text(_parse_names)] = ()
-    """Several queues that one stream or table reads, as ``orders,returns``, instead of ``destination``."""
+    """Several queues that one stream or table reads, as ``orders,returns``, instead of ``destination``. A name may have
+    the prefix ``queue:``: ``queue:topic:news`` is the queue ``topic:news``."""
     subscription: str | None = None
     """The name of a shared durable subscription of the topic; the stream creates it."""
     selector: str | None = None

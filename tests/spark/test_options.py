@@ -260,10 +260,17 @@ def test_several_queues() -> None:
     options = SourceOptions.parse(QUEUES)
     assert options.sources == {"orders": Queue("orders"), "bills": Queue("bills")}
     assert options.described.startswith("queue:orders, queue:bills at ")
+    prefixed = SourceOptions.parse(QUEUES | {"destinations": "queue:orders,queue:topic:news"})
+    assert prefixed.sources == {"orders": Queue("orders"), "topic:news": Queue("topic:news")}
 
 
 @pytest.mark.parametrize(
-    "changes", [{"destination": "a"}, {"destinationType": "topic"}, {"destinations": "a,a"}, {"destinations": "a,"}]
+    "changes",
+    [
+        {"destination": "a"},
+        {"destinationType": "topic"},
+        *({"destinations": names} for names in ("a,a", "a,", "a,queue:a", "a,topic:b", "queue:", "a,topic:")),
+    ],
 )
 def test_several_queues_are_named_once_and_alone(changes: dict[str, str]) -> None:
     with pytest.raises(InvalidOptionError, match="destinations"):
