@@ -144,3 +144,11 @@ def test_each_example_runs_alone_or_the_page_says_what_it_needs(page, tmp_path):
     assert found.returncode == 0 or CONTINUED in " ".join(page.read_text().split()), (
         f"The examples of this page {CONTINUED}: run them from top to bottom.\n{found.stdout}"
     )
+
+
+def test_a_search_for_dead_letter_replay_finds_the_page_on_dead_letters_first():
+    """The search of the site ranks headings above text, so only this page may have these words in one heading."""
+    words = ("dead", "letter", "replay")
+    headings = {page: re.findall(r"^#+ (.*)$", BLOCK.sub("", page.read_text()), re.MULTILINE) for page in PAGES}
+    found = [page for page, lines in headings.items() for line in lines if all(word in line.lower() for word in words)]
+    assert {name(page) for page in found} == {"how-to/dead-letters"}

@@ -1,6 +1,7 @@
 """The wheel and the sdist: reproducible, complete, without what does not belong there, and installable alone."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -194,10 +195,31 @@ def test_the_readme_describes_every_extra(metadata):
     ],
 )
 def test_it_works_in_an_environment_of_its_own(built, extra, tmp_path):
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "venv"], cwd=tmp_path, check=True)
+    run_alone(built[0], extra, tmp_path, sys.executable)
+
+
+def interpreter(version):
+    """Return the Python of a version, from the PATH or from pyenv; None if the machine has none that starts."""
+    found = [shutil.which(f"python{version}"), *Path.home().glob(f".pyenv/versions/{version}.*/bin/python")]
+    for python in filter(None, found):
+        if subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return str(python)
+    return None
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
+def test_it_works_with_another_python(built, version, tmp_path):
+    if (python := interpreter(version)) is None:
+        pytest.skip(f"This machine has no Python {version}: install one, for instance with pyenv.")
+    run_alone(built[0], "", tmp_path, python)
+
+
+def run_alone(wheel, extra, tmp_path, interpreter):
+    """Install the wheel into an empty environment, and run the program of the extra there."""
+    subprocess.run([interpreter, "-m", "venv", "--without-pip", "venv"], cwd=tmp_path, check=True)
     python = tmp_path / "venv" / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
-    target = f"{built[0]}[{extra}]" if extra else str(built[0])
+    target = f"{wheel}[{extra}]" if extra else str(wheel)
     installed = subprocess.run(
         [*pip, "install", "--quiet", target], cwd=tmp_path, capture_output=True, text=True, check=False
     )
