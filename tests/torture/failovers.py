@@ -107,7 +107,7 @@ class Load:
         self.adapter = ResourceAdapter(url, hooks=[self.account])
         self.sender = ResourceAdapter(url)
         self.held = queue.SimpleQueue()
-        self.stopping, self.numbers = threading.Event(), Counter()
+        self.stopping, self.settled, self.numbers = threading.Event(), threading.Event(), Counter()
         self.metadata = sa.MetaData()
         self.effects = sa.Table("effects", self.metadata, sa.Column("body", sa.String))
         self.database = _database(folder / f"inbox-{label}.db")
@@ -216,7 +216,7 @@ class Load:
             self.stopping.wait(0.2)
 
     def _acknowledge(self):
-        while not (self.stopping.is_set() and self.held.empty()):
+        while not self.settled.is_set():
             with suppress(queue.Empty, JMSError):
                 message = self.held.get(timeout=0.2)
                 time.sleep(0.005)
@@ -240,6 +240,7 @@ class Load:
             missing = [each for each, how in self.account.sent.items() if how == "ok" and not self.account.ended[each]]
             if now != seen or (missing and time.monotonic() < deadline):
                 seen, since = now, time.monotonic()
+        self.settled.set()
         self.threads[4].join(10)
         self.adapter.stop()
         self.sender.stop()
