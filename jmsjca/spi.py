@@ -52,6 +52,7 @@ class Capabilities:
     transacted_receive: bool = False  #: acknowledgements of a unit succeed or fail together
     transacted_send: bool = False  #: sends of a unit appear together or not at all
     atomic: bool = False  #: acknowledgements and sends of a unit happen together or not at all
+    units: Literal["any", "receive"] = "any"  #: "receive": a unit takes all deliveries of one `Consumer.receive`
     give_back: Literal["uncounted", "counted", "local", "none"] = "none"  #: effect of `Consumer.release` on the count
     exact_credit: bool = False  #: ``window=0`` never prefetches more than `Consumer.receive` asks for
     redelivery_delay: bool = False  #: the broker can delay redelivery after a rollback
@@ -338,8 +339,14 @@ class Connection(Protocol):
         no_local: bool = False,
         order: Order = Order.PREFIX,
         window: int | None = None,
+        together: int = 1,
     ) -> Consumer:
-        """Create a consumer. ``window``: maximum prefetch; 0 is exact credit, None the provider's choice."""
+        """Create a consumer. ``window``: maximum prefetch; 0 is exact credit, None the provider's choice.
+
+        ``together``: a hint that up to so many deliveries of one `Consumer.receive` end in one unit. It matters only
+        with the capability ``units="receive"``: then a unit takes all deliveries of one call, or all outstanding ones
+        with `Order.PREFIX`. Any other unit is refused with `NotSupportedError`, and its deliveries are released.
+        """
         ...
 
     def browse(

@@ -341,7 +341,7 @@ class CCDispatcher(ConcurrentDispatcher):
         self._starting = False  # a worker is submitted but has not begun
         self._refused = False  # the system has refused the last thread
         self._submitted: Future[None] | None = None  # the latest worker
-        self._queue = _PrefetchQueue(endpoint)
+        self._queue = _PrefetchQueue(endpoint, one_batch=connection.capabilities.units == "receive")
         self._redelivery = RedeliveryProcessor(endpoint, connection, self.in_flight)
         self._receiver = IsolatingReceiver(endpoint, connection, self._redelivery, spi.Order.ANY)
         self._consumer = self._receiver.consumer
@@ -582,15 +582,17 @@ class _PrefetchQueue:
 
     Args:
         endpoint: The endpoint to dispatch for.
+        one_batch: True if a batch must not mix the messages of two calls of receive(): then a batch is all it holds.
 
     Attributes:
         ready: The messages.
         waiting_since: The time of the monotonic clock at which a message was added to the empty queue.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, *, one_batch: bool) -> None:
         settings = endpoint.settings
         self._endpoint = endpoint
+        self._one_batch = one_batch and settings.batch_size > 0
         self._capacity = max(
             settings.batch_size or 1, endpoint.limits.prefetch_messages, _PREFETCH_PER_HANDLER * settings.pool_size
         )
@@ -605,6 +607,8 @@ class _PrefetchQueue:
         for the receiving thread.
         """
         there = len(self.ready)
+        if self._one_batch:
+            return 0 if there else self._endpoint.settings.batch_size
         enough = there > 0 if single_threaded else 2 * there > self._capacity
         return 0 if enough else self._capacity - there
 

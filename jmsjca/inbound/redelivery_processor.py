@@ -237,7 +237,11 @@ class IsolatingReceiver:
         self._window = endpoint.limits.prefetch_messages
         self._isolation = SuspectIsolation(endpoint, connection)
         self.consumer = connection.consumer(
-            settings.source, selector=settings.selector, order=order, window=0 if self._isolation.active else None
+            settings.source,
+            selector=settings.selector,
+            order=order,
+            window=0 if self._isolation.active else None,
+            together=settings.batch_size or 1,
         )
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[spi.Delivery]:

@@ -99,7 +99,7 @@ class _Receiver:
             self._group.end_attempt(attempt)
 
     def _next_of_batch(self, wanted: int) -> spi.Delivery | None:
-        following = None if self._stopping else self._prefetch.next(wanted, _NEXT_OF_BATCH)
+        following = None if self._stopping else self._prefetch.next_of_batch(wanted)
         self._endpoint.rate.record(0 if following is None else 1)
         return following
 
@@ -341,10 +341,15 @@ class _ReceiverPrefetch:
         self._releasing = threading.Lock()  # messages must be returned before later ones of their group are received
         self._stopping = False
         settings = endpoint.settings
+        self._one_receive = connection.capabilities.units == "receive"
         # A message that the broker has prefetched to one consumer is not available to other consumers.
         window = 0 if connection.capabilities.exact_credit else settings.batch_size or 1
         self.consumer = connection.consumer(
-            settings.source, selector=settings.selector, order=spi.Order.ANY, window=window
+            settings.source,
+            selector=settings.selector,
+            order=spi.Order.ANY,
+            window=window,
+            together=settings.batch_size or 1,
         )
         self._may_prefetch = may_prefetch(self.consumer)
 
@@ -373,6 +378,10 @@ class _ReceiverPrefetch:
         if not self.ready:
             self._receive(limit, timeout)
         return self._pop()
+
+    def next_of_batch(self, wanted: int) -> spi.Delivery | None:
+        """Return another message for the same unit; None if none arrived soon, or a unit cannot take it with others."""
+        return self._pop() if self._one_receive else self.next(wanted, _NEXT_OF_BATCH)
 
     def add_due(self) -> None:
         """Add the delayed messages that are due."""

@@ -28,7 +28,7 @@ the contract suite for an available capability must pass on that broker.
 
 def missing(capabilities):
     """The names of what a connection lacks, or can do less well than the best."""
-    return {f.name for f in fields(Capabilities) if getattr(capabilities, f.name) not in {True, "uncounted"}}
+    return {f.name for f in fields(Capabilities) if getattr(capabilities, f.name) not in {True, "uncounted", "any"}}
 
 
 def meanings():

@@ -327,8 +327,10 @@ class AMQPConnection:
         no_local: bool = False,
         order: Order = Order.PREFIX,
         window: int | None = None,
+        together: int = 1,
     ) -> AMQPConsumer:
         """Create a consumer of a queue, a topic or a subscription. None is the default size of the prefetch window."""
+        del together  # a unit takes any delivery
         self._check_open()
         self._broker.require_source(source, self._client_id, no_local=no_local)
         self._temporary_destinations.check_owned(source)

@@ -92,6 +92,7 @@ class EmbeddedConnection:
         no_local: bool = False,
         order: Order = Order.PREFIX,
         window: int | None = None,
+        together: int = 1,
     ) -> EmbeddedConsumer:
         """Create a consumer of a queue, a topic or a subscription.
 
@@ -102,7 +103,7 @@ class EmbeddedConnection:
             IllegalStateError: The durable subscription has a consumer, or is in use with another definition.
             NotSupportedError: ``no_local`` was set for a shared subscription.
         """
-        del window  # there is no prefetch here
+        del window, together  # there is no prefetch here, and a unit takes any delivery
         self._require_open()
         condition_of(selector)  # refuse an invalid selector before anything is created
         source = Subscription(source) if isinstance(source, Topic) else source

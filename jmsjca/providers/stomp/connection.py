@@ -102,8 +102,10 @@ class STOMPConnection:
         no_local: bool = False,
         order: Order = Order.PREFIX,
         window: int | None = None,
+        together: int = 1,
     ) -> STOMPConsumer:
         """Open a consumer of a queue, a topic or a durable subscription."""
+        del together  # a unit takes any delivery
         self._check_open()
         self._broker.require("selectors", requested=bool(selector))
         source = Subscription(source) if isinstance(source, Topic) else source

@@ -51,6 +51,7 @@ from jmsjca.testing.contract.sessions import (
     TestMessageListeners,
     TestPipelinedSends,
     TestRollback,
+    TestUnitsOfOneReceive,
     TestUnitStates,
 )
 from jmsjca.testing.contract.subscriptions import (
@@ -121,6 +122,7 @@ __all__ = [
     "TestTemporaryTopics",
     "TestTopics",
     "TestUnitStates",
+    "TestUnitsOfOneReceive",
     "TestWaitingBorrowers",
     "TestWholeGroups",
 ]

@@ -78,6 +78,11 @@ class Harness:
         if getattr(self.connection.capabilities, capability):
             pytest.skip(f"The broker has the capability {capability}.")
 
+    def require_any_unit(self) -> None:
+        """Skip the case if a unit cannot take some of the received deliveries, or those of several calls."""
+        if self.connection.capabilities.units != "any":
+            pytest.skip("The broker's capability units is 'receive', not 'any'.")
+
     def require_release(self, *kinds: str) -> None:
         """Skip the case unless returning an unused delivery does one of these."""
         actual = self.connection.capabilities.give_back
@@ -147,7 +152,7 @@ class Harness:
     def expect(self, source: Destination | Subscription, *bodies: str, ordered: bool = True) -> None:
         """Consume the rest of a source over a separate connection, and check that it has exactly these bodies."""
         connection = self.connect(source.client_id if isinstance(source, Subscription) else None)
-        consumer = connection.consumer(source, order=Order.ANY)
+        consumer = connection.consumer(source, order=_order_of(connection))
         found = self.gather(consumer, len(bodies))
         more, markers = self._before_a_marker(consumer, source)
         self.settle([*found, *more, *markers], connection)
@@ -158,7 +163,8 @@ class Harness:
     def remaining(self, source: Destination | Subscription) -> list[Any]:
         """Consume the rest of a source over a separate connection, and return the bodies."""
         connection = self.connect(source.client_id if isinstance(source, Subscription) else None)
-        left, markers = self._before_a_marker(connection.consumer(source, order=Order.ANY), source)
+        consumer = connection.consumer(source, order=_order_of(connection))
+        left, markers = self._before_a_marker(consumer, source)
         self.settle([*left, *markers], connection)
         connection.close()
         return bodies(left)
@@ -278,6 +284,11 @@ def moment(seconds: float) -> datetime:
     """Return the time this many seconds from now, in whole milliseconds as in JMS."""
     later = datetime.now(UTC) + timedelta(seconds=seconds)
     return later.replace(microsecond=later.microsecond // 1000 * 1000)
+
+
+def _order_of(connection: Connection) -> Order:
+    """Return an order in which one unit can take all that a consumer receives."""
+    return Order.ANY if connection.capabilities.units == "any" else Order.PREFIX
 
 
 def _is_marker(delivery: Delivery) -> bool:

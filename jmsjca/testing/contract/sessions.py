@@ -10,7 +10,7 @@ import pytest
 
 from jmsjca.config import AcknowledgeMode, Limits
 from jmsjca.destinations import Destination
-from jmsjca.errors import IllegalStateError, JMSError, ResourceAllocationError
+from jmsjca.errors import IllegalStateError, JMSError, NotSupportedError, ResourceAllocationError
 from jmsjca.messages import Message, TextMessage
 from jmsjca.outbound import Connection, ConnectionFactory, Session
 from jmsjca.spi import Order, Unit
@@ -23,6 +23,7 @@ __all__ = [
     "TestPipelinedSends",
     "TestRollback",
     "TestUnitStates",
+    "TestUnitsOfOneReceive",
 ]
 
 
@@ -281,6 +282,7 @@ class TestCommit(Contract):
 
     def test_commit_settles_what_its_unit_took_and_no_more(self, harness: Harness) -> None:
         """Other deliveries of the consumer are redelivered after its close."""
+        harness.require_any_unit()
         queue = harness.queue()
         harness.send(queue, *"abc")
         first, *_ = harness.gather(harness.connection.consumer(queue), 3)
@@ -372,6 +374,7 @@ class TestCommit(Contract):
         self, harness: Harness, first: str, one_ends: str, two_ends: str, left: str
     ) -> None:
         """Units of one connection are independent, whichever ends first and however their messages mingle."""
+        harness.require_any_unit()
         queue = harness.queue()
         harness.send(queue, *"abcdef")
         deliveries = harness.gather(harness.connection.consumer(queue, order=Order.ANY), 6)
@@ -392,6 +395,76 @@ class TestCommit(Contract):
         units[first].commit()
         units[1 - first].rollback()
         harness.expect(queue, *[f"of {first}"] * 2)
+
+
+class TestUnitsOfOneReceive(Contract):
+    """Where a unit takes all deliveries of one `Consumer.receive` (capability units), any other unit is refused."""
+
+    @pytest.fixture(autouse=True)
+    def _units(self, harness: Harness, _capabilities: None) -> None:
+        if harness.connection.capabilities.units != "receive":
+            pytest.skip("The broker's capability units is 'any', not 'receive'.")
+
+    def test_deliveries_of_one_receive_commit_together(self, harness: Harness) -> None:
+        """With ``together`` they are one unit; the next receive belongs to another one, which ends on its own."""
+        queue, target = harness.queue(), harness.queue()
+        harness.send(queue, *"abcdef")
+        consumer = harness.connection.consumer(queue, order=Order.ANY, together=3)
+        first, second = consumer.receive(10, PATIENCE), consumer.receive(10, PATIENCE)
+        assert len(first) == 3
+        one, two = harness.holding(first), harness.holding(second)
+        harness.record(one, target, "moved")
+        two.rollback()
+        one.commit()
+        harness.connection.close()
+        harness.expect(queue, *"def", ordered=False)
+        harness.expect(target, "moved")
+
+    @pytest.mark.parametrize("order", [Order.PREFIX, Order.ANY])
+    def test_part_is_refused(self, harness: Harness, order: Order) -> None:
+        """Nothing of the unit is committed: neither its deliveries nor its sends; all are redelivered."""
+        queue, target = harness.queue(), harness.queue()
+        harness.send(queue, *"abc")
+        consumer = harness.connection.consumer(queue, order=order, together=3)
+        chunk = harness.gather(consumer, 3)
+        unit = harness.holding(chunk[:2])
+        harness.record(unit, target, "never")
+        with pytest.raises(NotSupportedError, match="redelivered"):
+            unit.commit()
+        harness.connection.close()
+        harness.expect(queue, *"abc", ordered=False)
+        harness.expect(target)
+
+    def test_deliveries_of_two_receives_are_refused(self, harness: Harness) -> None:
+        """Two JMS sessions cannot commit together, so neither does."""
+        queue, target = harness.queue(), harness.queue()
+        harness.send(queue, *"ab")
+        unit = harness.holding(harness.gather(harness.connection.consumer(queue, order=Order.ANY), 2))
+        harness.record(unit, target, "never")
+        with pytest.raises(NotSupportedError, match="redelivered"):
+            unit.commit()
+        harness.connection.close()
+        harness.expect(queue, *"ab", ordered=False)
+        harness.expect(target)
+
+    def test_redelivered_message_comes_alone(self, harness: Harness) -> None:
+        """It may be delayed, moved or deleted, and then the others of a batch must not wait for it."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        consumer = harness.connection.consumer(queue, order=Order.ANY, together=2)
+        harness.holding(harness.gather(consumer, 2)).rollback()
+        again = [consumer.receive(2, PATIENCE), consumer.receive(2, PATIENCE)]
+        assert [len(chunk) for chunk in again] == [1, 1]
+        for chunk in again:
+            harness.settle(chunk)
+        harness.connection.close()
+        harness.expect(queue)
+
+    def test_consumer_prefetches_no_more_than_ends_together(self, harness: Harness) -> None:
+        """By default one message: others would be in its transaction."""
+        queue = harness.queue()
+        harness.send(queue, *"ab")
+        assert len(harness.connection.consumer(queue).receive(10, PATIENCE)) == 1
 
 
 class TestUnitStates(Contract):
@@ -556,6 +629,8 @@ class TestRollback(Contract):
         harness.send(queue, *"ab")
         consumer = harness.connection.consumer(queue, order=order)
         harness.holding(harness.gather(consumer, 2)).rollback()
-        harness.settle(harness.gather(consumer, 2))
+        again = harness.gather(consumer, 2)
+        for chunk in [again] if order is Order.PREFIX else [[delivery] for delivery in again]:
+            harness.settle(chunk)
         harness.connection.close()
         harness.expect(queue)
