@@ -7,13 +7,15 @@ from pathlib import Path
 
 from jmsjca.providers.amqp.provider import BROKERS as AMQP
 from jmsjca.providers.embedded.provider import CAPABILITIES as EMBEDDED
+from jmsjca.providers.java.clients import CLIENTS
 from jmsjca.providers.stomp.provider import BROKERS as STOMP
 from jmsjca.spi import Capabilities
 from tests.support.evidence import gaps_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "capabilities.md"
 NOTES = Path(__file__).with_name("capability_notes.md")
-PROTOCOLS = {"AMQP 1.0": AMQP, "STOMP": STOMP}
+JAVA = [client.profile for client in CLIENTS.values()]
+PROTOCOLS = {"AMQP 1.0": AMQP, "STOMP": STOMP, "a client of Java": JAVA}
 
 HEAD = """\
 <!-- Written by python -m tests.support.capability_table from the data in jmsjca/providers. Do not edit. -->

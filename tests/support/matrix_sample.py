@@ -14,6 +14,7 @@ WHOLE = {"artemis-amqp", "activemq-stomp"}
 """The pairs that try all cases of the contract: they have both protocols, and so each network provider."""
 
 SHARE = 8  # of the contract over the other pairs, one case of eight
+JAVA_SHARE = 16  # over clients of Java, whose processes start slowly
 MANY = 8  # a test with more cases than this
 FRACTION = 4  # tries these, and one of four of the others
 SEED = os.environ.get("JMSJCA_SEED", "20")
@@ -34,8 +35,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if ROOMS.match(item.nodeid) and hasattr(item, "callspec") and not item.get_closest_marker("torture"):
             name = item.nodeid.partition("[")[0]
-            if item.path.name == "test_contract.py":
-                name = f"contract {item.callspec.params['pair']}"
+            if item.path.name in {"test_contract.py", "test_java_contract.py", "test_java_inbound.py"}:
+                name = f"{item.path.stem.removeprefix('test_')} {item.callspec.params['pair']}"
             matrices[name].append(item)
     for name, cases in matrices.items():
         size = drawn_of(name, len(cases))
@@ -48,6 +49,8 @@ def pytest_collection_modifyitems(items):
 
 def drawn_of(name, total):
     """Return how many cases of a test are tried in every run."""
+    if name.startswith("java_"):
+        return -(-total // JAVA_SHARE)
     if name.startswith("contract "):
         return total if name.split()[1] in WHOLE else -(-total // SHARE)
     return min(total, MANY + max(0, total - MANY) // FRACTION)

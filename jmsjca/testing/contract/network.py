@@ -12,11 +12,11 @@ import selectors
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal
+from typing import ClassVar, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import pytest
@@ -479,7 +479,7 @@ class FaultProxy:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._broker = (parts.hostname or "", parts.port or _PORTS[parts.scheme])
-        self._splitter: type[AMQPSplitter | STOMPSplitter] = AMQPSplitter if parts.scheme == "amqp" else STOMPSplitter
+        self._splitter: Callable[[], Splitter] = _SPLITTERS.get(parts.scheme, STOMPSplitter)
         self._server = socket.create_server(("127.0.0.1", 0))
         user = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
         self.url = parts._replace(netloc=f"{user}127.0.0.1:{self._server.getsockname()[1]}").geturl()
@@ -538,7 +538,7 @@ class _ProxiedConnection:
         wire: FaultProxy,
         client: socket.socket,
         broker: socket.socket,
-        splitter: type[AMQPSplitter | STOMPSplitter],
+        splitter: Callable[[], Splitter],
     ) -> None:
         self._wire = wire
         self._client, self._broker = client, broker
@@ -574,7 +574,7 @@ class _ProxiedConnection:
         else:
             self._forward_frames(self._broker, self._down)
 
-    def _forward_frames(self, source: socket.socket, splitter: AMQPSplitter | STOMPSplitter) -> None:
+    def _forward_frames(self, source: socket.socket, splitter: Splitter) -> None:
         data = source.recv(65536)
         if not data:
             self._cut, self._orderly = True, True
@@ -719,6 +719,66 @@ class STOMPSplitter:
         asks = (receipt[2], 0) if receipt and not receipt[1] else None
         answers = (receipt[2], 0, 0) if receipt and receipt[1] else None
         return Frame(data, _COMMANDS.get(command, "other"), asks, answers)
+
+
+class CoreSplitter:
+    """Frames of Artemis' Core protocol: a size, a type of a byte, and a channel that answers in order."""
+
+    kinds: ClassVar[Mapping[int, str]] = {
+        41: "acknowledge",
+        43: "commit",
+        51: "begin",
+        53: "commit",
+        57: "begin",
+        71: "send",
+        81: "acknowledge",
+    }
+    _answers, _key = frozenset({20, 21, 55}), slice(5, 13)
+
+    def __init__(self) -> None:
+        self._buffer = b""
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Take bytes as they come, and give the frames that are whole by now."""
+        self._buffer += data
+        while len(self._buffer) >= 4 and len(self._buffer) >= (size := self._size()):
+            whole, self._buffer = self._buffer[:size], self._buffer[size:]
+            kind = self._kind(whole)
+            asks = (whole[self._key], 0) if kind == "commit" else None
+            answers = (whole[self._key], 0, 0) if whole[4:5] and whole[4] in self._answers else None
+            yield Frame(whole, kind, asks, answers)
+
+    def _size(self) -> int:
+        return 7 if self._buffer.startswith(b"ARTEMIS") else 4 + int.from_bytes(self._buffer[:4], "big")
+
+    def _kind(self, data: bytes) -> str:
+        return "" if data.startswith(b"ARTEMIS") else self.kinds.get(data[4], "other")
+
+
+class OpenWireSplitter(CoreSplitter):
+    """Frames of OpenWire: a size and a type of a byte; the last byte of a transaction's says what is to be done."""
+
+    _answers, _key = frozenset({30, 31, 34}), slice(0, 0)
+
+    def _size(self) -> int:
+        return 4 + int.from_bytes(self._buffer[:4], "big")
+
+    def _kind(self, data: bytes) -> str:
+        if data[4] == _TRANSACTION_INFO:
+            return {0: "begin", 2: "commit", 3: "commit"}.get(data[-1], "other")
+        return {22: "acknowledge"}.get(data[4], "send" if data[4] in _MESSAGES else "other")
+
+
+_TRANSACTION_INFO, _MESSAGES = 7, range(23, 30)
+
+Splitter: TypeAlias = AMQPSplitter | STOMPSplitter | CoreSplitter
+
+_SPLITTERS: Mapping[str, Callable[[], Splitter]] = {
+    "amqp": AMQPSplitter,
+    "java+amqp": AMQPSplitter,
+    "java+core": CoreSplitter,
+    "java+tcp": OpenWireSplitter,
+}
 
 
 def _content(data: bytes, at: int) -> str:

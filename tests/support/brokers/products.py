@@ -31,6 +31,8 @@ class ActiveMQ(Broker):
         return [command[0], options, *command[1:]], None
 
     def url(self, protocol):
+        if protocol == "java":
+            return f"java+tcp://{HOST}:{self.ports['openwire']}?class_path={self.install()}/*"
         return f"http://{HOST}:{self.ports['jolokia']}/jolokia/" if protocol == "jolokia" else super().url(protocol)
 
     def _management(self):
@@ -42,7 +44,7 @@ class Artemis(Broker):
     """Runs without the instance that ``artemis create`` writes: four small files replace it."""
 
     name, release = "artemis", "2.56.0"
-    usual_ports = {"amqp": 5672, "stomp": 61613}  # noqa: RUF012
+    usual_ports = {"amqp": 5672, "stomp": 61613, "core": 61617}  # noqa: RUF012
 
     def install(self):
         folder = provide(f"{self.name}-{self.release}", lambda draft: download_all(self.name, draft))
@@ -59,6 +61,11 @@ class Artemis(Broker):
         }
         boot = home / "lib" / "artemis-boot.jar"
         return java(boot, properties, "org.apache.activemq.artemis.boot.Artemis", "run"), None
+
+    def url(self, protocol):
+        if protocol == "java":
+            return f"java+core://{HOST}:{self.ports['core']}?class_path={self.install()}/lib/*"
+        return super().url(protocol)
 
 
 class OpenMQ(Broker):
@@ -101,6 +108,19 @@ class Qpid(Broker):
         work = ("-prop", f"qpid.work_dir={self.folder / 'data'}")
         return java(f"{home}/lib/*", {}, "org.apache.qpid.server.Main", *initial, *work), None
 
+    def url(self, protocol):
+        if protocol == "java":
+            return f"java+amqp://{HOST}:{self.ports['amqp']}?class_path={client_jars()}/*"
+        return super().url(protocol)
+
+
+def client_jars():
+    """Return the folder with the jars of ActiveMQ's and Qpid's clients that ``sums/java.sha512`` pins."""
+    from jms_java.program import download  # which imports this package
+
+    return download("java")
+
 
 BROKERS = {broker.name: broker for broker in (Artemis, ActiveMQ, Qpid, RabbitMQ, RabbitMQ4, OpenMQ)}
 PAIRS = tuple(f"{name}-{protocol}" for name in BROKERS for protocol in LOGINS if protocol in BROKERS[name].usual_ports)
+JAVA_PAIRS = ("artemis-java", "activemq-java", "qpid-java")

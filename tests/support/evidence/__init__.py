@@ -17,6 +17,7 @@ _MODULES = {
     ("STOMP", "RabbitMQ"): "stomp_rabbitmq",
     ("STOMP", "RabbitMQ 4"): "stomp_rabbitmq",
 }
+_JAVA = {"AMQP 1.0 through Qpid JMS", "Core", "OpenWire"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +42,6 @@ def gaps_of(profile):
     Args:
         profile: The broker's `BrokerProfile`.
     """
+    if profile.protocol in _JAVA:
+        return import_module(f"{__name__}.java").GAPS[profile.protocol]
     return import_module(f"{__name__}.{_MODULES[profile.protocol, profile.name]}").GAPS

@@ -1,0 +1,147 @@
+package jmsjca.jms;
+
+import jakarta.jms.InvalidDestinationException;
+import jakarta.jms.JMSException;
+import jakarta.jms.Queue;
+import jakarta.jms.TransactionRolledBackException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import javax.transaction.xa.XAException;
+import jmsjca.bridge.FrameReader;
+
+/** Ends units: each is the transaction of one session. */
+final class Commits {
+    private static final int LOOKS = 100;
+    private static final long PAUSE = TimeUnit.MILLISECONDS.toNanos(10);
+
+    private final Link link;
+    private final AtomicInteger running = new AtomicInteger();
+
+    Commits(Link link) {
+        this.link = link;
+    }
+
+    /** Commit a unit in the session that has received its messages, or in any if it only sends. */
+    void commit(int id, FrameReader in, Link.Held held, int taken) {
+        if (held == null) {
+            rolledBefore(id);
+            return;
+        }
+        Lane.Slot slot = held.slot;
+        running.incrementAndGet();
+        slot.lock.lock();
+        try {
+            if (taken > 0 && slot.unit != held.unit) { // the session may have another unit now
+                rolledBefore(id);
+                return;
+            }
+            if (taken > 0 && slot.count != taken) { // nothing has happened, and nothing will
+                Failures.send(link.replies, id, Failures.PARTIAL, new JMSException(slot.count + " messages, not " + taken));
+                return;
+            }
+            boolean asked = false;
+            try {
+                for (int sends = in.count(); sends > 0; sends--) {
+                    send(slot, link.messages.read(in, slot.session));
+                }
+                asked = true;
+                slot.session.commit();
+                link.forget(slot);
+                link.replies.done(id);
+            } catch (Throwable error) {
+                boolean inDoubt = asked && !rolledBack(error);
+                if (!inDoubt) {
+                    quietly(slot.session::rollback);
+                }
+                link.forget(slot);
+                Failures.send(link.replies, id, inDoubt ? Failures.IN_DOUBT : Failures.ROLLED_BACK, error);
+                held.failed();
+                return;
+            }
+            held.settled();
+        } finally {
+            slot.lock.unlock();
+            running.decrementAndGet();
+        }
+    }
+
+    /** Wait a moment while commits wait for the broker. They fail with their connection, unless they were answered. */
+    void awaitAnswers() {
+        for (int looks = 0; looks < LOOKS && running.get() > 0; looks++) {
+            LockSupport.parkNanos(PAUSE);
+        }
+    }
+
+    private void rolledBefore(int id) {
+        Throwable told = new TransactionRolledBackException("A message of the unit was rolled back before.");
+        Failures.send(link.replies, id, Failures.ROLLED_BACK, told);
+    }
+
+    /** Roll a unit back. Nothing happens if it was rolled back before. */
+    void rollback(Link.Held held) throws JMSException {
+        Lane.Slot slot = held.slot;
+        slot.lock.lock();
+        try {
+            if (slot.unit == held.unit) {
+                try {
+                    slot.session.rollback();
+                } finally {
+                    link.forget(slot);
+                    held.failed();
+                }
+            }
+        } finally {
+            slot.lock.unlock();
+        }
+    }
+
+    private void send(Lane.Slot slot, Messages.Outgoing out) throws JMSException {
+        long now = System.currentTimeMillis();
+        if (out.deliveryTime != 0) {
+            slot.producer().setDeliveryDelay(Math.max(out.deliveryTime - now, 0));
+        }
+        long left = out.expiration == 0 ? 0 : Math.max(out.expiration - now, 1);
+        try {
+            slot.producer().send(out.to, out.message, out.mode, out.priority, left);
+        } catch (InvalidDestinationException missing) { // for Artemis: a topic of this name exists, and no queue
+            if (!(out.to instanceof Queue)) {
+                throw missing;
+            }
+            link.create((Queue) out.to);
+            slot.producer().send(out.to, out.message, out.mode, out.priority, left);
+        }
+        if (out.deliveryTime != 0) {
+            slot.producer().setDeliveryDelay(0);
+        }
+    }
+
+    private static boolean rolledBack(Throwable error) {
+        Throwable cause = error.getCause();
+        return error instanceof TransactionRolledBackException || isRefused(error) || isRefused(cause) || isVote(cause);
+    }
+
+    /** ActiveMQ says so if it has refused a send of the transaction. */
+    private static boolean isVote(Throwable cause) {
+        int code = cause instanceof XAException ? ((XAException) cause).errorCode : 0;
+        return code >= XAException.XA_RBBASE && code <= XAException.XA_RBEND;
+    }
+
+    /** Artemis refuses a send at the commit, as if the connection had failed: the cause is the broker's answer. */
+    private static boolean isRefused(Throwable cause) {
+        return cause != null && cause.getClass().getSimpleName().equals("ActiveMQSecurityException");
+    }
+
+    private static void quietly(Action action) {
+        try {
+            action.run();
+        } catch (Throwable gone) {
+            // the connection is lost, and the transaction with it
+        }
+    }
+
+    /** Something that may fail. */
+    private interface Action {
+        void run() throws Exception;
+    }
+}
