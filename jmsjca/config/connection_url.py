@@ -106,7 +106,7 @@ class ConnectionURL:
         if text.startswith("failover:"):
             raise InvalidURLError(
                 f"{_redacted(text)} is a fail-over list of ActiveMQ: write amqp://one:5672,two:5672 or"
-                " stomp://one:61613,two:61613."
+                " stomp://one:61613,two:61613, or java+tcp://one:61616,two:61616 to use ActiveMQ's own client of Java."
             )
         protocol, mark, rest = absolute_url(text).partition("://")
         if not mark or not _PROTOCOL.match(protocol):
@@ -319,8 +319,8 @@ _STCMS = (
 )
 _WEBLOGIC = "WebLogic JMS has neither AMQP 1.0 nor STOMP; bridge it to a broker that has: amqp://host:5672"
 _OPEN_WIRE = (
-    "ActiveMQ and Artemis are reached over AMQP 1.0, amqp://host:5672, or STOMP, stomp://host:61613; the scheme of"
-    " OpenWire and JMS Grid is not spoken here"
+    "ActiveMQ and Artemis are reached over AMQP 1.0, amqp://host:5672, or STOMP, stomp://host:61613. OpenWire needs"
+    " ActiveMQ's own client of Java: java+tcp://host:61616"
 )
 _HTTP = (
     "a web address is not a broker; brokers are reached over AMQP 1.0, amqp://host:5672, or STOMP, stomp://host:61613"

@@ -196,6 +196,11 @@ def test_options_are_added_where_they_are_missing(url, options, expected):
     assert add_options(url, options) == expected
 
 
+def test_scheme_of_openwire_names_the_url_of_its_client():
+    with pytest.raises(UnknownSchemeError, match=r"java\+tcp://host:61616"):
+        find_provider("tcp")
+
+
 @pytest.mark.parametrize("scheme", ["tcp", "ssl", "http"])
 def test_schemes_of_other_clients_name_the_urls_of_their_brokers(scheme):
     with pytest.raises(UnknownSchemeError, match=r"amqp://host:5672.*stomp://host:61613") as caught:
@@ -204,7 +209,8 @@ def test_schemes_of_other_clients_name_the_urls_of_their_brokers(scheme):
 
 
 def test_failover_of_activemq_names_the_lists_of_hosts():
-    with pytest.raises(InvalidURLError, match=r"amqp://one:5672,two:5672 or stomp://one:61613,two:61613"):
+    lists = r"amqp://one:5672,two:5672 or stomp://one:61613,two:61613, or java\+tcp://one:61616,two:61616"
+    with pytest.raises(InvalidURLError, match=lists):
         ConnectionURL.parse(f"failover:(tcp://ann:{HIDDEN}@a,tcp://b)")
 
 
