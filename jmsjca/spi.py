@@ -7,7 +7,7 @@ reaches the broker before `Unit.commit`, which writes everything at once; `Unit.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, TypedDict, runtime_checkable
 
 from jmsjca.config.clock import Clock
 from jmsjca.config.connection_url import ConnectionURL, Credentials
@@ -33,7 +33,9 @@ __all__ = [
     "RecordsOrigins",
     "ResizableConsumer",
     "Subscription",
+    "Together",
     "Unit",
+    "together",
 ]
 
 
@@ -316,6 +318,17 @@ class LimitedReturns(Protocol):
     def drops_returned(self) -> bool:
         """True if the broker may drop returned messages: receive no more than the handlers can process at once."""
         ...
+
+
+class Together(TypedDict, total=False):
+    """The argument ``together`` of `Connection.consumer`."""
+
+    together: int
+
+
+def together(connection: "Connection", deliveries: int) -> Together:
+    """Return the argument for a provider that needs it; nothing for the others, which may not know it."""
+    return {"together": deliveries} if connection.capabilities.units == "receive" else {}
 
 
 class Connection(Protocol):

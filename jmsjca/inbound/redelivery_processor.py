@@ -241,7 +241,7 @@ class IsolatingReceiver:
             selector=settings.selector,
             order=order,
             window=0 if self._isolation.active else None,
-            together=settings.batch_size or 1,
+            **spi.together(connection, settings.batch_size or 1),
         )
 
     def receive(self, limit: int, timeout: float | None) -> Sequence[spi.Delivery]:

@@ -349,7 +349,7 @@ class _ReceiverPrefetch:
             selector=settings.selector,
             order=spi.Order.ANY,
             window=window,
-            together=settings.batch_size or 1,
+            **spi.together(connection, settings.batch_size or 1),
         )
         self._may_prefetch = may_prefetch(self.consumer)
 

@@ -345,7 +345,7 @@ class PartitionReader:
                 selector=self._options.selector,
                 order=spi.Order.PREFIX,
                 window=0 if exact else self._quota,
-                together=self._quota,
+                **spi.together(lease.connection, self._quota),
             )
             if not exact:
                 lease.drop()
