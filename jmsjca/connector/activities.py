@@ -596,7 +596,7 @@ class Activities:
             if unit is None:
                 commit_poll(session)
             else:
-                self._polls.hold(unit, connection, session, acknowledgement_timeout)
+                self._polls.hold(unit, connection, session, TIMEOUT("acknowledgement_timeout", acknowledgement_timeout))
             stack.pop_all()
         if unit is None:
             close_settled(connection)

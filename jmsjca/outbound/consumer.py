@@ -394,7 +394,7 @@ class PrefetchingReceiver(SessionMember):
             ConnectionLostError: The connection is lost, perhaps while it was stopped.
         """
         if timeout is not None and not (
-            isinstance(timeout, (float, int))  # type: ignore[redundant-expr]  # a check; a call of it would take longer
+            isinstance(timeout, (float, int))  # a check; a call of it would take longer
             and 0 <= timeout <= MAX_TIMEOUT
         ):
             timeout = TIMEOUT("timeout", timeout)
@@ -561,7 +561,7 @@ class PrefetchingReceiver(SessionMember):
         woken = self._receive_chunk(deadline.remaining())
         return bool(self._prefetched) or woken or deadline.remaining() != 0
 
-    def _receive_chunk(self, timeout: float | timedelta | None) -> bool:
+    def _receive_chunk(self, timeout: float | None) -> bool:
         """Prefetch messages; return True if a wakeup, perhaps an earlier one, may have ended the wait for them."""
         if self._abort.cause is not None:
             raise self._abort.error()

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from types import NoneType
 from typing import Any, TypeVar
@@ -190,7 +191,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         naming: NamingContext | None = None,
         converters: Converters | None = None,
         transaction_locator: Callable[[], Any] | None = None,
-        retry_timeout: float = 30.0,
+        retry_timeout: float | timedelta = 30.0,
     ) -> None:
         check(ARGUMENTS, connection_url=connection_url, user_name=user_name, password=password, client_id=client_id)
         check(ARGUMENTS, limits=limits, producer_pooling=producer_pooling, idle_timeout=idle_timeout)
@@ -215,9 +216,9 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         looks_up = connection_url.startswith(LOOKUP) and self.options.no_factory_cache
         self._lookup = given if looks_up else None
         idle = self.options.idle_timeout
-        self._idle_timeout = idle_timeout if idle is None else idle
+        self._idle_timeout = SECONDS("idle_timeout", idle_timeout) if idle is None else idle
         repeated = self.options.retry_timeout
-        self._retry_timeout = retry_timeout if repeated is None else repeated
+        self._retry_timeout = SECONDS("retry_timeout", retry_timeout) if repeated is None else repeated
 
     @property
     def login(self) -> Login:

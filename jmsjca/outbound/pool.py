@@ -243,7 +243,9 @@ class ConnectionPool(PoolPlaces):
         # Only a factory under a transaction manager has this method.
         self._take_kept: Callable[[object, Callable[[object], object]], object] | None
         self._take_kept = getattr(factory, "take_kept", None)
-        self._timeout = timeout if options.pool_timeout is None else lock_timeout(options.pool_timeout)
+        self._timeout = (
+            TIMEOUT("timeout", timeout) if options.pool_timeout is None else lock_timeout(options.pool_timeout)
+        )
         self._max_waiting, self._max_idle, self._max_lifetime = max_waiting, max_idle, max_lifetime
         self._check, self._clock = check, clock
         self._set_sizes(
@@ -413,7 +415,7 @@ class ConnectionPool(PoolPlaces):
         Args:
             timeout: Seconds to wait for borrowed connections. Those that are not returned then are logged.
         """
-        timeout = TIMEOUT("timeout", timeout)
+        seconds = TIMEOUT("timeout", timeout)
         with self._changed:
             self._closed = True
             timer, self._timer = self._timer, None
@@ -424,7 +426,7 @@ class ConnectionPool(PoolPlaces):
         if timer is not None:
             timer.join(_TIMER_ENDS)  # until then it keeps the pool and its factory in memory
         with self._changed:
-            if not self._changed.wait_for(lambda: not self._places, timeout):
+            if not self._changed.wait_for(lambda: not self._places, seconds):
                 logger.warning("%r is closed, but connections are still borrowed.", self)
 
     def resize(self, min_size: int, max_size: int | None = None) -> None:

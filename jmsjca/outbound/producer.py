@@ -173,8 +173,7 @@ def set_headers(message: Message, options: SendOptions) -> None:
 
 
 def _whole_seconds(timeout: float) -> int:
-    TIMEOUT("acknowledgement_timeout", timeout)
-    return max(1, math.ceil(timeout))
+    return max(1, math.ceil(TIMEOUT("acknowledgement_timeout", timeout) or 0))
 
 
 def delivery_fields(options: SendOptions) -> dict[str, Any]:

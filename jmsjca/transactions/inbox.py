@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
@@ -121,20 +122,20 @@ class SqlInbox:
         endpoint: str | None = None,
         insert: Insertion | None = None,
         two_phase: bool = False,
-        keep: float = _WEEK,
+        keep: float | timedelta = _WEEK,
         resolver: Resolver | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.source = _source_of(source, two_phase=two_phase)
-        TIMEOUT("keep", keep)
-        if not keep:
+        seconds = TIMEOUT("keep", keep)
+        if not seconds:
             raise InvalidArgumentError("keep=0 would forget every message at once. Give the seconds to keep a row.")
         self.endpoint = endpoint
         self._two_phase = two_phase
         self._creates_table = metadata is None
         self._table = InboxTable(name, metadata or sa.MetaData(), schema)
         self.table = self._table.table
-        self._rules = InboxRules(self._table, _insertion(insert, source), keep, resolver, clock)
+        self._rules = InboxRules(self._table, _insertion(insert, source), seconds, resolver, clock)
 
     @property
     def is_asynchronous(self) -> bool:

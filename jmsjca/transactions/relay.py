@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from math import ceil
 from typing import Any, Protocol
 
@@ -120,14 +121,14 @@ class Relay:
         engine: sa.Engine | None = None,
         *,
         batch_size: int = 100,
-        poll_interval: float = 0.5,
-        lease: float = 30.0,
+        poll_interval: float | timedelta = 0.5,
+        lease: float | timedelta = 30.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if type(batch_size) is not int or not 1 <= batch_size <= _LARGEST_BATCH:  # nor True
             raise InvalidArgumentError(f"batch_size={batch_size!r}: give a whole number from 1 to {_LARGEST_BATCH}.")
-        SECONDS("poll_interval", poll_interval)  # None would look at the table once
-        SECONDS("lease", lease)
+        poll_interval = SECONDS("poll_interval", poll_interval)  # None would look at the table once
+        lease = SECONDS("lease", lease)
         if not lease:
             raise InvalidArgumentError(f"lease={lease!r}: give seconds above 0, in which a batch can be sent.")
         self._outbox = outbox

@@ -3,10 +3,13 @@
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
-from jmsjca import ActivationSpec, Queue, ResourceAdapter, Retry
+from jmsjca import ActivationSpec, ConnectionFactory, Queue, ResourceAdapter, Retry
 from jmsjca.connector import ConnectorConfig
 from jmsjca.errors import ArgumentTypeError, InvalidActivationSpecError, InvalidArgumentError, MessageFormatError
+from jmsjca.outbound.pool import ConnectionPool
+from jmsjca.transactions import Outbox, Relay, SqlInbox
 
 NOW, SOON, MINUTE = timedelta(), timedelta(milliseconds=10), timedelta(minutes=1)
 
@@ -67,3 +70,17 @@ def test_its_range_is_checked(adapter):
         adapter.stop("soon")
     with pytest.raises(InvalidActivationSpecError):
         ActivationSpec(destination="q", concurrency_mode="cc", hold_until_ack=True, acknowledgement_timeout=-MINUTE)
+
+
+def test_factories_pools_inboxes_and_relays(jms_broker_url):
+    factory = ConnectionFactory(jms_broker_url, idle_timeout=MINUTE, retry_timeout=SOON)
+    assert factory.idle_timeout == 60
+    factory.sender.send("orders", "a pear")
+    with ConnectionPool(factory, timeout=SOON) as pool, pool.session() as session:
+        assert session.create_consumer(Queue("orders")).receive_body(str, MINUTE) == "a pear"
+    engine, metadata = sa.create_engine("sqlite://"), sa.MetaData()
+    outbox = Outbox(metadata, engine=engine)
+    SqlInbox(engine, keep=timedelta(days=1))
+    metadata.create_all(engine)
+    Relay(outbox, factory, poll_interval=SOON, lease=MINUTE).run_once()
+    engine.dispose()

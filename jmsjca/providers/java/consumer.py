@@ -19,7 +19,7 @@ from jmsjca.errors import (
 )
 from jmsjca.messages import Message
 from jmsjca.providers.common.consumer import BaseConsumer
-from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error
+from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error, takes_deliveries_error
 from jmsjca.providers.java import codec
 from jmsjca.providers.java.bridge import BridgeReplyError, FrameReader
 from jmsjca.providers.java.clients import Client
@@ -283,7 +283,8 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
             IllegalStateError: The unit took deliveries.
             ConnectionLostError: The connection is lost: nothing was sent.
         """
-        self._check_sends_only()
+        if self._taken:
+            raise takes_deliveries_error()
         self._finish()
         if not self._sends:
             return lambda: None

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from contextvars import ContextVar
+from datetime import timedelta
 
 import pytest
 from poisoning import poison_embedded
@@ -22,6 +23,7 @@ async def test_what_is_sent_is_received(jms_connection_factory):
             assert (message.body, message.properties["n"], message.priority) == ("a", 1, 7)
             assert message.expiration is not None
             assert await consumer.receive(0) is None
+            assert await consumer.receive(timedelta(milliseconds=1)) is None
 
 
 async def test_session_sends_to_a_name(jms_connection_factory, connection):
