@@ -124,7 +124,8 @@ brokerj() {
   cat >initial.json <<X
 {"name": "b", "modelVersion": "9.1", "authenticationproviders": [{"name": "a", "type": "Anonymous"}],
  "ports": [{"name": "p", "bindingAddress": "127.0.0.1", "port": $amqp, "protocols": ["AMQP_1_0"],
-            "authenticationProvider": "a", "virtualhostaliases": [{"name": "d", "type": "defaultAlias"}]}],
+            "authenticationProvider": "a", "virtualhostaliases":
+              [{"name": "d", "type": "defaultAlias"}, {"name": "h", "type": "hostnameAlias"}, {"name": "n", "type": "nameAlias"}]}],
  "virtualhostnodes": [{"name": "d", "type": "Memory", "defaultVirtualHostNode": "true", "virtualHostInitialConfiguration":
    "{\"type\": \"Memory\", \"nodeAutoCreationPolicies\": [{\"pattern\": \".*\", \"nodeType\": \"Queue\", \"createdOnPublish\": true, \"createdOnConsume\": true, \"attributes\": {}}]}"}]}
 X

@@ -6,7 +6,7 @@
 #   because its version is None; without that key the memory store takes it, the folder raises NotImplementedError.
 # Matters: clean-up and compare-and-set that pass their tests in memory fail in a folder, and "except NotFoundError"
 #   catches nothing.
-# Versions: obstore 0.12.1, Python 3.11 to 3.13.
+# Versions: obstore 0.12.1, Python 3.11.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with obstore==0.12.1

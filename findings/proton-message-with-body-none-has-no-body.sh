@@ -5,7 +5,7 @@
 #   body=None again, so two proton programs never notice. An explicit null cannot be sent in this way.
 # Matters: consumers that insist on a body refuse the message or see another type than for all other values, and a
 #   broker that converts has to guess; "no value" and "null" are one for proton and two for the others.
-# Versions: python-qpid-proton 0.40.0, Python 3.11 to 3.13.
+# Versions: python-qpid-proton 0.40.0, Python 3.11.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with python-qpid-proton==0.40.0

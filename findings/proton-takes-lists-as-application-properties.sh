@@ -5,7 +5,7 @@
 #   a number that fits no AMQP type is refused.
 # Matters: two Python programs can use such a property for years; the first consumer of another kind, or a broker that
 #   converts the message, gets one that the standard does not allow.
-# Versions: python-qpid-proton 0.40.0, Python 3.11 to 3.13.
+# Versions: python-qpid-proton 0.40.0, Python 3.11.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with python-qpid-proton==0.40.0

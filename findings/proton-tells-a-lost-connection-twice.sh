@@ -5,7 +5,7 @@
 #   on_link_closed comes. The reason is called a framing error.
 # Matters: a handler that starts its recovery in on_disconnected starts it twice, the first time without the reason; one
 #   that waits for on_connection_closed waits for ever.
-# Versions: python-qpid-proton 0.40.0 at both ends, Python 3.11 to 3.13.
+# Versions: python-qpid-proton 0.40.0 at both ends, Python 3.11.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with python-qpid-proton==0.40.0

@@ -4,7 +4,7 @@
 #   message, which had arrived already, is never handed over, and the client does not connect again.
 # Matters: one message that a handler cannot read stops the consumer for all that follow, and the broker redelivers it
 #   to the next consumer, whose connection ends as well. Catch everything in on_message.
-# Versions: stomp.py 9.0.0, Python 3.11 to 3.13. The broker is a socket that answers by STOMP 1.2.
+# Versions: stomp.py 9.0.0, Python 3.11. The broker is a socket that answers by STOMP 1.2.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with stomp.py==9.0.0

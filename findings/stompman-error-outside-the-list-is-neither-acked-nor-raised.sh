@@ -5,7 +5,7 @@
 #   an ACK nor a NACK. The next message is handled and acknowledged.
 # Matters: with a narrow list a message of an unforeseen error stays with this consumer until the connection ends; the
 #   broker counts it as in flight, and no supervisor sees a failure.
-# Versions: stompman 3.16.0, Python 3.11 to 3.13. The broker is a socket that answers by STOMP 1.2.
+# Versions: stompman 3.16.0, Python 3.11. The broker is a socket that answers by STOMP 1.2.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with stompman==3.16.0

@@ -4,7 +4,7 @@
 # Seen: nothing raises. The ERROR frame is logged as a warning, the client connects again by itself, the next send() goes
 #   over the new connection, and the block ends normally.
 # Matters: a program without a callback for error frames and without a look at the log takes a refused message for sent.
-# Versions: stompman 3.16.0, Python 3.11 to 3.13. The broker is a socket that answers by STOMP 1.2.
+# Versions: stompman 3.16.0, Python 3.11. The broker is a socket that answers by STOMP 1.2.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with stompman==3.16.0

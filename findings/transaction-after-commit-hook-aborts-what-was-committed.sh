@@ -5,7 +5,7 @@
 #   tpc_finish(). Without a hook it does not.
 # Matters: a data manager whose abort() releases its messages, closes a connection or counts a failure does so for a
 #   transaction that has been committed, only in applications where some other library registers such a hook.
-# Versions: transaction 5.1, Python 3.11 to 3.13.
+# Versions: transaction 5.1, Python 3.11.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with transaction==5.1

@@ -5,7 +5,7 @@
 #   and commit() raises TransactionFailedError.
 # Matters: a library that takes a savepoint "if it can" rolls back the receipt of a message and the rows of the database
 #   as soon as one of the resources has none.
-# Versions: transaction 5.1, Python 3.11 to 3.13.
+# Versions: transaction 5.1, Python 3.11.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with transaction==5.1

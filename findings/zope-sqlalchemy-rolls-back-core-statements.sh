@@ -5,7 +5,7 @@
 #   with RETURNING, are rolled back by a commit() that reports success, unless mark_changed() was called.
 # Matters: a handler that writes rows with Core statements, for speed, loses them without an error while the receipt of
 #   the message in the same transaction is committed.
-# Versions: zope.sqlalchemy 4.1, SQLAlchemy 2.1.9, transaction 5.1, SQLite, Python 3.11 to 3.13.
+# Versions: zope.sqlalchemy 4.1, SQLAlchemy 2.1.9, transaction 5.1, SQLite, Python 3.11.
 set -eu
 . "$(dirname "$0")/lib.sh"
 python_with zope.sqlalchemy==4.1 SQLAlchemy==2.1.9 transaction==5.1
