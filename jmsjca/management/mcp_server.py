@@ -13,9 +13,12 @@ from typing import Any, cast
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
+from pydantic import model_validator
 
 from jmsjca import __version__
+from jmsjca.arguments import did_you_mean
 from jmsjca.errors import InvalidArgumentError, JMSError
 from jmsjca.management.health import read_health_file
 from jmsjca.management.insight import Insight
@@ -47,16 +50,14 @@ def mcp_server(insight: Insight, health_files: Sequence[Path] = ()) -> MCPServer
         insight: Reads the broker.
         health_files: Health files of workers, for the tool ``worker_health``.
     """
-    server: MCPServer[Any] = MCPServer("jmsjca", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
     tools = _Tools(insight, health_files)
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     offered: tuple[Callable[..., object], ...] = (
         *(tools.capabilities, tools.destinations, tools.queue_status, tools.messages, tools.message),
         *(tools.dead_letters, tools.dead_letter, tools.replay_plan, tools.explain_redelivery, tools.worker_health),
     )
-    for each in offered:
-        server.add_tool(_telling_errors(each), annotations=reading)
-    return server
+    made = [_refusing_unknown(Tool.from_function(_telling_errors(each), annotations=reading)) for each in offered]
+    return MCPServer("jmsjca", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING", tools=made)
 
 
 def serve_standard_streams(server: MCPServer[Any]) -> None:
@@ -75,6 +76,29 @@ def serve_standard_streams(server: MCPServer[Any]) -> None:
         error = {"code": _PARSE_ERROR, "message": text}
         sys.stdout.write(f"{json.dumps({'jsonrpc': '2.0', 'id': None, 'error': error})}\n")
         raise JMSError(text)
+
+
+def _refusing_unknown(tool: Tool) -> Tool:
+    """Let a tool refuse arguments that it does not have: without a misspelt filter it would return everything."""
+    model = tool.fn_metadata.arg_model
+    known = {name: name for name in model.model_fields}
+
+    class Arguments(model):  # type: ignore[misc, valid-type]  # a class of this call
+        """The arguments of the tool."""
+
+        @model_validator(mode="before")
+        @classmethod
+        def refuse_unknown(cls, given: dict[str, Any]) -> dict[str, Any]:
+            """Refuse unknown arguments."""
+            for name in given:
+                if name not in known:
+                    hint = did_you_mean(name, known) if known else "(it has none)"
+                    raise ValueError(f"The tool {tool.name} has no argument {name!r:.100} {hint}.")
+            return given
+
+    tool.fn_metadata.arg_model = Arguments
+    tool.parameters["additionalProperties"] = False
+    return tool
 
 
 def _telling_errors(tool: Callable[..., object]) -> Callable[..., object]:

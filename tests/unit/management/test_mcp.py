@@ -129,6 +129,8 @@ MISTAKES = [
     ("messages", {"queue": "order"}, "no queue 'order' (did you mean 'orders'?"),
     ("dead_letters", {"queue": "order"}, "no queue 'order'"),
     ("explain_redelivery", {"handling": "3:forget"}, "wrong in element 0"),
+    ("messages", {"queue": "orders", "selektor": "n = 1"}, "no argument 'selektor' (did you mean selector?)"),
+    ("capabilities", {"queue": "orders"}, "no argument 'queue'"),
 ]
 
 
