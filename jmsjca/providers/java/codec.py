@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import MessageFormatError
@@ -271,7 +271,7 @@ def _metadata(data: bytes, start: int) -> dict[str, Any]:
     ours = json.loads(FrameReader(data, at + len(mark)).text() or "")
     if not isinstance(ours, dict):
         raise TypeError(f"{METADATA} is no object")
-    return ours
+    return cast("dict[str, Any]", ours)
 
 
 def _headers(data: bytes, start: int, ours: Mapping[str, Any], source: Destination | None) -> dict[str, Any]:
@@ -345,7 +345,8 @@ def _decode_body(kind: int, frame: FrameReader, ours: Mapping[str, Any]) -> tupl
     frame.position += 4  # the size
     if kind == _MAP:
         entries = {frame.text() or "": read_value(frame) for _ in range(frame.count())}
-        for sent, (name, text) in (ours.get("f") or {}).items():
+        renamed: dict[str, tuple[str, str | None]] = ours.get("f") or {}
+        for sent, (name, text) in renamed.items():
             value = entries.pop(sent)
             entries[name] = value if text is None else text
         order = [name for name in ours.get("m", ()) if name in entries]  # clients keep none
