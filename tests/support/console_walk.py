@@ -72,7 +72,7 @@ def watch_live_numbers(browser, address, shop):
         for name in ("rate", "latency"):
             line = page.locator(f"[data-plot='0.{name}']")
             expect(line).to_have_attribute("points", re.compile(r"^(\S+ ){2,}"), timeout=PATIENCE)
-        page.get_by_role("link", name=re.compile(re.escape(shop.name))).click()
+        page.get_by_role("link", name=re.compile(re.escape(f"({shop.name})"))).click()
         page.get_by_text("Messages per second").wait_for()
         page.get_by_text("Milliseconds in the handler").wait_for()
         page.get_by_role("region", name="Redelivery ladder").get_by_text(f"move to queue:dlq.{shop.name}").wait_for()
