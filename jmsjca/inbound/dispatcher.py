@@ -541,7 +541,10 @@ class CCDispatcher(ConcurrentDispatcher):
             attempt.deliver(rest if len(batch) == 1 else self._until_stopped(rest))
         finally:
             self.end_attempt(attempt)
-            if left := list(rest):
+            if (left := list(rest)) and self._queue.one_batch:
+                with suppress(JMSError):  # they ended with the others
+                    self._redelivery.release(self._consumer, left)
+            elif left:
                 self._requeue(left)
             if batch[0] is self._alone:
                 with self._lock:
@@ -587,12 +590,13 @@ class _PrefetchQueue:
     Attributes:
         ready: The messages.
         waiting_since: The time of the monotonic clock at which a message was added to the empty queue.
+        one_batch: True as given, for a listener with batches.
     """
 
     def __init__(self, endpoint: Endpoint, *, one_batch: bool) -> None:
         settings = endpoint.settings
         self._endpoint = endpoint
-        self._one_batch = one_batch and settings.batch_size > 0
+        self.one_batch = one_batch and settings.batch_size > 0
         self._capacity = max(
             settings.batch_size or 1, endpoint.limits.prefetch_messages, _PREFETCH_PER_HANDLER * settings.pool_size
         )
@@ -607,7 +611,7 @@ class _PrefetchQueue:
         for the receiving thread.
         """
         there = len(self.ready)
-        if self._one_batch:
+        if self.one_batch:
             return 0 if there else self._endpoint.settings.batch_size
         enough = there > 0 if single_threaded else 2 * there > self._capacity
         return 0 if enough else self._capacity - there

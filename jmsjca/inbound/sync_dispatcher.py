@@ -97,6 +97,7 @@ class _Receiver:
             attempt.deliver(batch_of(self._endpoint, delivery, self._next_of_batch, self._put_back))
         finally:
             self._group.end_attempt(attempt)
+            self._prefetch.end_batch()
 
     def _next_of_batch(self, wanted: int) -> spi.Delivery | None:
         following = None if self._stopping else self._prefetch.next_of_batch(wanted)
@@ -341,7 +342,7 @@ class _ReceiverPrefetch:
         self._releasing = threading.Lock()  # messages must be returned before later ones of their group are received
         self._stopping = False
         settings = endpoint.settings
-        self._one_receive = connection.capabilities.units == "receive"
+        self._one_receive = connection.capabilities.units == "receive" and settings.batch_size > 0
         # A message that the broker has prefetched to one consumer is not available to other consumers.
         window = 0 if connection.capabilities.exact_credit else settings.batch_size or 1
         self.consumer = connection.consumer(
@@ -382,6 +383,11 @@ class _ReceiverPrefetch:
     def next_of_batch(self, wanted: int) -> spi.Delivery | None:
         """Return another message for the same unit; None if none arrived soon, or a unit cannot take it with others."""
         return self._pop() if self._one_receive else self.next(wanted, _NEXT_OF_BATCH)
+
+    def end_batch(self) -> None:
+        """Release what a batch has left, where the messages of one receive end together."""
+        if self._one_receive and self.ready:
+            self.release()
 
     def add_due(self) -> None:
         """Add the delayed messages that are due."""
