@@ -27,6 +27,12 @@ def jms_broker_url(pair, broker_url):
     return broker_url(pair)
 
 
+@pytest.fixture(autouse=True)
+def _answers(request, pair):
+    if pair == "qpid-java" and request.node.originalname == "test_commit_that_was_answered_has_happened":
+        pytest.skip("Qpid JMS tells that the connection failed, and not the answer that came before: it is in doubt")
+
+
 @pytest.fixture
 def jms_refused_destination():
     return Queue("refused.queue")

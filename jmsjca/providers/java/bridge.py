@@ -201,6 +201,11 @@ class Bridge:
                 self._pending.pop(number, None)
                 _fail(reply, ConnectionLostError(str(reason)))
 
+    @property
+    def runs(self) -> bool:
+        """True unless the process has ended."""
+        return self.ended is None and self._process.poll() is None
+
     def kill(self) -> None:
         """End the process at once."""
         self._process.kill()
@@ -331,7 +336,7 @@ class _Shared:
     def get(self) -> Bridge:
         """Return the bridge; start it unless it runs."""
         with self._lock:
-            if self._bridge is None or self._bridge.ended is not None:
+            if self._bridge is None or not self._bridge.runs:
                 self._bridge = Bridge(_find_java(), _find_jar())
             return self._bridge
 

@@ -270,8 +270,10 @@ ACTIVEMQ = Client(
 
 def _qpid_url(address: str, options: JavaOptions) -> str:
     milliseconds = round(options.reply_timeout * 1000)
-    # Broker-J publishes to an exchange, and would take a topic for a queue without the prefix
-    return f"amqp://{address}?jms.topicPrefix=amq.topic/&jms.prefetchPolicy.all=0&jms.requestTimeout={milliseconds}"
+    # Without the prefix Broker-J would take a topic for a queue. Without forced sends the commit of a refused one fails
+    # in a way that leaves it in doubt.
+    options_of_jms = "jms.topicPrefix=amq.topic/&jms.prefetchPolicy.all=0&jms.forceSyncSend=true"
+    return f"amqp://{address}?{options_of_jms}&jms.requestTimeout={milliseconds}"
 
 
 _QPID_IN_USE = ("Subscription details dont match", "There are active consumers", "Subscription is already in use")

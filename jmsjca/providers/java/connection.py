@@ -21,10 +21,11 @@ from jmsjca.errors import (
     InvalidSelectorError,
     InvalidURLError,
     JMSError,
+    JMSSecurityError,
     NotSupportedError,
 )
 from jmsjca.forking import ForkGuard
-from jmsjca.providers.common.network import OwnedDestinations, require_tls_for_password
+from jmsjca.providers.common.network import OwnedDestinations
 from jmsjca.providers.java.bridge import BridgeReplyError, Channel, FrameReader, pack_text, shared_bridge
 from jmsjca.providers.java.clients import CLIENTS, Client, JavaOptions, find_jars, namespace_of, translated
 from jmsjca.providers.java.codec import pack_destination
@@ -344,7 +345,11 @@ class JavaProvider:
         """
         del clock
         options = self.check_url(url)
-        require_tls_for_password(url, options, credentials, "java+ssl")
+        if credentials and credentials.password and not options.allow_insecure_login:
+            raise JMSSecurityError(
+                f"{url} would send the password of {credentials.user_name!r} in the clear: there is no TLS for clients"
+                " of Java yet. On a network that you trust, use the option allow_insecure_login=true."
+            )
         client = CLIENTS[url.protocol]
         jars = find_jars(options, url)
         if not url.host:
@@ -375,7 +380,8 @@ class JavaProvider:
             reply = asked.result(options.connect_timeout)
         except BridgeReplyError as error:
             channel.close()
-            raise translated(error, client, f"connect to {url}") from error
+            named = f" with the client id {client_id!r}" if client_id else ""
+            raise translated(error, client, f"connect to {url}{named}") from error
         except FutureTimeoutError as error:
             asked.add_done_callback(lambda _: channel.start(_CLOSE))
             raise ConnectionLostError(f"No answer of {address} in {options.connect_timeout:g} seconds.") from error

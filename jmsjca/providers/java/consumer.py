@@ -12,6 +12,7 @@ from typing import Protocol
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
     ConnectionLostError,
+    IllegalStateError,
     JMSError,
     NotSupportedError,
     TransactionInDoubtError,
@@ -97,7 +98,13 @@ class JavaConsumer(BaseConsumer["JavaDelivery"]):
     def _ask(self, limit: int, timeout: float | None) -> Sequence["JavaDelivery"]:
         milliseconds = _FOREVER if timeout is None else math.ceil(timeout * 1000)
         reply = self._requests.start(_RECEIVE, _ASK.pack(self.name, limit, milliseconds, self._max_bytes))
-        received = read_deliveries(self._requests.wait("receive", reply), self._sequence, self)
+        try:
+            frame = self._requests.wait("receive", reply)
+        except IllegalStateError as error:  # only a lost connection closes the session of an open consumer
+            if self.closed:
+                return []
+            raise ConnectionLostError(f"The connection broke: {error}") from error
+        received = read_deliveries(frame, self._sequence, self)
         with self._lock:
             self._check_connected()
             self._buffer.append(received)

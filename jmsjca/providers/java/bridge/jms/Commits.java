@@ -7,13 +7,16 @@ import jakarta.jms.TransactionRolledBackException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
-import javax.transaction.xa.XAException;
+import java.util.regex.Pattern;
 import jmsjca.bridge.FrameReader;
 
 /** Ends units: each is the transaction of one session. */
 final class Commits {
     private static final int LOOKS = 100;
     private static final long PAUSE = TimeUnit.MILLISECONDS.toNanos(10);
+
+    /** The answer of ActiveMQ if it has refused a send of the transaction: a code from XA_RBBASE to XA_RBEND. */
+    private static final Pattern VOTE = Pattern.compile("xaErrorCode:10[0-7]$");
 
     private final Link link;
     private final AtomicInteger running = new AtomicInteger();
@@ -118,13 +121,8 @@ final class Commits {
 
     private static boolean rolledBack(Throwable error) {
         Throwable cause = error.getCause();
-        return error instanceof TransactionRolledBackException || isRefused(error) || isRefused(cause) || isVote(cause);
-    }
-
-    /** ActiveMQ says so if it has refused a send of the transaction. */
-    private static boolean isVote(Throwable cause) {
-        int code = cause instanceof XAException ? ((XAException) cause).errorCode : 0;
-        return code >= XAException.XA_RBBASE && code <= XAException.XA_RBEND;
+        return error instanceof TransactionRolledBackException || isRefused(error) || isRefused(cause)
+            || VOTE.matcher(String.valueOf(error.getMessage())).find();
     }
 
     /** Artemis refuses a send at the commit, as if the connection had failed: the cause is the broker's answer. */
