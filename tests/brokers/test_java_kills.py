@@ -52,7 +52,9 @@ def test_kills_of_the_bridge_lose_and_double_nothing(pair, kills, broker_url, ca
     with adapter:
         for kill in range(1, kills + 1):
             moves.wait_for(kill * EACH)
-            shared_bridge().kill()
+            killed = shared_bridge()
+            killed.kill()
+            killed._process.wait(PATIENCE)
         found = collections.Counter(receive_all(url, target, len(sent)))
     with capsys.disabled():
         print(f"\nkills of the bridge {kills} of {KILLS}: {len(sent)} messages over {pair}")
