@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -19,6 +20,7 @@ from jmsjca.providers.java.bridge import Bridge, FrameReader, shared_bridge
 
 PATIENCE = 60
 KILLS = 100
+FUZZ = Path(__file__).parents[3] / "java" / "bridge" / "Fuzz.java"
 START = """
 import sys, time
 from jmsjca.providers.java.bridge import shared_bridge
@@ -139,3 +141,11 @@ def test_any_message_is_decoded_or_refused(data):
     with suppress(MessageFormatError):
         message = codec.decode(data, None, count=1, redelivered=False)
         _ = message.properties, message.message_id, message.destination
+
+
+def test_java_reads_any_frame_or_refuses_it(running):
+    """With a heap that one wrong length would fill."""
+    command = [bridge._find_java(), "-Xmx64m", "-cp", bridge._find_jar(), FUZZ, "20", "200000"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "200000 frames" in ran.stdout
