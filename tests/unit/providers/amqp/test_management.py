@@ -67,7 +67,7 @@ class Artemis:
             "removed": {"q": 2, "c.s": 3},
         }
         self.failures = []  # what it says to the next requests instead of an answer
-        self.admin = ArtemisAdmin(self)
+        self.admin = ArtemisAdmin(self, None)
 
     def request(self, request):
         operation = request.properties["_AMQ_OperationName"]
@@ -238,7 +238,7 @@ def test_what_is_no_answer_of_artemis_is_an_error(body, call):
             return ManagementResponse({"_AMQ_OperationSucceeded": True}, body)
 
     with pytest.raises(JMSError, match="management") as told:
-        CALLS[call](ArtemisAdmin(Strange()))
+        CALLS[call](ArtemisAdmin(Strange(), None))
     assert is_ours(told.value)
 
 
@@ -250,10 +250,10 @@ def test_strange_settings_of_artemis_are_told_or_do_not_matter(field, strange):
             return ManagementResponse({"_AMQ_OperationSucceeded": True}, json.dumps([json.dumps(found)]))
 
     found = {"maxDeliveryAttempts": 3, "deadLetterAddress": "dead", "expiryAddress": "expired"}
-    assert ArtemisAdmin(Strange()).settings(QUEUE) == DestinationSettings(3, Queue("dead"), Queue("expired"))
+    assert ArtemisAdmin(Strange(), None).settings(QUEUE) == DestinationSettings(3, Queue("dead"), Queue("expired"))
     put(found, [field], strange)
     with contextlib.suppress(JMSError):
-        ArtemisAdmin(Strange()).settings(QUEUE)
+        ArtemisAdmin(Strange(), None).settings(QUEUE)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -328,7 +328,7 @@ def test_an_answer_without_a_status_is_an_error(call, properties):
 @pytest.mark.parametrize("body", ["no JSON", "[", "[]", "[null]", '["no JSON"]', 7])
 def test_an_answer_of_artemis_that_is_none_is_an_error(body):
     with pytest.raises(JMSError, match="is invalid"):
-        ArtemisAdmin(Refusing(body, _AMQ_OperationSucceeded=True)).depth(REFUSED_QUEUE)
+        ArtemisAdmin(Refusing(body, _AMQ_OperationSucceeded=True), None).depth(REFUSED_QUEUE)
 
 
 class Cut:
