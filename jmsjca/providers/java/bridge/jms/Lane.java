@@ -104,9 +104,12 @@ final class Lane {
         thread.shutdown();
     }
 
-    /** Use a session again whose unit has been committed; or close it, if a broker may bind a message group to it. */
+    /**
+     * Use a session again that has no message; or close it, if a broker may bind a message group to it, or may still
+     * send it a message that nothing would receive: Artemis does so for a moment after an empty look.
+     */
     void settled(Slot slot) {
-        if (closing || slot.hasGroup && !traits.hasOneSession()) {
+        if (closing || !traits.hasOneSession() && (slot.hasGroup || link.polls)) {
             slot.discard();
         } else if (!traits.hasOneSession()) {
             synchronized (idle) {
