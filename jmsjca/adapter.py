@@ -220,7 +220,10 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         activation_spec = ActivationSpec(destination=destination, **spec)
         effective = resolve_spec(activation_spec, self._options, self._connection_url)
         check_pool_is_used(activation_spec, effective)
-        _check_selector_and_scheme(effective, activation_spec)
+        if effective.selector:
+            check_built_selector(effective.selector, activation_spec.selector_variables)
+        if effective.connection_url and not effective.connection_url.startswith(LOOKUP):
+            check_scheme(ConnectionURL.parse(absolute_url(effective.connection_url)).protocol)
 
         def declare(handler: H) -> H:
             """Activate the handler and return it unchanged."""
@@ -261,8 +264,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             InvalidActivationSpecError: Fields of the spec are invalid with the options; or neither the spec nor the
                 adapter has a connection URL.
             InvalidOptionError: An option is unknown, or its value is invalid.
-            InvalidSelectorError: The selector does not parse.
-            UnknownSchemeError: No provider has the scheme of the connection URL.
+            InvalidSelectorError: A placeholder of the selector is not closed.
             ConfigurationError: The function has a parameter for which there is no argument; or the spec does not allow
                 the executor (another mode than "cc") or the inbox (a transaction that is not "required").
             ProviderNotInstalledError: ``transaction="required"`` needs packages that are not installed.
@@ -281,7 +283,6 @@ class ResourceAdapter(DeclaresPublishers, Startable):
                 f"{effective.destination}: an executor is for concurrency_mode='cc', not "
                 f"{effective.concurrency_mode!r}."
             )
-        _check_selector_and_scheme(effective, spec)
         url = absolute_url(effective.connection_url or self._require_url())
         login = url, self._user_name, self._password
         defaults = ConnectionSettings(*login, limits=self._limits, source=self._credentials)
@@ -520,11 +521,3 @@ class ResourceAdapter(DeclaresPublishers, Startable):
                 "No connection_url: give one to the ResourceAdapter or to the spec, for instance 'embedded://'."
             )
         return self._connection_url
-
-
-def _check_selector_and_scheme(effective: "ActivationSpec", given: "ActivationSpec") -> None:
-    """Refuse a selector that does not parse, and a URL without a provider, before the listener starts."""
-    if effective.selector:
-        check_built_selector(effective.selector, given.selector_variables)
-    if effective.connection_url and not effective.connection_url.startswith(LOOKUP):
-        check_scheme(ConnectionURL.parse(absolute_url(effective.connection_url)).protocol)

@@ -45,7 +45,7 @@ client library or of the store, if any, is the ``__cause__``. Handlers of listen
 about the message that they got.
 """
 
-from datetime import timedelta
+import datetime as dt
 
 __all__ = [
     "ActivationFailedError",
@@ -259,7 +259,7 @@ class Retry(JMSError):  # noqa: N818  # a decision, as the handler words it
             days).
     """
 
-    def __init__(self, reason: str = "", *, delay: float | timedelta | None = None) -> None:
+    def __init__(self, reason: str = "", *, delay: float | dt.timedelta | None = None) -> None:
         self.reason = _reason(reason, "Retry")
         self.delay = None if delay is None else _delay(delay)
         super().__init__(reason or "The handler asked for a redelivery.")
@@ -291,7 +291,7 @@ def _reason(reason: object, kind: str) -> str:
 
 
 def _delay(delay: object) -> float:
-    delay = delay.total_seconds() if isinstance(delay, timedelta) else delay
+    delay = delay.total_seconds() if isinstance(delay, dt.timedelta) else delay
     if isinstance(delay, int | float) and not isinstance(delay, bool) and 0 <= delay <= _MAX_DELAY:
         return float(delay)
     raise ConfigurationError(f"The delay of Retry is a number of seconds from 0 to {_MAX_DELAY}, not {delay!r:.100}.")

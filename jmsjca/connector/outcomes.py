@@ -62,7 +62,7 @@ def loggable(error: Exception) -> Exception:
             return error
         if isinstance(each, _QUOTING):
             break
-        each = each.__cause__ or each.__context__
+        each = each.__context__ if each.__cause__ is None else each.__cause__
     text = f"{type(error).__name__}, whose text is not logged because it may quote the body"
     return JMSError(text).with_traceback(error.__traceback__)
 

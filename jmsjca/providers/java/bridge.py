@@ -153,7 +153,7 @@ class Bridge:
         self._channels: dict[int, Channel] = {}
         self._secrets: set[str] = set()
         self._log: deque[str] = deque(maxlen=_LOG_LINES)
-        self.ended: JMSError | None = None
+        self.end_reason: JMSError | None = None
         reset_in_child(self, Bridge._forget)
         self._log_thread = self._start(self._read_log)
         self._start(self._read_replies)
@@ -188,9 +188,9 @@ class Bridge:
         except (OSError, ValueError) as error:  # ValueError: it was closed
             self._pending.pop(number, None)
             raise ConnectionLostError(f"The Java process of JMS clients has ended: {error}.") from error
-        if self.ended is not None and number in self._pending:
+        if self.end_reason is not None and number in self._pending:
             self._pending.pop(number, None)
-            raise ConnectionLostError(str(self.ended))
+            raise ConnectionLostError(str(self.end_reason))
         return reply
 
     def forget(self, channel: int, reason: JMSError) -> None:
@@ -204,7 +204,7 @@ class Bridge:
     @property
     def runs(self) -> bool:
         """True unless the process has ended."""
-        return self.ended is None and self._process.poll() is None
+        return self.end_reason is None and self._process.poll() is None
 
     def kill(self) -> None:
         """End the process at once."""
@@ -254,13 +254,13 @@ class Bridge:
             self._input.close()
         self._output.close()
         self._errors.close()
-        self.ended = ConnectionLostError(f"The Java process of JMS clients has ended{self._reason()}")
+        self.end_reason = ConnectionLostError(f"The Java process of JMS clients has ended{self._reason()}")
         for channel in list(self._channels.values()):
-            channel.lost(self.ended)
+            channel.lost(self.end_reason)
         for number in list(self._pending):
             _, reply = self._pending.pop(number, (0, None))
             if reply is not None:
-                _fail(reply, ConnectionLostError(str(self.ended)))
+                _fail(reply, ConnectionLostError(str(self.end_reason)))
 
     def _reason(self) -> str:
         if any(_OLD_JAVA in line for line in self._log):
@@ -299,7 +299,7 @@ class Channel:
     def __init__(self, bridge: Bridge, number: int, on_lost: Callable[[JMSError], None]) -> None:
         self._bridge = bridge
         self._on_lost = on_lost
-        self._lost = False
+        self._is_lost = False
         self.number = number
 
     def start(self, operation: int, *body: bytes) -> "Future[FrameReader]":
@@ -308,15 +308,15 @@ class Channel:
 
     def lost(self, reason: JMSError) -> None:
         """Report that the connection is lost, once, on a thread of its own: the caller reads the replies."""
-        if self._lost:
+        if self._is_lost:
             return
-        self._lost = True
+        self._is_lost = True
         self._bridge.forget(self.number, reason)
         threading.Thread(target=self._on_lost, args=(reason,), name="jmsjca-java-lost", daemon=True).start()
 
     def close(self) -> None:
         """Forget the connection, which is closed."""
-        self._lost = True
+        self._is_lost = True
         self._bridge.forget(self.number, ConnectionLostError("This connection was closed."))
 
 

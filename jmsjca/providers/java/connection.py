@@ -69,7 +69,7 @@ class JavaConnection:
         self._consumers: WeakSet[JavaConsumer] = WeakSet()
         self._temporaries = _Temporaries()
         self._closed = False
-        self._lost: JMSError | None = None
+        self._loss: JMSError | None = None
         self.broker = about
 
     @property
@@ -114,8 +114,8 @@ class JavaConnection:
         made = JavaConsumer(self, name, target, order=order, max_bytes=self._limits.prefetch_bytes)
         with self._lock:
             self._consumers.add(made)
-        if self._lost is not None:
-            made.on_connection_lost(self._lost)
+        if self._loss is not None:
+            made.on_connection_lost(self._loss)
         return made
 
     def browse(
@@ -198,7 +198,7 @@ class JavaConnection:
             if self._closed:
                 return
             self._closed = True
-        reply = None if self._lost else self._start_close()
+        reply = self._start_close() if self._loss is None else None
         self._lose(ConnectionLostError("This connection was closed."))
         if reply is not None:
             with suppress(BridgeReplyError, FutureTimeoutError, JMSError):
@@ -207,14 +207,14 @@ class JavaConnection:
 
     def lost(self, error: JMSError) -> None:
         """Fail all units and consumers: the connection broke."""
-        self._lost = self._lost or error
+        self._loss = error if self._loss is None else self._loss
         self._lose(error)
 
     def end(self, error: JMSError) -> None:
         """End the connection: a commit is in doubt, or a call was interrupted."""
-        if self._closed or self._lost is not None:
+        if self._closed or self._loss is not None:
             return
-        self._lost = error
+        self._loss = error
         self._start_close()
         self._channel.lost(error)
 
@@ -232,8 +232,8 @@ class JavaConnection:
         try:
             return reply.result(timeout)
         except BridgeReplyError as error:
-            if self._lost is not None:
-                raise ConnectionLostError(str(self._lost)) from error
+            if self._loss is not None:
+                raise ConnectionLostError(str(self._loss)) from error
             raise translated(error, self._client, doing, JMSError) from error
         except FutureTimeoutError as error:
             reason = ConnectionLostError(f"The broker has not answered within {timeout:g} seconds: cannot {doing}.")
@@ -265,7 +265,7 @@ class JavaConnection:
                 left -= len(chunk)
                 yield chunk
         finally:
-            if self._lost is None and not self._closed:
+            if self._loss is None and not self._closed:
                 self.ask(doing, _BROWSE_CLOSE, name)
 
     def _lose(self, error: JMSError) -> None:
@@ -280,8 +280,8 @@ class JavaConnection:
         self._home.check()
         if self._closed:
             raise IllegalStateError("This connection is closed.")
-        if self._lost is not None:
-            raise ConnectionLostError(str(self._lost)) from self._lost
+        if self._loss is not None:
+            raise ConnectionLostError(str(self._loss)) from self._loss
 
     def _check_target(self, to: Destination) -> None:
         self._client.check_name(to)

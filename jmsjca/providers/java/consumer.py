@@ -139,7 +139,7 @@ class JavaConsumer(BaseConsumer["JavaDelivery"]):
             if self.closed:
                 return
             self.closed = True
-            left = [] if self._error else self._buffer.unassigned()
+            left = self._buffer.unassigned() if self._error is None else []
         if self._error is None:
             self._return(left)
             self._requests.ask("close a consumer", _CLOSE, _NAME.pack(self.name))

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 from jmsjca import ActivationSpec, ConnectionFactory, Hooks, Message, Outcome, ResourceAdapter, Topic, reconnection
 from jmsjca.config import ConnectionURL
-from jmsjca.errors import (
-    ConnectionLostError,
-    IllegalStateError,
-    InvalidActivationSpecError,
-    InvalidClientIDError,
-    InvalidSelectorError,
-    UnknownSchemeError,
-)
+from jmsjca.errors import ConnectionLostError, IllegalStateError, InvalidActivationSpecError, InvalidClientIDError
 from jmsjca.inbound.activation_state import ActivationState
 from jmsjca.providers import find_provider
 from tests.unit.inbound.listeners import PATIENCE, Inbox, Recorder, in_thread, send, waiting
@@ -159,16 +152,11 @@ def test_file_in_a_missing_folder_is_down_and_stays_down(tmp_path, recorder, cap
     assert "does not exist" in record.message
 
 
-def test_a_wrong_selector_is_refused_at_the_activation(adapter):
-    with pytest.raises(InvalidSelectorError, match="The selector is wrong at position 5"):
-        adapter.activate(ActivationSpec(destination="q", selector="a = = 1"), Inbox())
-    assert not adapter.activations
-
-
-def test_a_wrong_scheme_is_refused_at_the_activation(adapter):
-    with pytest.raises(UnknownSchemeError, match="amqp://"):
-        adapter.activate(ActivationSpec(destination="q", connection_url="tcp://localhost:61616"), Inbox())
-    assert not adapter.activations
+def test_with_a_wrong_selector_it_is_down_and_stays_down(adapter, recorder, caplog):
+    activation = adapter.activate(ActivationSpec(destination="q", selector="a = = 1"), Inbox())
+    activation.start()
+    recorder.await_status("Connecting", "Down")
+    assert "stopped permanently: The selector is wrong at position 5" in caplog.text
 
 
 def test_failed_start_can_be_repeated(tmp_path, recorder):
