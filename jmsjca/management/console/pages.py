@@ -401,12 +401,9 @@ class ReadPages:
         name, client, page = (*_subscriber(request.query_params), number_of(request, "page", 1))
         info = self._insight.subscription(name, client)
         found = self._insight.subscription_messages(info.subscription, page=page, page_size=_PAGE_SIZE)
-        shown: dict[str, Any] = {
-            "messages": list(map(preview_row, found)),
-            "page": page,
-            "more": len(found) == _PAGE_SIZE,
-        }
-        return self._renderer.page(request, "subscription", **_subscription_values(info), **shown)
+        shown = _subscription_values(info)
+        shown |= {"messages": list(map(preview_row, found)), "page": page, "more": len(found) == _PAGE_SIZE}
+        return self._renderer.page(request, "subscription", **shown)
 
     def messages(self, request: Request) -> Response:
         """Show one page of the messages of a queue."""
