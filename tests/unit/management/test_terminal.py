@@ -102,6 +102,7 @@ EXPECTED = {
     *("convert", "explain", "selector test", "capabilities", "doctor", "status", "top", "relay", "console", "bench"),
     *("dlq list", "dlq show", "dlq replay", "dlq edit", "dlq drop", "dlq export", "dlq import", "mcp", "docs"),
     *("file check", "file compact", "file backup", "spark repair", "demo"),
+    *("publish", "subscriptions list", "subscriptions browse", "subscriptions remove"),
 }
 
 
