@@ -37,7 +37,7 @@ from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.epoch_plans import AvailableNowLimit, EmptyEpochBackoff, EpochPlans, Offset, Progress, plan_shares
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader, count_kept_by_others, orphans, plan_partitions
-from jmsjca.spark.staging import EpochPartition, Origin, Staging, check_usable
+from jmsjca.spark.staging import EpochPartition, Origin, Staging
 from jmsjca.spark.store import StoreUnavailableError
 
 __all__ = ["JmsStreamReader", "Prefetch", "QueueMonitor"]
@@ -304,7 +304,6 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._body = body
         self._options = options
         self._location = options.staging()
-        self._is_checked = False
         self._monitor = QueueMonitor(options)
         self._backoff = EmptyEpochBackoff()
         self._available_now: AvailableNowLimit | None = None  # with trigger AvailableNow: the end of this run
@@ -334,10 +333,6 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             InvalidOptionError: The checkpoint belongs to another source.
         """
         offset = Offset.from_json(start)
-        if not self._is_checked:  # before the first message
-            store = self._location.relaxed() if self._options.at_least_once else self._location
-            check_usable(store, self._location)
-            self._is_checked = True
         prefetch = self._end_prefetch()
         self._record_last_epoch(offset)
         if (begun := self._find_begun(offset)) is not None:

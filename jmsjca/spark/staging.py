@@ -82,7 +82,6 @@ __all__ = [
     "Origin",
     "Staging",
     "StaleEpochError",
-    "check_usable",
     "generations",
     "is_at_least_once",
     "new_generation",
@@ -341,7 +340,14 @@ class Staging:
             StoreError: The store cannot be used for reading with this guarantee.
             InvalidOptionError: Another source was read into this generation, and that is not allowed.
         """
-        check_usable(self.store, self.location)
+        try:
+            self.store.add_folder()
+        except OSError as error:
+            raise StoreError(
+                f"{self.location} cannot hold staged messages: {error}. The option stagingLocation must name a folder,"
+                " which is made if it does not exist, or a bucket that exists."
+            ) from error
+        self.store.probe()
         self.store.sweep(name="SOURCE")
         self.store.sweep(name="probe")
         known = self.origin()
@@ -666,26 +672,6 @@ class Staging:
         """Return True if the messages of this generation may be those that a query with this origin would read."""
         known = self.origin()
         return known is None or known == origin
-
-
-def check_usable(store: Store, location: Store) -> None:
-    """Create the folder of a store if it is missing, and raise an error if the store cannot hold staged messages.
-
-    Args:
-        store: The staging location, or the folder of a generation in it.
-        location: The staging location.
-
-    Raises:
-        StoreError: The store cannot be used.
-    """
-    try:
-        store.add_folder()
-    except OSError as error:
-        raise StoreError(
-            f"{location} cannot hold staged messages: {error}. The option stagingLocation must name a folder,"
-            " which is made if it does not exist, or a bucket that exists."
-        ) from error
-    store.probe()
 
 
 def _as_store(location: Store | Path) -> Store:

@@ -77,15 +77,6 @@ def test_a_stream_with_a_location_that_is_a_file_is_told(broker) -> None:
     assert broker.waiting() == ["a"]
 
 
-@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
-def test_a_location_that_is_a_file_is_told_before_the_first_message(broker, guarantee) -> None:
-    broker.location.write_text("x")
-    reader = JmsStreamReader(broker.options(guarantee=guarantee))
-    with pytest.raises(StoreError, match="cannot hold staged messages"):
-        reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
-    reader.stop()
-
-
 @pytest.mark.parametrize("missing", [True, False])
 def test_a_location_that_cannot_be_written_is_told(shared: Path, missing: bool) -> None:
     location = shared / "staging" if missing else shared
