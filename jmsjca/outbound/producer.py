@@ -197,12 +197,12 @@ class SendOption(Generic[T, Given]):
     def __get__(self, producer: "DeliveryOptions | None", owner: type) -> Self | T:
         if producer is None:
             return self
-        producer._check_open()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        producer.check_open()
         value: T = getattr(producer, f"_{self._name}")
         return value
 
     def __set__(self, producer: "DeliveryOptions", value: Given) -> None:
-        producer._check_open()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        producer.check_open()
         setattr(producer, f"_{self._name}", _CONSTRAINTS[self._name](self._name, value))
 
 
@@ -231,6 +231,14 @@ class DeliveryOptions(SessionMember, GuardedAttributes):
     delivery_delay = SendOption[float, float]()
     disable_message_id = SendOption[bool, bool]()
     disable_timestamp = SendOption[bool, bool]()
+
+    def check_open(self) -> None:
+        """Raise an error if the producer or its session is closed.
+
+        Raises:
+            IllegalStateError: It is closed.
+        """
+        self._check_open()
 
 
 class ProducerPool:
@@ -407,7 +415,7 @@ class MessageProducer(BaseProducer, Closeable):
     @property
     def destination(self) -> Destination | None:
         """The destination; None if each send names one."""
-        self._check_open()
+        self.check_open()
         return self._destination
 
     def send(
