@@ -100,7 +100,7 @@ def names(jms_broker_url, jms_connection_factory, connection, context):
     adapter = ResourceAdapter(jms_broker_url)
     with connection.create_session() as session, connection.create_session(transacted=True) as transacted:
         yield {
-            **vars(jmsjca),
+            **{name: getattr(jmsjca, name) for name in jmsjca.__all__},
             **globals(),
             "url": jms_broker_url,
             "factory": jms_connection_factory,
@@ -261,7 +261,6 @@ CALLS = [
     ("producer.send('a', priority='7')", MessageFormatError, "priority must be a whole number from 0 to 9, not '7'"),
     ("producer.send('a', priority=10)", MessageFormatError, "a whole number from 0 to 9, not 10"),
     ("producer.send('a', delivery_mode='PERSISTANT')", MessageFormatError, r"\(did you mean PERSISTENT\?\)"),
-    ("producer.send('a', time_to_live=timedelta(1))", MessageFormatError, "seconds, as a number from 0 to .*timedelta"),
     ("producer.send('a', time_to_live=-1)", MessageFormatError, "time_to_live must be seconds, as a number from 0"),
     ("producer.send('a', delivery_delay='5')", MessageFormatError, "delivery_delay must be seconds, as a number"),
     (
@@ -306,7 +305,6 @@ CALLS = [
     ("consumer.receive(-1)", InvalidArgumentError, "None to wait forever, not -1"),
     ("consumer.receive(NAN)", InvalidArgumentError, "None to wait forever, not nan"),
     ("consumer.receive(INFINITY)", InvalidArgumentError, "None to wait forever, not inf"),
-    ("consumer.receive(timedelta(seconds=1))", ArgumentTypeError, "as a number, or None.*timedelta"),
     (
         "consumer.receive_body('str')",
         ArgumentTypeError,
@@ -374,7 +372,7 @@ CALLS = [
     ("adapter.send_many('q', 'a', time_to_life=9)", ArgumentTypeError, r"did you mean time_to_live\?"),
     ("asyncio.run(adapter.send_async('q', 'a', typ='t'))", ArgumentTypeError, r"did you mean type\?"),
     ("adapter.request('q', 'a', corelation_id='c')", ArgumentTypeError, r"did you mean correlation_id\?"),
-    ("adapter.publisher('q', str).send('a', x=1)", ArgumentTypeError, r"\(there are properties, correlation_id, "),
+    ("adapter.publisher('q', str).send('a', x=1)", ArgumentTypeError, r"\(there are .*correlation_id, "),
     ("adapter.start(wait='5')", ArgumentTypeError, "wait must be seconds"),
     ("adapter.start(wait=INFINITY)", InvalidArgumentError, "wait must be seconds from 0 .* not inf"),
     ("activation.stop('5')", ArgumentTypeError, "timeout must be seconds"),
