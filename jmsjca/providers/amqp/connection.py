@@ -267,7 +267,12 @@ class SourceFactory:
         """Return the source of a browser."""
         self._temporaries.check_owned(queue)
         chosen, other_kind = self._translate_selector(selector), self._broker.other_kind_texts
-        return Source(self._address(queue), selector=chosen, browse=True, other_kind=other_kind)
+        return Source(
+            source_address_of(self._temporaries.resolve(queue), self._broker.naming),
+            selector=chosen,
+            browse=True,
+            other_kind=other_kind,
+        )
 
     def _address(self, what: Destination) -> Address:
         return address_of(self._temporaries.resolve(what), self._broker.naming)

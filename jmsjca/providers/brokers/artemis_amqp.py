@@ -10,6 +10,7 @@ from jmsjca.destinations import Destination, Queue, Subscription, Topic, destina
 from jmsjca.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError, NotSupportedError
 from jmsjca.messages import TextMessage
 from jmsjca.providers.amqp.admin import ManagementClient
+from jmsjca.providers.amqp.codec.addresses import SubscriptionQueue
 from jmsjca.providers.amqp.codec.jms_mapping import (
     ENCODED_ID_PREFIX,
     ID_KINDS,
@@ -86,7 +87,9 @@ class ArtemisAdmin(SettingsElsewhere):
 
     def browse(self, source: Subscription, *, selector: str | None = None) -> Iterator[Sequence[Delivery]]:
         """Yield the waiting messages of a durable subscription in order, in chunks."""
-        return self._connection.browse(Queue(f"{source.topic.name}::{_queue_name(source)}"), selector=selector)
+        return self._connection.browse(
+            SubscriptionQueue(f"{source.topic.name}::{_queue_name(source)}"), selector=selector
+        )
 
     def unsubscribe(self, source: Subscription) -> None:
         """Delete a durable subscription with its messages.

@@ -21,6 +21,7 @@ __all__ = [
     "REPLY_TO_TYPE",
     "Address",
     "ReceiveContext",
+    "SubscriptionQueue",
     "address_of",
     "destination_name",
     "destination_type_of",
@@ -89,9 +90,16 @@ class Address:
             terminus.durability = CONFIGURATION
 
 
+@dataclass(frozen=True, slots=True)
+class SubscriptionQueue(Queue):
+    """The queue of a subscription on Artemis: its name begins with the address, and ``::``."""
+
+
 def source_address_of(what: Destination, naming: AddressStyle) -> Address:
     """Return the address of a consumer's source: words of a topic's name may be wildcards of the broker."""
     found = address_of(what, naming)
+    if isinstance(what, SubscriptionQueue):
+        return replace(found, forbidden=None)
     return replace(found, forbidden=_FORBIDDEN_IN_PATTERNS[naming]) if isinstance(what, Topic) else found
 
 
