@@ -51,7 +51,8 @@ class Broker:
         if self.running:
             return self
         home = self.install()
-        self.ports = self.ports or self._choose_ports(usual_ports)
+        if not self.usual_ports.keys() <= self.ports.keys():  # new, or an earlier revision knew fewer protocols
+            self.ports = self._choose_ports(usual_ports) | self.ports
         write_configuration(self)
         command, environment = self.command(home)
         with self.log.open("ab") as log:
