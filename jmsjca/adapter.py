@@ -115,7 +115,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
     ) -> None:
         check(_ARGUMENTS, mbean_object_name=mbean_object_name, mbean_server_domain=mbean_server_domain)
         check(_ARGUMENTS, user_name=user_name, password=password, credentials=credentials)
-        check(_ARGUMENTS, executor=executor, limits=limits, retry_timeout=retry_timeout)
+        check(_ARGUMENTS, executor=executor, limits=limits)
         self._retry_timeout = SECONDS("retry_timeout", retry_timeout)
         HookChain(hooks)  # raises here what would be raised by the first listener
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None
@@ -502,13 +502,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
                     "The adapter has no listeners, so that run() would serve nothing: import the modules that declare "
                     "them, with @adapter.listener('orders'), before run()."
                 )
-            stopped = serve(
-                self.start,
-                self.stop,
-                TIMEOUT("timeout", timeout),
-                self._monitor,
-                lambda: have_all_failed(self.activations),
-            )
+            stopped = serve(self.start, self.stop, timeout, self._monitor, lambda: have_all_failed(self.activations))
         raise_failures(self.activations)
         return stopped
 

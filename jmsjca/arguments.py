@@ -82,7 +82,6 @@ def wrong_argument(
         wanted: The accepted values, and how to get one: the remedy.
         error: The class of the error.
         secret: True to show only the type of the value.
-        seconds: True if a `datetime.timedelta` is also accepted; the call returns its seconds.
         remedy: Added after the value.
     """
     kind = type(value)

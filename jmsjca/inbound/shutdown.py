@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
+from datetime import timedelta
 from types import FrameType
 from weakref import WeakSet
 
@@ -118,7 +119,7 @@ def _total(activations: Sequence[ActivationView]) -> Account:
 def serve(
     start: Callable[[], None],
     stop: Callable[[float | None], StopReport],
-    timeout: float | None,
+    timeout: float | timedelta | None,
     monitor: StatusMonitor,
     has_failed: Callable[[], bool],
 ) -> StopReport:

@@ -14,7 +14,6 @@ from jmsjca.arguments import (
     SECONDS,
     SECRET_OR_NONE,
     TEXT_OR_NONE,
-    TIMEOUT,
     Constraint,
     GuardedAttributes,
     check,
@@ -68,8 +67,6 @@ ARGUMENTS: dict[str, Constraint[Any]] = {
     "client_id": TEXT_OR_NONE,
     "limits": Constraint("a Limits(…) or None", (Limits, NoneType)),
     "producer_pooling": FLAG,
-    "idle_timeout": TIMEOUT,
-    "retry_timeout": SECONDS,
     "credentials": CREDENTIALS,
     "converters": Constraint("a Converters() or None", (Converters, NoneType)),
 }
@@ -187,15 +184,16 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         limits: Limits | None = None,
         hooks: Sequence[Hooks] = (),
         producer_pooling: bool = False,
-        idle_timeout: float = 30.0,
+        idle_timeout: float | timedelta = 30.0,
         naming: NamingContext | None = None,
         converters: Converters | None = None,
         transaction_locator: Callable[[], Any] | None = None,
         retry_timeout: float | timedelta = 30.0,
     ) -> None:
         check(ARGUMENTS, connection_url=connection_url, user_name=user_name, password=password, client_id=client_id)
-        check(ARGUMENTS, limits=limits, producer_pooling=producer_pooling, idle_timeout=idle_timeout)
-        check(ARGUMENTS, credentials=credentials, converters=converters, retry_timeout=retry_timeout)
+        check(ARGUMENTS, limits=limits, producer_pooling=producer_pooling)
+        check(ARGUMENTS, credentials=credentials, converters=converters)
+        idle_timeout, retry_timeout = SECONDS("idle_timeout", idle_timeout), SECONDS("retry_timeout", retry_timeout)
         self._naming = naming
         self._converters = converters
         self._pool: ConnectionPool | None = None
@@ -216,9 +214,9 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         looks_up = connection_url.startswith(LOOKUP) and self.options.no_factory_cache
         self._lookup = given if looks_up else None
         idle = self.options.idle_timeout
-        self._idle_timeout = SECONDS("idle_timeout", idle_timeout) if idle is None else idle
+        self._idle_timeout = idle_timeout if idle is None else idle
         repeated = self.options.retry_timeout
-        self._retry_timeout = SECONDS("retry_timeout", retry_timeout) if repeated is None else repeated
+        self._retry_timeout = retry_timeout if repeated is None else repeated
 
     @property
     def login(self) -> Login:
