@@ -102,7 +102,7 @@ def test_one_in_use_by_another_connection_is_not_replaced(harness):
     second.consumer(subscription)  # which shares it, and whose connection the refusal did not end
 
 
-@pytest.mark.parametrize(("topic", "selector"), [("all.#", None), (None, "n = = 1"), (None, "JMSMessageID = 'a'")])
+@pytest.mark.parametrize(("topic", "selector"), [("all::news", None), (None, "n = = 1"), (None, "JMSMessageID = 'a'")])
 def test_consumer_that_is_refused_leaves_it_as_it_is(harness, topic, selector):
     subscription = harness.subscription()
     left(harness, subscription, None)

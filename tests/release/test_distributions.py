@@ -131,7 +131,7 @@ def test_the_package_is_installed_as_the_readme_says_until_it_is_on_an_index(bui
         "clone": f"{clone}[cli]",
     }[place]
     pip("install", "--no-deps", "--no-build-isolation", "--target", str(tmp_path), where)
-    command = [sys.executable, "-c", "import jmsjca; print(jmsjca.__file__)"]
+    command = [sys.executable, "-P", "-c", "import jmsjca; print(jmsjca.__file__)"]
     found = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True)
     assert Path(found.stdout.strip()) == tmp_path / "jmsjca" / "__init__.py"
 
@@ -146,8 +146,9 @@ def test_the_pages_that_come_first_say_how_to_install_it_until_then():
 def test_the_wheel_has_the_package_and_nothing_else(built):
     with zipfile.ZipFile(built[0]) as archive:
         names = archive.namelist()
-    kinds = {Path(name).suffix for name in names if ".dist-info/" not in name}
-    assert kinds <= {".py", ".typed", ".html", ".css", ".js", ".lark", ".toml", ".json"}
+    kinds = {Path(name).suffix for name in names if ".dist-info/" not in name} - {".jar"}
+    assert kinds <= {".py", ".typed", ".html", ".css", ".js", ".lark", ".toml", ".json", ".java", ".txt"}
+    assert {name for name in names if name.endswith(".jar")} == {"jmsjca/providers/java/bridge.jar"}
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"jmsjca", "pyspark_jmsjca.py"}
     for needed in (
         "jmsjca/py.typed",

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 import typer
 
-from jmsjca import MapMessage, Queue, TextMessage
+from jmsjca import ConnectionFactory, MapMessage, Queue, TextMessage, Topic
 from jmsjca.__main__ import run
 from jmsjca.demo.run import Display
 from jmsjca.errors import ConfigurationError
@@ -54,6 +54,12 @@ def place(tmp_path, monkeypatch):
     send(url, letter("x"), letter("y\x1b[2J"), to="dlq.orders")
     text = TextMessage(LONG, properties={"shop": LONG, "n": 3}, correlation_id="c" * 60)
     send(url, text, MapMessage({"fruit": LONG}))
+    with (
+        ConnectionFactory(url, client_id="shop").create_connection() as connection,
+        connection.create_session() as session,
+    ):
+        session.create_durable_consumer(Topic("news"), "daily").close()
+        session.create_producer(Topic("news")).send(text)
     adapter = load_adapter("terminal_shop:adapter")
     stats = {each.name: each.stats.as_dict() for each in adapter.activations}
     HealthFile(lambda: {**adapter.health().as_dict(), "stats": stats}, tmp_path / "health.json").write()
@@ -163,6 +169,10 @@ SHOWN = {
     "import": ["dlq", "import", "orders", "letters.jsonl"],
     "relay": ["relay", "--database", "sqlite:///application.db", "--once"],
     "spark repair": ["spark", "repair", "staging"],
+    "publish": ["publish", "news", LONG],
+    "subscriptions": ["subscriptions", "list"],
+    "browse a subscription": ["subscriptions", "browse", "daily"],
+    "remove a subscription": ["subscriptions", "remove", "daily", "--dry-run"],
 }
 ELSEWHERE = {"run", "console", "demo"}  # tests below
 WHOLE = {"dlq export", "docs", "convert", "mcp"}  # what they write is for programs, whatever the width
