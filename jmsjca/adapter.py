@@ -314,7 +314,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         credentials: CredentialSource | None = None,
         client_id: str | None = None,
         producer_pooling: bool = False,
-        idle_timeout: float = 30.0,
+        idle_timeout: float | timedelta = 30.0,
         transaction_locator: Callable[[], Any] | None = None,
     ) -> ConnectionFactory:
         """Create a factory of connections, with this adapter's values as defaults, its hooks and its naming context.

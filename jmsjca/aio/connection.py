@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Self, TypeVar
 
@@ -171,7 +172,7 @@ class ConnectionPool(AsyncCloseable):
         return self._pool.closed
 
     def connection(
-        self, user_name: str | None = None, password: str | None = None, *, timeout: float | None = -1.0
+        self, user_name: str | None = None, password: str | None = None, *, timeout: float | timedelta | None = -1.0
     ) -> AwaitableContextManager[PooledConnection]:
         """Borrow a connection: await it, and start and close it yourself; or use ``async with``, which does both.
 
@@ -207,11 +208,11 @@ class ConnectionPool(AsyncCloseable):
         async with self.connection() as connection, connection.create_session(transacted, acknowledge_mode) as session:
             yield session
 
-    async def open(self, *, wait: bool = False, timeout: float | None = 30.0) -> None:  # noqa: ASYNC109  # as of the blocking pool
+    async def open(self, *, wait: bool = False, timeout: float | timedelta | None = 30.0) -> None:  # noqa: ASYNC109  # as of the blocking pool
         """Open the pool, and with ``wait`` its first connections, as `wait` does. Idempotent."""
         await run_in_thread(partial(self._pool.open, wait=wait, timeout=timeout))
 
-    async def wait(self, timeout: float | None = 30.0) -> None:  # noqa: ASYNC109  # as of the blocking pool
+    async def wait(self, timeout: float | timedelta | None = 30.0) -> None:  # noqa: ASYNC109  # as of the blocking pool
         """Open connections until there are ``min_size``: see `jmsjca.outbound.ConnectionPool.wait`."""
         await run_in_thread(partial(self._pool.wait, timeout))
 
@@ -227,7 +228,7 @@ class ConnectionPool(AsyncCloseable):
         """Return the counters: see `jmsjca.outbound.ConnectionPool.get_stats`."""
         return self._pool.get_stats()
 
-    async def close(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109  # as of the blocking pool
+    async def close(self, timeout: float | timedelta = 5.0) -> None:  # noqa: ASYNC109  # as of the blocking pool
         """Close the pool: idle connections now, borrowed ones when they are returned. Idempotent.
 
         Args:

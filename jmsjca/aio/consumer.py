@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import Future
+from datetime import timedelta
 from typing import Any, Self, overload
 
 from jmsjca import outbound
@@ -43,10 +44,10 @@ class Consumer(AsyncCloseable):
         """Wait for the next message."""
 
     @overload
-    async def receive(self, timeout: float | None) -> Message | None:  # noqa: ASYNC109, D418
+    async def receive(self, timeout: float | timedelta | None) -> Message | None:  # noqa: ASYNC109, D418
         """Wait for the next message; return None at the timeout."""
 
-    async def receive(self, timeout: float | None = None) -> Message | Any:  # noqa: ASYNC109  # JMS has it
+    async def receive(self, timeout: float | timedelta | None = None) -> Message | Any:  # noqa: ASYNC109  # JMS has it
         """Receive the next message.
 
         Without a timeout, the wait only ends without a message if another task closes the consumer. Therefore type
@@ -103,7 +104,9 @@ class ReceiveHandoff:
         timeout: Seconds that the thread waits for a message; None waits forever.
     """
 
-    def __init__(self, receiver: PrefetchingReceiver, executor: SingleThreadExecutor, timeout: float | None) -> None:
+    def __init__(
+        self, receiver: PrefetchingReceiver, executor: SingleThreadExecutor, timeout: float | timedelta | None
+    ) -> None:
         self._receiver = receiver
         self._executor = executor
         self._timeout = timeout

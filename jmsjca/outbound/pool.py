@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import islice
 from typing import Any, Self
 
@@ -45,10 +46,18 @@ _LIMITS: dict[str, Constraint[Any]] = {
     "timeout": replace(TIMEOUT, error=ConfigurationError),
     "max_waiting": Constraint("a whole number from 0 on", int, within=(0, math.inf), error=ConfigurationError),
     "max_idle": Constraint(
-        "seconds, as a number from 0 on", (int, float), within=(0, math.inf), error=ConfigurationError
+        "seconds, as a number from 0 on",
+        (int, float),
+        within=(0, math.inf),
+        error=ConfigurationError,
+        seconds=True,
     ),
     "max_lifetime": Constraint(
-        "seconds, as a number above 0", (int, float), fits=lambda seconds: seconds > 0, error=ConfigurationError
+        "seconds, as a number above 0",
+        (int, float),
+        fits=lambda seconds: seconds > 0,
+        error=ConfigurationError,
+        seconds=True,
     ),
 }
 
@@ -224,10 +233,10 @@ class ConnectionPool(PoolPlaces):
         *,
         min_size: int = 0,
         max_size: int = 32,
-        timeout: float | None = 0.0,
+        timeout: float | timedelta | None = 0.0,
         max_waiting: int = 0,
-        max_idle: float = 600.0,
-        max_lifetime: float = 3600.0,
+        max_idle: float | timedelta = 600.0,
+        max_lifetime: float | timedelta = 3600.0,
         check: Callable[[Connection], object] | None = None,
         open: bool = True,  # noqa: A002  # psycopg's name
         clock: Clock = SYSTEM_CLOCK,
@@ -238,15 +247,16 @@ class ConnectionPool(PoolPlaces):
                 f"The factory has the client id {factory.client_id!r}, which one connection at a time can use: it"
                 " cannot be pooled. Leave the client id out, or create the connection without a pool."
             )
-        check_arguments(_LIMITS, timeout=timeout, max_waiting=max_waiting, max_idle=max_idle, max_lifetime=max_lifetime)
+        check_arguments(_LIMITS, max_waiting=max_waiting)
+        waited = _LIMITS["timeout"]("timeout", timeout)
         self._factory = factory
         # Only a factory under a transaction manager has this method.
         self._take_kept: Callable[[object, Callable[[object], object]], object] | None
         self._take_kept = getattr(factory, "take_kept", None)
-        self._timeout = (
-            TIMEOUT("timeout", timeout) if options.pool_timeout is None else lock_timeout(options.pool_timeout)
-        )
-        self._max_waiting, self._max_idle, self._max_lifetime = max_waiting, max_idle, max_lifetime
+        self._timeout = waited if options.pool_timeout is None else lock_timeout(options.pool_timeout)
+        self._max_waiting = max_waiting
+        self._max_idle: float = _LIMITS["max_idle"]("max_idle", max_idle)
+        self._max_lifetime: float = _LIMITS["max_lifetime"]("max_lifetime", max_lifetime)
         self._check, self._clock = check, clock
         self._set_sizes(
             min_size if options.pool_min_size is None else options.pool_min_size,
@@ -266,7 +276,7 @@ class ConnectionPool(PoolPlaces):
 
     @contextmanager
     def connection(
-        self, user_name: str | None = None, password: str | None = None, *, timeout: float | None = -1.0
+        self, user_name: str | None = None, password: str | None = None, *, timeout: float | timedelta | None = -1.0
     ) -> Generator[PooledConnection]:
         """Borrow a connection for the block, started.
 
@@ -310,7 +320,7 @@ class ConnectionPool(PoolPlaces):
             yield connection.create_session(transacted, acknowledge_mode)
 
     def get_connection(
-        self, user_name: str | None = None, password: str | None = None, *, timeout: float | None = -1.0
+        self, user_name: str | None = None, password: str | None = None, *, timeout: float | timedelta | None = -1.0
     ) -> PooledConnection:
         """Borrow a connection, not started. Its ``close()`` returns it to the pool.
 
@@ -353,7 +363,7 @@ class ConnectionPool(PoolPlaces):
             self._counters["requests_num"] += 1
             return connection.borrow(now)
 
-    def _lend(self, key: Key, timeout: float | None, claim: Claim) -> PooledConnection:
+    def _lend(self, key: Key, timeout: float | timedelta | None, claim: Claim) -> PooledConnection:
         deadline = Deadline(self._timeout if timeout == -1.0 else TIMEOUT("timeout", timeout), self._clock)
         began = self._clock.monotonic()
         self._count("requests_num")
@@ -372,14 +382,14 @@ class ConnectionPool(PoolPlaces):
         finally:
             self._count("requests_wait_ms", round((self._clock.monotonic() - began) * 1000))
 
-    def open(self, *, wait: bool = False, timeout: float | None = 30.0) -> None:
+    def open(self, *, wait: bool = False, timeout: float | timedelta | None = 30.0) -> None:
         """Open the pool, and with ``wait`` its first ``min_size`` connections, as `wait` does. Idempotent."""
         with self._changed:
             self._closed = False
         if wait:
             self.wait(timeout)
 
-    def wait(self, timeout: float | None = 30.0) -> None:
+    def wait(self, timeout: float | timedelta | None = 30.0) -> None:
         """Open connections until there are ``min_size``.
 
         Args:
@@ -390,8 +400,9 @@ class ConnectionPool(PoolPlaces):
             IllegalStateError: The pool is closed.
             JMSError: A connection cannot be opened.
         """
-        deadline = Deadline(TIMEOUT("timeout", timeout), self._clock)
-        while self._add_below_minimum(deadline, timeout):
+        seconds = TIMEOUT("timeout", timeout)
+        deadline = Deadline(seconds, self._clock)
+        while self._add_below_minimum(deadline, seconds):
             pass
 
     def _add_below_minimum(self, deadline: Deadline, timeout: float | None) -> bool:
@@ -409,7 +420,7 @@ class ConnectionPool(PoolPlaces):
             if not added:
                 self._give_up(claim)
 
-    def close(self, timeout: float = 5.0) -> None:
+    def close(self, timeout: float | timedelta = 5.0) -> None:
         """Close the pool: idle connections now, borrowed ones when they are returned. Waiting threads get an error.
 
         Args:

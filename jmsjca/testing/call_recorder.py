@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from threading import Condition
 from typing import Any
 
+from jmsjca.arguments import SECONDS
 from jmsjca.destinations import Destination
 from jmsjca.errors import InvalidArgumentError, MessageFormatError
 from jmsjca.hooks import Hooks
@@ -101,7 +103,9 @@ class CallRecorder(Hooks):
         """
         return _of(self.calls, destination)
 
-    def wait_for(self, destination: str | Destination, count: int = 1, timeout: float = _PATIENCE) -> list[HandlerCall]:
+    def wait_for(
+        self, destination: str | Destination, count: int = 1, timeout: float | timedelta = _PATIENCE
+    ) -> list[HandlerCall]:
         """Wait until the handlers of a destination were called so many times, failures included.
 
         Args:
@@ -112,6 +116,7 @@ class CallRecorder(Hooks):
         Raises:
             AssertionError: They were not called so often in time; the text shows the calls.
         """
+        timeout = SECONDS("timeout", timeout)
         with self._changed:
             if not self._changed.wait_for(lambda: len(_of(self._calls, destination)) >= count, timeout):
                 raise AssertionError(
@@ -124,13 +129,13 @@ class CallRecorder(Hooks):
         self,
         destination: str | Destination,
         count: int = 1,
-        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as the blocking method
+        timeout: float | timedelta = _PATIENCE,  # noqa: ASYNC109  # as the blocking method
     ) -> list[HandlerCall]:
         """Wait as `wait_for` does, without blocking the event loop."""
         return await asyncio.to_thread(self.wait_for, destination, count, timeout)
 
     def assert_called_once_with(
-        self, destination: str | Destination, body: object, timeout: float = _PATIENCE
+        self, destination: str | Destination, body: object, timeout: float | timedelta = _PATIENCE
     ) -> HandlerCall:
         """Wait for the first call with a message of a destination; check its body, and that there is no other call.
 
@@ -154,7 +159,7 @@ class CallRecorder(Hooks):
         self,
         destination: str | Destination,
         body: object,
-        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as the blocking method
+        timeout: float | timedelta = _PATIENCE,  # noqa: ASYNC109  # as the blocking method
     ) -> HandlerCall:
         """Wait and check as `assert_called_once_with` does, without blocking the event loop."""
         return await asyncio.to_thread(self.assert_called_once_with, destination, body, timeout)

@@ -10,6 +10,7 @@ from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING
 
+from jmsjca.arguments import SECONDS
 from jmsjca.config.clock import SystemClock
 from jmsjca.errors import InvalidArgumentError
 
@@ -80,7 +81,7 @@ class TimeTravel:
         self._offset += step
 
     def advance_until(
-        self, condition: Callable[[], object], step: float | timedelta, timeout: float = _PATIENCE
+        self, condition: Callable[[], object], step: float | timedelta, timeout: float | timedelta = _PATIENCE
     ) -> None:
         """Advance the clock step by step until a condition holds.
 
@@ -96,6 +97,7 @@ class TimeTravel:
             AssertionError: The condition does not hold in time.
             InvalidArgumentError: As for `advance`.
         """
+        timeout = SECONDS("timeout", timeout)
         deadline, pause = time.monotonic() + timeout, Event()
         while not condition():
             if time.monotonic() > deadline:
@@ -107,7 +109,7 @@ class TimeTravel:
         self,
         condition: Callable[[], object],
         step: float | timedelta,
-        timeout: float = _PATIENCE,  # noqa: ASYNC109  # as the blocking method
+        timeout: float | timedelta = _PATIENCE,  # noqa: ASYNC109  # as the blocking method
     ) -> None:
         """Advance as `advance_until` does, without blocking the event loop; the condition is called on a thread."""
         await asyncio.to_thread(self.advance_until, condition, step, timeout)

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeGuard, overload
 from zlib import crc32
@@ -157,8 +158,8 @@ class Outbox:
         key: str | None = None,
         delivery_mode: DeliveryMode | str = ...,
         priority: int = 4,
-        time_to_live: float = 0.0,
-        delivery_delay: float = 0.0,
+        time_to_live: float | timedelta = 0.0,
+        delivery_delay: float | timedelta = 0.0,
     ) -> Awaitable[str]:
         """Add a message when awaited, and return its id."""
 
@@ -172,8 +173,8 @@ class Outbox:
         key: str | None = None,
         delivery_mode: DeliveryMode | str = ...,
         priority: int = 4,
-        time_to_live: float = 0.0,
-        delivery_delay: float = 0.0,
+        time_to_live: float | timedelta = 0.0,
+        delivery_delay: float | timedelta = 0.0,
     ) -> str:
         """Add a message, and return its id."""
 
@@ -186,8 +187,8 @@ class Outbox:
         key: str | None = None,
         delivery_mode: DeliveryMode | str = DeliveryMode.PERSISTENT,
         priority: int = 4,
-        time_to_live: float = 0.0,
-        delivery_delay: float = 0.0,
+        time_to_live: float | timedelta = 0.0,
+        delivery_delay: float | timedelta = 0.0,
     ) -> str | Awaitable[str]:
         """Add a message to the transaction of a session: it is sent if, and only if, the transaction commits.
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import uuid
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, overload
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from jmsjca.arguments import SECONDS
 from jmsjca.errors import NotSupportedError
 from jmsjca.log_records import get_logger
 from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, is_in_doubt, transaction_of
@@ -67,16 +69,16 @@ def two_phase_session(engine: sa.Engine | AsyncEngine, transaction: TransactionS
 
 
 @overload
-def recover_prepared(engine: sa.Engine, *, older_than: float = 60.0) -> int:  # noqa: D418
+def recover_prepared(engine: sa.Engine, *, older_than: float | timedelta = 60.0) -> int:  # noqa: D418
     """Commit the prepared transactions, and return their number."""
 
 
 @overload
-def recover_prepared(engine: AsyncEngine, *, older_than: float = 60.0) -> Awaitable[int]:  # noqa: D418
+def recover_prepared(engine: AsyncEngine, *, older_than: float | timedelta = 60.0) -> Awaitable[int]:  # noqa: D418
     """Commit the prepared transactions when awaited, and return their number."""
 
 
-def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float = 60.0) -> int | Awaitable[int]:
+def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float | timedelta = 60.0) -> int | Awaitable[int]:
     """Commit the transactions that processes prepared before they died.
 
     It is unknown whether the broker had committed. If it had not, it redelivers the messages, and an inbox recognises
@@ -84,8 +86,8 @@ def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float = 60.
 
     Args:
         engine: The engine of the database. With an `AsyncEngine` the call is awaited.
-        older_than: Minimum age in seconds, counted from the preparation. Choose more than any commit of the broker
-            takes, because younger transactions may belong to a live process. 0 commits all.
+        older_than: Minimum age in seconds, or a `timedelta`, counted from the preparation. Choose more than any commit
+            of the broker takes, because younger transactions may belong to a live process. 0 commits all.
 
     Returns:
         The number of committed transactions. Not counted are transactions that another process has committed or is
@@ -95,10 +97,11 @@ def recover_prepared(engine: sa.Engine | AsyncEngine, *, older_than: float = 60.
     Raises:
         sqlalchemy.exc.SQLAlchemyError: The database cannot be reached.
     """
+    seconds = SECONDS("older_than", older_than)
     if is_asynchronous_engine(engine):
-        return _recover_asynchronously(engine, older_than)
+        return _recover_asynchronously(engine, seconds)
     with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-        return _recover(connection, older_than)
+        return _recover(connection, seconds)
 
 
 class TwoPhaseDataManager(SqlDataManager):

@@ -61,6 +61,15 @@ def test_specs_retries_and_connectors():
     assert (config.receive_timeout, config.poll_frequency) == (0.01, 60)
 
 
+def test_waits_of_tests(jms_adapter, jms_calls, jms_clock):
+    @jms_adapter.listener("orders")
+    def take(body: str): ...
+
+    jms_adapter.send("orders", "a pear")
+    [call] = jms_calls.wait_for("orders", timeout=MINUTE)
+    jms_clock.advance_until(lambda: call.body == "a pear", SOON, MINUTE)
+
+
 def test_its_range_is_checked(adapter):
     with pytest.raises(InvalidArgumentError, match="timeout must be seconds"):
         adapter.receive("orders", -MINUTE)
@@ -76,11 +85,17 @@ def test_factories_pools_inboxes_and_relays(jms_broker_url):
     factory = ConnectionFactory(jms_broker_url, idle_timeout=MINUTE, retry_timeout=SOON)
     assert factory.idle_timeout == 60
     factory.sender.send("orders", "a pear")
-    with ConnectionPool(factory, timeout=SOON) as pool, pool.session() as session:
+    times = {"timeout": SOON, "max_idle": MINUTE, "max_lifetime": timedelta(hours=1)}
+    with ConnectionPool(factory, min_size=1, **times) as pool, pool.session() as session:
+        pool.wait(MINUTE)
         assert session.create_consumer(Queue("orders")).receive_body(str, MINUTE) == "a pear"
     engine, metadata = sa.create_engine("sqlite://"), sa.MetaData()
     outbox = Outbox(metadata, engine=engine)
     SqlInbox(engine, keep=timedelta(days=1))
     metadata.create_all(engine)
+    with engine.begin() as connection:
+        outbox.add(connection, "orders", "a fig", time_to_live=MINUTE, delivery_delay=NOW)
     Relay(outbox, factory, poll_interval=SOON, lease=MINUTE).run_once()
+    with factory.create_context() as context:
+        assert context.create_consumer(Queue("orders")).receive(MINUTE).expiration is not None
     engine.dispose()
