@@ -1,6 +1,7 @@
 """Every Python block of the documentation runs, page by page, as a test module of its own."""
 
 import ast
+import multiprocessing
 import os
 import re
 import subprocess
@@ -47,17 +48,34 @@ def test_an_example_is_not_written_like_a_test(page):
         assert "ModuleType" not in block
 
 
+processes = multiprocessing.get_context("forkserver")  # in which the imports are done once for all pages
+processes.set_forkserver_preload(["pytest", "sqlalchemy", "jmsjca.adapter", "jmsjca.connector", "jmsjca.testing"])
+
+
 def run_page(folder, text):
-    """Run the code of a page in a folder, and return what pytest says."""
+    """Run the code of a page in a folder by pytest; return its exit status and what it says."""
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_page.py").write_text(checked(program(text)))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"]
+    page = processes.Process(target=run_module, args=(folder, "test_page.py"))
+    page.start()
+    page.join(600)
+    page.kill()  # which has an effect only if it has not ended
+    page.join()
+    return page.exitcode, (folder / "said.txt").read_text()
+
+
+def run_module(folder, module):
+    os.chdir(folder)
+    said = os.open("said.txt", os.O_CREAT | os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(said, stream)
     # Spark's workers must be this Python, not the first of the PATH.
-    spark = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": SPARK_SETTINGS}
-    environment = os.environ | spark
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
+    os.environ |= {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_SUBMIT_ARGS": SPARK_SETTINGS,
+    }
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", module]))
 
 
 @pytest.mark.timeout(700)  # Spark starts slowly on a busy machine
@@ -71,8 +89,8 @@ def run_page(folder, text):
 )
 def test_the_code_of_a_page_runs(page, tmp_path):
     text = page.read_text().replace("/var/lib/app/broker.db", f"{tmp_path}/broker.db")
-    ran = run_page(tmp_path, text)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    status, said = run_page(tmp_path, text)
+    assert status == 0, said
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -115,9 +133,9 @@ def test_every_link_to_a_section_leads_somewhere(page):
     ],
 )
 def test_what_a_page_says_is_printed_is_compared(code, found, tmp_path):
-    ran = run_page(tmp_path, code)
-    assert (ran.returncode != 0) == bool(found), ran.stdout
-    assert found in ran.stdout
+    status, said = run_page(tmp_path, code)
+    assert (status != 0) == bool(found), said
+    assert found in said
 
 
 CONTINUED = "continue one another"  # the sentence of a page with examples that need the ones before them
