@@ -136,7 +136,7 @@ TORTURE = """
 -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
 -m tests.torture.failovers artemis-replication activemq-shared-store rabbitmq4-quorum
 -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
--m pytest -q -m torture tests/brokers tests/release tests/unit tests/spark
+-m pytest -q -m torture tests/brokers tests/contract tests/release tests/unit tests/spark
 JMSJCA_POOL_CYCLES=100000 -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
 JMSJCA_ALL_STEPS=1 -m pytest -q --timeout 1200 tests/unit/transactions tests/unit/descriptors tests/unit/outbound \
     tests/unit/providers tests/unit/inbound/test_interrupted_adapters.py tests/unit/test_adapter.py \

@@ -13,7 +13,7 @@ from tests.docs.replay import TUTORIAL, steps_of
 
 PAGE = TUTORIAL.parents[1] / "how-to" / "provider-example.md"
 CASES = 300  # at least so many are collected
-SAMPLE = 0 if os.environ.get("JMSJCA_ALL_STEPS") else 80  # so many run; all if 0
+SAMPLE = 0 if os.environ.get("JMSJCA_ALL_STEPS") else 40  # so many run; all if 0
 
 
 def run(*command, folder, path=()):

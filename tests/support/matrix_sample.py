@@ -10,15 +10,24 @@ from collections import defaultdict
 
 import pytest
 
-WHOLE = {"artemis-amqp", "activemq-stomp"}
-"""The pairs that try all cases of the contract: they have both protocols, and so each network provider."""
-
-SHARE = 8  # of the contract over the other pairs, one case of eight
-JAVA_SHARE = 16  # over clients of Java, whose processes start slowly
+SHARES = {  # of these, one case of so many
+    "contract artemis-amqp": 3,  # each network provider is tried by one pair more than by the others
+    "contract activemq-stomp": 3,
+    "contract": 12,
+    "java": 24,  # their processes start slowly
+    "embedded_memory": 4,  # the store in a file, which has more to keep, has all cases of sessions
+    "inbound_memory": 4,
+    "inbound_file": 2,
+    "inbound": 4,  # over real brokers
+    "console_browser": 2,  # most have two widths
+    "console_browser of Artemis": 4,  # the pages are the same
+}
 MANY = 8  # a test with more cases than this
 FRACTION = 4  # tries these, and one of four of the others
 SEED = os.environ.get("JMSJCA_SEED", "20")
-ROOMS = re.compile(r"tests/(unit/\w+/|brokers/|spark/)")  # not the rules for all sources, which stand in tests/unit
+ROOMS = re.compile(
+    r"tests/(unit/\w+/|brokers/|spark/|contract/)"
+)  # not the rules for all sources, which stand in tests/unit
 
 samples = defaultdict(lambda: [0, 0])  # visited and total of each kind
 
@@ -33,11 +42,8 @@ def count(kind, visited, total):
 def pytest_collection_modifyitems(items):
     matrices = defaultdict(list)
     for item in items:
-        if ROOMS.match(item.nodeid) and hasattr(item, "callspec") and not item.get_closest_marker("torture"):
-            name = item.nodeid.partition("[")[0]
-            if item.path.name in {"test_contract.py", "test_java_contract.py", "test_java_inbound.py"}:
-                name = f"{item.path.stem.removeprefix('test_')} {item.callspec.params['pair']}"
-            matrices[name].append(item)
+        if ROOMS.match(item.nodeid) and not item.get_closest_marker("torture"):
+            matrices[matrix_of(item)].append(item)
     for name, cases in matrices.items():
         size = drawn_of(name, len(cases))
         if size < len(cases):
@@ -47,13 +53,22 @@ def pytest_collection_modifyitems(items):
             count("cases of large matrices", size, len(cases))
 
 
+def matrix_of(item):
+    """Return the name of the matrix of a case: a suite over a pair, a file of `SHARES`, or else the cases of a test."""
+    name = item.nodeid.partition("[")[0]
+    file = item.nodeid.partition("::")[0].rpartition("/")[2].removeprefix("test_").removesuffix(".py")
+    if file in {"contract", "java_contract", "java_inbound"}:
+        return f"{file} {item.callspec.params['pair']}"
+    if item.nodeid.startswith("tests/brokers/test_console_browser"):
+        return "console_browser of Artemis"
+    return file if file in SHARES and file != "console_browser" else f"{file} {name}"
+
+
 def drawn_of(name, total):
-    """Return how many cases of a test are tried in every run."""
-    if name.startswith("java_"):
-        return -(-total // JAVA_SHARE)
-    if name.startswith("contract "):
-        return total if name.split()[1] in WHOLE else -(-total // SHARE)
-    return min(total, MANY + max(0, total - MANY) // FRACTION)
+    """Return how many cases of a matrix are tried in every run."""
+    file = name.partition(" ")[0]
+    share = SHARES.get(name) or SHARES.get("java" if file.startswith("java_") else file)
+    return -(-total // share) if share else min(total, MANY + max(0, total - MANY) // FRACTION)
 
 
 def pytest_terminal_summary(terminalreporter):

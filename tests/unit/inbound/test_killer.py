@@ -8,7 +8,7 @@ import killer
 import pytest
 
 WHOLE = os.environ.get("JMSJCA_ALL_CELLS") == "1"
-SAMPLE = 5  # of each place
+SAMPLE = 3  # of each place
 CELLS = {
     "file": killer.cells(["kill", "stop", "close"]),
     "memory": killer.cells(["stop", "close"]),

@@ -11,7 +11,7 @@ from jmsjca import ConnectionFactory
 from jmsjca.transactions import Outbox, Relay
 from tests.unit.transactions.test_outbox import LEASE, Clock, add, texts
 
-SAMPLE = 4
+SAMPLE = 2
 BODIES = ["a1", "b1", "a2", "c1", "b2", "a3"]
 
 
