@@ -104,6 +104,8 @@ class RowEncoder:
         self._has_struct = isinstance(properties, StructType)
         self._are_checked = self._has_struct and all(map(_is_plain_name, self._property_types))
         self._groups = [name for name, column in _GROUP.items() if column in self._types]
+        self._headers = [name for name in ("correlation_id", "type") if name in self._types]
+        self._options = [name for name in DeliveryFields.__annotations__ if name in self._types]
         self._target = target
         self._kind = kind
         self._destinations: dict[str, Destination] = {}
@@ -143,10 +145,11 @@ class RowEncoder:
     def message(self, row: dict[str, Any]) -> tuple[Message, int]:
         """Return the message of a row, and its priority."""
         message = self._body(row)
-        message.correlation_id = row.get("correlation_id")
-        message.type = row.get("type")
+        for name in self._headers:
+            setattr(message, name, row.get(name))
         reply_to = row.get("reply_to")
-        message.reply_to = None if reply_to is None else self._parse_destination(reply_to)
+        if reply_to is not None:
+            message.reply_to = self._parse_destination(reply_to)
         message.properties = self._properties(row)
         for name in self._groups:
             if row.get(_GROUP[name]) is not None:
@@ -170,7 +173,7 @@ class RowEncoder:
 
     def send_options(self, row: dict[str, Any]) -> DeliveryFields:
         """Return the options of a send that a row sets."""
-        given = {name: row[name] for name in DeliveryFields.__annotations__ if row.get(name) is not None}
+        given = {name: row[name] for name in self._options if row.get(name) is not None}
         return cast("DeliveryFields", given)  # the producer checks the values
 
     def duplicate_id(self, row: dict[str, Any]) -> str:
