@@ -11,8 +11,8 @@ from jmsjca.errors import MessageFormatError
 from jmsjca.messages import EntryValue, MapMessage, Message, TextMessage, convert, type_name, typed_entry
 from jmsjca.providers.brokers.activemq import OVER_STOMP, RELEASE
 from jmsjca.providers.brokers.profile import BrokerProfile
-from jmsjca.providers.common.codec import encode_body
-from jmsjca.providers.stomp.codec import METADATA_HEADER, Outgoing
+from jmsjca.providers.common.codec import METADATA_HEADER, encode_body
+from jmsjca.providers.stomp.codec import Outgoing
 from jmsjca.providers.stomp.dialect import Dialect, destination_of
 from jmsjca.providers.stomp.protocol.frames import ESCAPES, Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
@@ -91,7 +91,16 @@ class ActiveMQ(Dialect):
         return len(text) <= _SURELY_FITS or len(text.translate(_ESCAPES).encode()) <= _MAX_VALUE_BYTES
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
-        """Decode a MESSAGE frame, also one with a map of a Java client."""
+        """Decode a MESSAGE frame, also one with a map of a Java client.
+
+        Raises:
+            MessageFormatError: It was sent over AMQP.
+        """
+        if "JMS_AMQP_NATIVE" in frame.headers:
+            raise MessageFormatError(
+                f"A message from {source} was sent over AMQP: ActiveMQ delivers it over STOMP as an encoded message, and"
+                " takes no acknowledgement of it. Use one protocol per queue: receive it over amqp://."
+            )
         return Dialect.decode(self, decode_java_map(frame), source, **delivered)
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:

@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jmsjca.destinations import Destination, Subscription, Topic, destination
-from jmsjca.errors import IllegalStateError, NotSupportedError
+from jmsjca.errors import IllegalStateError, MessageFormatError, NotSupportedError
 from jmsjca.log_records import get_logger
-from jmsjca.messages import Message
+from jmsjca.messages import GROUP_ID, Message
 from jmsjca.providers.brokers.artemis import (
     MANAGEMENT_ADDRESS,
     OVER_STOMP,
@@ -37,6 +37,10 @@ logger = get_logger("jmsjca.stomp")
 _SPECIAL = re.compile(r"[*#]|::")
 _ROUTING = {"queue": "ANYCAST", "topic": "MULTICAST"}
 _KINDS: dict[str | None, Content] = {"0": Content.NONE, "3": Content.BYTES, "5": Content.TEXT}
+_DELIVERY = re.compile(r"\d+,\d+")  # the consumer and the message: another one at each redelivery
+_ENCODING = "JMS_AMQP_ORIGINAL_ENCODING"
+_DROPPED_BODIES = {"3", "7", "8"}  # a sequence, a map and a list, in `AMQPMessageSupport`
+_GROUP = "_AMQ_GROUP_ID"
 _CONVERTED = "convert_string_expressions:"
 _BYTES = 1024  # of the window for each message that may be unsettled
 
@@ -63,9 +67,9 @@ class Artemis(Dialect):
         }
 
     def read_address(self, text: str) -> Destination | None:
-        """Parse a destination in the form of Artemis' JMS client; a bare name has no kind, so it returns None."""
+        """Parse a destination in the form of Artemis' JMS client. A bare name, of other clients, is a queue."""
         kind, mark, name = text.partition("://")
-        return destination(name, kind) if mark and name and kind in _ROUTING else None
+        return destination(name, kind) if mark and name and kind in _ROUTING else destination(text, "queue")
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
         """Decode a MESSAGE frame. Its bare name is the topic that matched a pattern."""
@@ -81,6 +85,25 @@ class Artemis(Dialect):
         due = message.delivery_time
         delay = {"AMQ_SCHEDULED_TIME": str(round(due.timestamp() * 1000))} if due else {}
         return {**Dialect.broker_headers(self, message), **delay}
+
+    def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
+        """Decode a MESSAGE frame. Its message-id names the delivery: as an id each redelivery would be another message.
+
+        Raises:
+            MessageFormatError: It is a map, a stream or an object of AMQP, which the broker delivers without its body.
+        """
+        told = frame.headers
+        if told.get(_ENCODING) in _DROPPED_BODIES:
+            raise MessageFormatError(
+                f"A message from {source} was sent over AMQP as a map, stream or object: Artemis delivers it over STOMP"
+                " without its body. Receive it over amqp://, or send it as text or bytes."
+            )
+        headers = dict(told)
+        if _DELIVERY.fullmatch(told.get("message-id", "")):
+            del headers["message-id"]
+        if (group := told.get(_GROUP)) is not None:
+            headers.setdefault(GROUP_ID, group)
+        return Dialect.decode(self, frame._replace(headers=headers), source, **delivered)
 
     def content(self, frame: Frame) -> Content:
         """Return the kind of a body: the bytes decide, unless a header of AMQP gives it. Each body has a length."""

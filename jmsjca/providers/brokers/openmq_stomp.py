@@ -7,7 +7,8 @@ from typing import ClassVar
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.messages import DeliveryMode, Message
 from jmsjca.providers.brokers.profile import BrokerProfile
-from jmsjca.providers.stomp.codec import METADATA_HEADER, Content, is_property
+from jmsjca.providers.common.codec import METADATA_HEADER
+from jmsjca.providers.stomp.codec import Content, is_property
 from jmsjca.providers.stomp.dialect import INDIVIDUAL_ACK_PREFIX, Dialect, destination_of, time_to_live
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.spi import Capabilities

@@ -8,12 +8,28 @@ import json
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 from urllib.parse import quote, unquote
 
 from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
-from jmsjca.messages import Byte, Char, Double, Float, Int, Long, Message, Short, TextMessage, convert, type_name
+from jmsjca.log_records import get_logger
+from jmsjca.messages import (
+    Byte,
+    Char,
+    Double,
+    Float,
+    Int,
+    Long,
+    MapMessage,
+    Message,
+    Short,
+    StreamMessage,
+    TextMessage,
+    convert,
+    type_name,
+)
 from jmsjca.providers.brokers.profile import BrokerProfile
 from jmsjca.providers.brokers.rabbitmq import OVER_STOMP
 from jmsjca.providers.common.amqp_types import (
@@ -28,15 +44,21 @@ from jmsjca.providers.common.amqp_types import (
     UShort,
     read,
 )
-from jmsjca.providers.stomp.codec import METADATA_HEADER, Content, is_encoded
-from jmsjca.providers.stomp.dialect import Dialect, destination_of, time_to_live
+from jmsjca.providers.common.codec import METADATA_HEADER, encode_body, metadata_in
+from jmsjca.providers.stomp.codec import Content, is_encoded
+from jmsjca.providers.stomp.dialect import TRANSACTION, Dialect, destination_of, time_to_live
 from jmsjca.providers.stomp.errors import BrokerRefusedError
 from jmsjca.providers.stomp.protocol.frames import Frame
 from jmsjca.providers.stomp.protocol.session import STOMPSession
 
 __all__ = ["RABBITMQ", "RABBITMQ4", "RabbitMQ", "from_amqp_sections", "read_section"]
 
-_READ = re.compile(r"/(?:reply-)?(queue|topic)/(.+)\Z", re.DOTALL)
+logger = get_logger("jmsjca.stomp")
+
+_READ = re.compile(r"/(?:reply-|amq/)?(queue|topic)/(.+)\Z", re.DOTALL)
+_READ_OF_AMQP = re.compile(r"(?:/reply-queue)?(/queues|/exchanges/amq\.topic)/(.+)\Z", re.DOTALL)
+_DECLARED_ELSEWHERE = re.compile(r"precondition_failed|resource_locked")
+_FIRST_MILLISECONDS = 10**11  # less would be a time before 1974
 _SPECIAL = re.compile(r"[*#]|%2[Ff]")
 _DELIVERY_TAG = re.compile(r"[TQ]_.*@@session-.*@@\d+\Z", re.DOTALL)  # the subscription, the session, and a number
 
@@ -57,16 +79,38 @@ class RabbitMQ(Dialect):
     def address(self, to: Destination, *, subscribed: bool = False) -> dict[str, str]:
         """Return the headers of a SEND. A slash in the name is escaped; the broker decodes no other character."""
         name = self.checked_name(to, subscribed=subscribed).replace("/", "%2F")
-        return {"destination": f"/{to.kind}/{name}"}
+        declared_elsewhere = isinstance(to, Queue) and self.existing.get(to.name)
+        return {"destination": f"/amq/queue/{name}" if declared_elsewhere else f"/{to.kind}/{name}"}
+
+    def look_up(self, to: Destination, open_side_session: Callable[[], STOMPSession]) -> None:
+        """Find out whether a queue has other arguments than the plug-in declares, such as the quorum queues of AMQP.
+
+        The plug-in declares a queue at each first SUBSCRIBE and SEND, and ends the session over an existing queue with
+        other arguments. A SEND in a transaction declares it too, and sends nothing.
+        """
+        if self.broker.release != RABBITMQ4.release or not isinstance(to, Queue) or to.name in self.existing:
+            return
+        side = open_side_session()
+        try:
+            side.request("BEGIN", TRANSACTION)
+            side.request("SEND", {**self.address(to), **TRANSACTION})
+            self.existing[to.name] = False
+        except BrokerRefusedError as error:  # another refusal is reported where the queue is used
+            if _DECLARED_ELSEWHERE.match(error.text):
+                self.existing[to.name] = True
+        finally:
+            side.close(side.reply_timeout)
 
     def read_address(self, text: str) -> Destination | None:
         """Parse a destination, which the broker percent-encodes."""
+        if found := _READ_OF_AMQP.match(text):
+            return destination(unquote(found[2]), "queue" if found[1] == "/queues" else "topic")
         found = _READ.match(text)
         return destination(unquote(found[2]), found[1]) if found else None
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
         """Decode a MESSAGE frame, also of a message that was sent over AMQP 1.0."""
-        return Dialect.decode(self, from_amqp_sections(_without_delivery_tag(frame)), source, **delivered)
+        return Dialect.decode(self, from_amqp_sections(_without_delivery_tag(_with_times(frame))), source, **delivered)
 
     def broker_headers(self, message: Message) -> dict[str, str]:
         """Return the message id and the MIME type as in AMQP, and the time to live in milliseconds."""
@@ -83,7 +127,10 @@ class RabbitMQ(Dialect):
 
     def subscribe(self, source: Destination | Subscription, window: int) -> dict[str, str]:
         """Return the headers of SUBSCRIBE. A durable subscription is a queue named after topic, client id and name."""
-        headers = {**self.address(destination_of(source), subscribed=True), "prefetch-count": str(window)}
+        to = destination_of(source)
+        headers = {**self.address(to, subscribed=True), "prefetch-count": str(window)}
+        if self.existing.get(to.name) and isinstance(to, Queue):
+            _warn_of_limit(to.name)
         if isinstance(source, Subscription) and source.name is not None:
             headers |= {"durable": "true", "auto-delete": "false", **self.unsubscribe(source)}
         return headers
@@ -151,6 +198,26 @@ class RabbitMQ(Dialect):
         )
 
 
+@lru_cache(maxsize=1000)  # once for each queue
+def _warn_of_limit(name: str) -> None:
+    logger.warning(
+        "The queue %s was not declared over STOMP: it is used as it is. A quorum queue drops a message that was returned"
+        " more often than its delivery limit says (20 by default), also one that no handler saw, and over STOMP the limit"
+        " is not known. Consume it over amqp:// unless it was declared there by this library, which sets no such limit.",
+        name,
+    )
+
+
+def _with_times(frame: Frame) -> Frame:
+    """Return a frame with the times of other clients in milliseconds; RabbitMQ 4 shows those of AMQP in seconds."""
+    life, told = frame.headers.get("expiration", ""), frame.headers.get("timestamp", "")
+    if not told.isdecimal() or METADATA_HEADER in frame.headers:
+        return frame
+    sent = int(told) * (1000 if int(told) < _FIRST_MILLISECONDS else 1)
+    times = {"timestamp": str(sent), **({"expires": str(sent + int(life))} if life.isdecimal() else {})}
+    return frame._replace(headers={**frame.headers, **times})
+
+
 def _without_delivery_tag(frame: Frame) -> Frame:
     """Return a frame without a message-id that the broker made for this delivery of the message only.
 
@@ -164,6 +231,7 @@ def _without_delivery_tag(frame: Frame) -> Frame:
 _SECTIONS = ("properties", "app-properties", "message-annotations")
 _ENCODED = "amqp-1.0"
 _SUBJECT = 3  # its index in the properties section
+_STRUCTURED: dict[str | None, Callable[[Any], Message]] = {"map": MapMessage, "stream": StreamMessage}
 _BODILESS = {3: "no bytes", 5: "no text"}
 
 
@@ -184,20 +252,27 @@ def from_amqp_sections(frame: Frame) -> Frame:
 
 
 def _translated(frame: Frame, sections: Mapping[str, Any]) -> Frame:
-    kind, body = _body(frame, sections.get("message-annotations", {}))
     properties = sections.get("app-properties", {}).items()
-    ours = {
-        "k": kind,
-        "t": {name: type_name(value) for name, value in properties if value is not None},
-        "p": {name: None if value is None else convert(value, "string") for name, value in properties},
-    }
+    ours: dict[str, Any] = metadata_in(frame.headers)  # of RabbitMQ 4, which shows properties as headers
+    if properties:
+        ours["t"] = {name: type_name(value) for name, value in properties if value is not None}
+        ours["p"] = {name: None if value is None else convert(value, "string") for name, value in properties}
+    kind, body = _body(frame, sections.get("message-annotations", {}), ours.get("k"))
+    ours["k"] = kind
     fields = sections.get("properties", [])
     subject = {"type": fields[_SUBJECT]} if len(fields) > _SUBJECT and fields[_SUBJECT] else {}
     headers = {name: value for name, value in frame.headers.items() if name != "type"}
     return frame._replace(headers={**headers, **subject, METADATA_HEADER: json.dumps(ours)}, body=body)
 
 
-def _body(frame: Frame, annotations: Mapping[str, Any]) -> tuple[str, bytes]:
+def _body(frame: Frame, annotations: Mapping[str, Any], kind: str | None) -> tuple[str, bytes]:
+    """Return the kind and the body of a message, in our own form.
+
+    Args:
+        frame: The frame.
+        annotations: The message annotations.
+        kind: The kind in the metadata of a sender with this library; None for others.
+    """
     value: Any = frame.body
     if frame.headers.get("type") == _ENCODED:
         value = read_section(frame.body)
@@ -207,8 +282,13 @@ def _body(frame: Frame, annotations: Mapping[str, Any]) -> tuple[str, bytes]:
         return _BODILESS.get(annotations.get("x-opt-jms-msg-type", 0), "plain"), b""
     if isinstance(value, str):
         return "text", value.encode()
+    if kind in _STRUCTURED:
+        return kind, encode_body(_STRUCTURED[kind](value))[1] or b""
     if not isinstance(value, bytes):
-        raise TypeError(f"this release reads text and bytes; the body is {type(value).__name__}")
+        raise TypeError(
+            f"a body of AMQP that is a {type(value).__name__} can be read over STOMP only if this library sent it as a"
+            " map or stream message; receive it over amqp://"
+        )
     is_text = frame.headers.get("content-type", "").startswith("text/") and not is_encoded(frame.headers)
     return ("text" if is_text else "bytes"), value
 

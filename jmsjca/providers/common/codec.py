@@ -27,11 +27,15 @@ from jmsjca.messages import (
     TextMessage,
     type_name,
     typed_entry,
+    typed_property,
 )
 from jmsjca.messages.message import to_datetime as datetime_of_milliseconds
 
 __all__ = [
     "BODY_DECODERS",
+    "CROSSING_ANNOTATION",
+    "METADATA_HEADER",
+    "NO_BODY",
     "UNDECODABLE",
     "BodyDecoder",
     "LazyHeaders",
@@ -40,10 +44,13 @@ __all__ = [
     "decode_string",
     "destination_from_json",
     "destination_to_json",
+    "decode_kind",
     "encode_body",
     "encoding_of",
     "expect_text",
     "from_json",
+    "metadata_in",
+    "property_from_text",
     "to_datetime",
     "to_json",
     "to_json_with_infinities",
@@ -101,6 +108,42 @@ BODY_DECODERS: dict[str, BodyDecoder] = {
     "plain": (Message, _decode_no_body),
 }
 """The message type and body decoder of each kind."""
+
+
+METADATA_HEADER = "_jmsjca"
+"""The header, or property, of the metadata over STOMP; the second and later pieces have a number appended."""
+
+CROSSING_ANNOTATION = "x-opt-jmsjca"
+"""The message annotation of AMQP with the metadata that a broker drops when it delivers the message over STOMP."""
+
+_CROSSING_HEADERS = (CROSSING_ANNOTATION, f"JMS_AMQP_MA_{CROSSING_ANNOTATION}")  # of RabbitMQ 4, of Artemis
+
+NO_BODY = "no "
+"""Prefix of the kind of a message without a body, as distinct from an empty one."""
+
+
+def metadata_in(headers: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the metadata in the headers of a message that crossed protocols or came over STOMP; empty without any."""
+    pieces: list[str] = []
+    while (piece := headers.get(f"{METADATA_HEADER}{len(pieces) or ''}")) is not None:
+        pieces.append(piece)
+    if not pieces:
+        pieces = [headers[name] for name in _CROSSING_HEADERS if name in headers]
+    ours: dict[str, Any] = dict(json.loads("".join(pieces))) if pieces else {}
+    return ours
+
+
+def property_from_text(text: str | None, kind: str | None) -> PropertyValue:
+    """Return the value of a property that travelled as text, of the type that the metadata names."""
+    if text is None or kind is None:
+        return text
+    return text == "true" if kind == "boolean" else typed_property(text, kind)
+
+
+def decode_kind(kind: str, body: bytes) -> tuple[type[Message], Any]:
+    """Return the message type and the decoded body of a kind in the metadata."""
+    made, decoder = BODY_DECODERS[kind.removeprefix(NO_BODY)]
+    return made, decoder(None if kind.startswith(NO_BODY) else body)
 
 
 def _parse_json(body: bytes | None, kind: type) -> Any:

@@ -24,24 +24,25 @@ from jmsjca.messages import (
     TextMessage,
     convert,
     type_name,
-    typed_property,
 )
 from jmsjca.providers.common.codec import (
-    BODY_DECODERS,
+    METADATA_HEADER,
+    NO_BODY,
     UNDECODABLE,
+    decode_kind,
     destination_from_json,
     destination_to_json,
     encode_body,
     encoding_of,
     expect_text,
+    metadata_in,
+    property_from_text,
     to_datetime,
     to_milliseconds,
 )
 from jmsjca.providers.stomp.protocol.frames import Frame
 
 __all__ = [
-    "METADATA_HEADER",
-    "NO_BODY",
     "Content",
     "HeaderRules",
     "Outgoing",
@@ -91,7 +92,7 @@ def decode(
             raise _undecodable(error) from error
 
     try:
-        ours = _metadata(frame.headers)
+        ours = metadata_in(frame.headers)
         kind = Content.BYTES if content is not Content.NONE and is_encoded(frame.headers) else content
         made, body = _decode_body(ours.get("k"), kind, frame.body)
         return made.received(body, headers)
@@ -106,14 +107,6 @@ def is_encoded(headers: Mapping[str, str]) -> bool:
 
 def _undecodable(error: Exception) -> MessageFormatError:
     return MessageFormatError(f"The received message cannot be decoded: {error}.")
-
-
-def _metadata(headers: Mapping[str, str]) -> dict[str, Any]:
-    pieces: list[str] = []
-    while (piece := headers.get(f"{METADATA_HEADER}{len(pieces) or ''}")) is not None:
-        pieces.append(piece)
-    ours: dict[str, Any] = dict(json.loads("".join(pieces))) if pieces else {}
-    return ours
 
 
 def _decode_headers(
@@ -138,13 +131,7 @@ def _decode_properties(headers: Mapping[str, str], ours: Mapping[str, Any]) -> d
     values: dict[str, Any] = {name: value for name, value in headers.items() if is_property(name)}
     values.update(ours.get("p", {}))
     types = ours.get("t", {})
-    return {name: _value(expect_text(value), types.get(name)) for name, value in values.items()}
-
-
-def _value(text: str | None, kind: str | None) -> PropertyValue:
-    if text is None or kind is None:
-        return text
-    return text == "true" if kind == "boolean" else typed_property(text, kind)
+    return {name: property_from_text(expect_text(value), types.get(name)) for name, value in values.items()}
 
 
 def _reply_to(
@@ -157,8 +144,7 @@ def _reply_to(
 
 def _decode_body(kind: str | None, content: Content, body: bytes) -> tuple[type[Message], Any]:
     if kind is not None:
-        made, decoder = BODY_DECODERS[kind.removeprefix(NO_BODY)]
-        return made, decoder(None if kind.startswith(NO_BODY) else body)
+        return decode_kind(kind, body)
     if content is Content.BYTES:
         return BytesMessage, body
     if content is Content.NONE and not body:
@@ -172,12 +158,6 @@ def _guess(body: bytes) -> tuple[type[Message], str | bytes]:
     except UnicodeDecodeError:
         return BytesMessage, body
 
-
-METADATA_HEADER = "_jmsjca"
-"""The header of the metadata; the second and later pieces have a number appended."""
-
-NO_BODY = "no "
-"""Prefix of the kind of a message without a body, as distinct from an empty one."""
 
 _TEXTS = {"text", f"{NO_BODY}text"}
 

@@ -70,6 +70,7 @@ class STOMPConnection:
         create_admin: Callable[[Connection], Admin] | None = None,
     ) -> None:
         self._session = session
+        self._open_side_session = open_side_session
         session.dispatcher.receipt_confirmed_by = dialect.receipt_confirmed_by
         self._durables = DurableSubscriptions(session, dialect, open_side_session)
         self._temporaries = TemporaryDestinations(session, dialect, open_side_session)
@@ -111,6 +112,7 @@ class STOMPConnection:
         source = Subscription(source) if isinstance(source, Topic) else source
         self._require(source, no_local=no_local)
         self._temporaries.check_owned(source)
+        self._dialect.look_up(destination_of(source), self._open_side_session)
         open_consumer = partial(
             self._consumers.open, source, selector=selector, no_local=no_local, order=order, window=window
         )
@@ -134,7 +136,7 @@ class STOMPConnection:
         """
         self._check_open()
         self._broker.require("atomic", requested=atomic)
-        unit = STOMPUnit(self._session, self._dialect, self._limits.message_bytes, self._temporaries.check_not_removed)
+        unit = STOMPUnit(self._session, self._dialect, self._limits.message_bytes, self._prepare_target)
         with self._lock:
             self._units.add(unit)
         return unit
@@ -202,6 +204,11 @@ class STOMPConnection:
         """Fail all units and consumers: the connection broke."""
         self._lost = error
         self._lose(error)
+
+    def _prepare_target(self, to: Destination) -> None:
+        """Check that a target was not removed, and find out how it is addressed."""
+        self._temporaries.check_not_removed(to)
+        self._dialect.look_up(to, self._open_side_session)
 
     def _require(self, source: Destination | Subscription, *, no_local: bool = False) -> None:
         """Raise an error for a source that the broker does not support, or that belongs to another client id."""

@@ -3,7 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
@@ -46,12 +46,14 @@ class Dialect(ABC):
         version: The version of STOMP of the connection.
         java_maps: True to exchange maps with Java clients.
         server: The header ``server`` of the login response: product and version.
+        existing: By name, whether a queue was declared by clients of another protocol. Of this connection.
     """
 
     broker: BrokerProfile
     version: str
     java_maps: bool = False
     server: str = ""
+    existing: dict[str, bool] = field(default_factory=dict[str, bool], compare=False)
 
     #: True if a transaction may contain acknowledgements.
     acknowledges_in_transaction = True
@@ -123,6 +125,14 @@ class Dialect(ABC):
     def address(self, to: Destination, *, subscribed: bool = False) -> dict[str, str]:
         """Return the headers of a SEND to a destination, or of a SUBSCRIBE, in which a topic may have wildcards."""
         return {"destination": f"/{to.kind}/{self.checked_name(to, subscribed=subscribed)}"}
+
+    def look_up(self, to: Destination, open_side_session: Callable[[], STOMPSession]) -> None:
+        """Find out how a destination is addressed, before it is first used.
+
+        Args:
+            to: The destination.
+            open_side_session: Opens another session, for requests that the broker may refuse.
+        """
 
     def read_address(self, text: str) -> Destination | None:
         """Parse a destination as the broker writes it; None if it cannot be used."""

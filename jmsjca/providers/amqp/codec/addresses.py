@@ -128,7 +128,9 @@ def destination_name(address: str, kind: DestinationKind, naming: AddressStyle) 
     name = address.removeprefix(_PREFIXES[naming][kind])
     if naming != "encoded":
         return name
-    return name.removeprefix(_PREFIXES["path"][kind]) if name == address else unquote(name)
+    if name != address:
+        return unquote(name)
+    return name.removeprefix(_DECLARED if kind == "queue" else "").removeprefix(_PREFIXES["path"][kind])
 
 
 def encoded_name(name: str) -> str:
@@ -144,6 +146,7 @@ _PREFIXES: dict[AddressStyle, dict[DestinationKind, str]] = {
     "capability": {"queue": "", "topic": ""},
 }
 
+_DECLARED = "/amq"  # before "/queue/" for STOMP clients of RabbitMQ: a queue that exists
 _TEMPORARY_PREFIXES: dict[DestinationKind, str] = {"queue": "/queues/", "topic": "/exchanges/"}  # of encoded paths
 
 _WILDCARD = r"(?:\A|(?<=\.))[{}](?=\.|\Z)"  # a whole word that is a wildcard

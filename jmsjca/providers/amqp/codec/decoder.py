@@ -50,7 +50,18 @@ from jmsjca.providers.amqp.codec.sections import (
     values_of,
 )
 from jmsjca.providers.common.amqp_types import MALFORMED, read, read_uint32
-from jmsjca.providers.common.codec import LazyHeaders, decode_string, to_datetime
+from jmsjca.providers.common.codec import (
+    METADATA_HEADER,
+    LazyHeaders,
+    decode_kind,
+    decode_string,
+    destination_from_json,
+    encoding_of,
+    expect_text,
+    metadata_in,
+    property_from_text,
+    to_datetime,
+)
 
 __all__ = ["UNDECODABLE", "ReceivedHeaders", "decode", "decode_body", "decode_usual_body", "undecodable_error"]
 
@@ -196,6 +207,112 @@ class ReceivedHeaders(EncodedMessage, LazyHeaders):
         return undecodable_error(self.context.source, error)
 
 
+# The headers of STOMP frames that Artemis and RabbitMQ 4 turn into properties.
+_FRAME_HEADERS = frozenset(
+    (
+        *("JMSXDeliveryCount", "content-encoding", "content-length", "content-type", "destination"),
+        *("destination-type", "receipt", "transaction", "_AMQ_CONTENT_TYPE"),
+    )
+)
+_BASIC_TYPE = "x-basic-type"  # the annotation in which RabbitMQ 4 has the type of a message over STOMP and AMQP 0-9-1
+
+
+_MARKS = (METADATA_HEADER.encode(), b"JMSXDeliveryCount")
+
+
+def _holds_mark(raw: bytes, begin: int, end: int) -> bool:
+    """Return True if encoded properties may be the headers of a STOMP frame."""
+    return any(raw.find(mark, begin, end) >= 0 for mark in _MARKS)
+
+
+def _is_marked(encoded: EncodedMessage) -> bool:
+    begin = encoded.sections.get(APPLICATION_PROPERTIES)
+    return begin is not None and _holds_mark(encoded.raw, begin, end_of_value(encoded.raw, begin))
+
+
+def _came_over_stomp(values: Mapping[Any, Any]) -> bool:
+    """Return True for the properties that Artemis and RabbitMQ 4 make of a STOMP frame."""
+    if METADATA_HEADER in values or "content-length" in values:
+        return True
+    return values.get("JMSXDeliveryCount", 0) is None
+
+
+def _decode_crossed_body(
+    encoded: EncodedMessage, section: int | None, content: Any
+) -> tuple[type[Message], Any] | None:
+    """Return the class and the body of a message that was sent over STOMP; None for others, and for an unknown kind."""
+    values = encoded.map_of_section(APPLICATION_PROPERTIES)
+    if _came_over_stomp(values) and isinstance(encoded, ReceivedHeaders):
+        encoded.__class__ = CrossedHeaders
+        body = content if section == DATA else content.encode() if isinstance(content, str) else b""
+        if kind := metadata_in(values).get("k"):
+            return decode_kind(kind, body)
+        told = values.get("_AMQ_CONTENT_TYPE")
+        if section == DATA and isinstance(told, str) and _charset_or_none(told):
+            if encoding_of(values.get("content-encoding")) is None:
+                return TextMessage, decode_text(content, _charset_or_none(told) or "utf-8")
+    return None
+
+
+class CrossedHeaders(ReceivedHeaders):
+    """The headers of a message that was sent over STOMP: brokers show them as properties, ours with metadata."""
+
+    __slots__ = ()
+
+    def whole(self, name: str) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]  # a method fits
+        """Return None: each header is decoded alone."""
+
+    def decode_all(self) -> Mapping[str, Any]:
+        """Return all headers."""
+        return {name: self[name] for name in self}
+
+
+def _crossed(name: str, key: str, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the decoder of a header that prefers the metadata."""
+
+    def decoder(encoded: ReceivedHeaders) -> Any:
+        told = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES)).get(key)
+        return read(told) if told is not None else _DECODERS[name](encoded)
+
+    return decoder
+
+
+def _crossed_type(encoded: EncodedMessage) -> str | None:
+    ours = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES))
+    return expect_text(ours.get("y")) or _text(encoded.fields[3]) or _text(encoded.annotations.get(_BASIC_TYPE))
+
+
+def _crossed_properties(encoded: EncodedMessage) -> Any:
+    values = encoded.map_of_section(APPLICATION_PROPERTIES)
+    ours = metadata_in(values)
+    hidden = {*_FRAME_HEADERS, *(("timestamp",) if ours else ())}
+    shown = {
+        name: value
+        for name, value in values.items()
+        if name not in hidden and not str(name).startswith(METADATA_HEADER)
+    }
+    shown |= ours.get("p", {})
+    types = ours.get("t", {})
+    typed = {
+        name: property_from_text(value, types.get(name)) if isinstance(value, str) else value
+        for name, value in shown.items()
+    }
+    return received_properties(typed, encoded.fields, {}, typed=encoded.is_typed)
+
+
+CrossedHeaders.decoders = {
+    **_DECODERS,
+    "message_id": _crossed("message_id", "i", expect_text),
+    "correlation_id": _crossed("correlation_id", "c", expect_text),
+    "type": _crossed_type,
+    "reply_to": _crossed("reply_to", "r", destination_from_json),
+    "timestamp": _crossed("timestamp", "s", to_datetime),
+    "expiration": _crossed("expiration", "x", to_datetime),
+    "delivery_time": _crossed("delivery_time", "d", to_datetime),
+    "properties": _crossed_properties,
+}
+
+
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
@@ -214,6 +331,8 @@ def _decode_any_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
     section = _body_section(encoded.sections)
     content = None if section is None else _read_content(encoded, section)
     number = encoded.annotations.get(MESSAGE_TYPE)
+    if (number is None or _is_marked(encoded)) and (crossed := _decode_crossed_body(encoded, section, content)):
+        return crossed
     told = None if number is None else MESSAGE_CLASSES.get(number)
     if section == DATA and told is not BytesMessage and encoded.content_encoding is not None:
         return BytesMessage, content  # the content type holds after decoding (AMQP 1.0, section 3.2.4)
@@ -360,6 +479,8 @@ def _decode_like_last(encoded: EncodedMessage) -> _DecodedBody | None:
     if raw.startswith(_APPLICATION_PROPERTIES_DESCRIPTOR, at):
         sections[APPLICATION_PROPERTIES] = begin = at + _DESCRIPTOR_BYTES
         at = end_of_value(raw, begin)
+        if _holds_mark(raw, begin, at):
+            return None
     body = _fast_content(raw, at + _DESCRIPTOR_BYTES, form) if raw.startswith(form.mark, at) else None
     if body is not None:
         encoded.sections, encoded.beginning = sections, beginning
@@ -371,7 +492,7 @@ def _decode_layout(encoded: EncodedMessage) -> _DecodedBody | None:
     form = _BYTES_LAYOUT if DATA in sections else _TEXT_LAYOUT
     number: Any = encoded.annotations.get(MESSAGE_TYPE)
     begin = sections.get(form.section)
-    if begin is None or SEQUENCE in sections or MESSAGE_CLASSES.get(number) is not form.kind:
+    if begin is None or SEQUENCE in sections or MESSAGE_CLASSES.get(number) is not form.kind or _is_marked(encoded):
         return None
     if PROPERTIES in sections and sections[PROPERTIES] <= MAX_CACHED_BYTES:
         _last_prefix[0] = encoded.beginning.raw, form, encoded.beginning

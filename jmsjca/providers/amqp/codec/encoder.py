@@ -22,12 +22,14 @@ from jmsjca.messages.message import has_properties
 from jmsjca.messages.object_message import plain_data_of
 from jmsjca.providers.amqp.codec.addresses import address_of, destination_type_of
 from jmsjca.providers.amqp.codec.jms_mapping import (
+    CROSSING_STYLES,
     ENCODED_ID_PREFIX,
     JAVA_NULL,
     JAVA_OBJECT,
     OCTET_STREAM,
     TYPED_ENCODING,
     application_properties_section,
+    crossing_annotation,
     group_fields,
     header_and_annotations,
     message_type_of,
@@ -84,7 +86,9 @@ def encode_message(message: Message, to: Destination, now: float, naming: Addres
     if not body and naming == "encoded":
         body = _VALUE_DESCRIPTOR + NULL  # RabbitMQ 4 ends the session over a message without a body
     never_expires = properties is None and message.expiration is None  # the usual case
-    more = stream_annotations(properties) if properties and naming == "encoded" else ()
+    more = stream_annotations(properties) if properties and naming == "encoded" else []
+    if naming in CROSSING_STYLES:
+        more += crossing_annotation(message, properties, naming)
     ttl = None if never_expires else time_to_live(message, properties, now)
     parts = (
         header_and_annotations(message, kind, to, ttl, more),

@@ -31,8 +31,11 @@ from jmsjca.messages import (
     Short,
     StreamMessage,
     TextMessage,
+    convert,
+    type_name,
 )
 from jmsjca.providers.amqp.codec.addresses import DESTINATION_TYPE, REPLY_TO_TYPE, destination_type_of
+from jmsjca.providers.brokers.profile import AddressStyle
 from jmsjca.providers.common.amqp_types import (
     NULL,
     Described,
@@ -48,8 +51,10 @@ from jmsjca.providers.common.amqp_types import (
     text,
     write,
 )
+from jmsjca.providers.common.codec import CROSSING_ANNOTATION, destination_to_json, to_json
 
 __all__ = [
+    "CROSSING_STYLES",
     "ENCODED_ID_PREFIX",
     "FILTER_ANNOTATION",
     "ID_KINDS",
@@ -64,6 +69,7 @@ __all__ = [
     "amqp_id_text",
     "application_properties_section",
     "charset_of",
+    "crossing_annotation",
     "decode_text",
     "group_fields",
     "header_and_annotations",
@@ -473,6 +479,44 @@ def milliseconds(moment: datetime) -> int:
     """Return a time as milliseconds since the epoch."""
     return round(moment.timestamp() * 1000)
 
+
+CROSSING_STYLES: set[AddressStyle] = {"capability", "encoded"}
+"""The address styles of brokers that drop a part of a message which they deliver over STOMP: Artemis and RabbitMQ 4."""
+
+_CROSSING_ANNOTATION = symbol(CROSSING_ANNOTATION)
+_KIND_NAMES: dict[type[Message], str] = {MapMessage: "map", StreamMessage: "stream"}
+
+
+def crossing_annotation(message: Message, properties: Properties | None, naming: AddressStyle) -> list[bytes]:
+    """Return the encoded annotation, name and value, with the metadata for a receiver over STOMP; empty if none is lost.
+
+    Artemis delivers all properties as text. RabbitMQ 4 drops other values than text and integers of 32 and 64 bits, the
+    type, the group, and the form of a reply destination.
+    """
+    ours: dict[str, Any] = {}
+    values: dict[str, str | None] = {}
+    if properties:
+        ours["t"] = {
+            name: type_name(value)
+            for name, value in properties.items()
+            if value is not None and not isinstance(value, str | bytes) and name not in _IN_OTHER_SECTIONS
+        }
+        kept = _KEPT_BY_RABBITMQ if naming == "encoded" else _KEPT_BY_ARTEMIS
+        for name, value in properties.items():
+            if not isinstance(value, kept) and (name == GROUP_ID or name not in _IN_OTHER_SECTIONS):
+                values[name] = None if value is None else str(convert(value, "string"))
+    if naming == "encoded":
+        if properties and GROUP_ID in properties:
+            values[GROUP_ID] = str(properties[GROUP_ID])
+        ours |= {"y": message.type, "k": _KIND_NAMES.get(message.__class__)}
+        ours["r"] = destination_to_json(message.reply_to) if message.reply_to else None
+    ours["p"] = values
+    told = {name: value for name, value in ours.items() if value not in (None, {})}
+    return [_CROSSING_ANNOTATION, text(to_json(told))] if told else []
+
+
+_KEPT_BY_RABBITMQ = (str, Int, Long, bytes)
+_KEPT_BY_ARTEMIS = (str, bytes, bool, int, float)
 
 FILTER_ANNOTATION = "x-stream-filter-value"
 
