@@ -98,8 +98,8 @@ class ActiveMQ(Dialect):
         """
         if "JMS_AMQP_NATIVE" in frame.headers:
             raise MessageFormatError(
-                f"A message from {source} was sent over AMQP: ActiveMQ delivers it over STOMP as an encoded message, and"
-                " takes no acknowledgement of it. Use one protocol per queue: receive it over amqp://."
+                f"A message from {source} was sent over AMQP: ActiveMQ delivers it over STOMP as an encoded message,"
+                " and takes no acknowledgement of it. Use one protocol per queue: receive it over amqp://."
             )
         return Dialect.decode(self, decode_java_map(frame), source, **delivered)
 

@@ -71,11 +71,6 @@ class Artemis(Dialect):
         kind, mark, name = text.partition("://")
         return destination(name, kind) if mark and name and kind in _ROUTING else destination(text, "queue")
 
-    def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
-        """Decode a MESSAGE frame. Its bare name is the topic that matched a pattern."""
-        is_pattern = isinstance(source, Topic) and not set(self.wildcards).isdisjoint(source.name.split("."))
-        return Dialect.decode(self, frame, Topic(frame.headers["destination"]) if is_pattern else source, **delivered)
-
     def reply_to(self, message: Message) -> str | None:
         """Return the destination of replies in the form of Artemis' JMS client."""
         return f"{message.reply_to.kind}://{message.reply_to.name}" if message.reply_to else None
@@ -88,6 +83,8 @@ class Artemis(Dialect):
 
     def decode(self, frame: Frame, source: Destination, **delivered: object) -> Message:
         """Decode a MESSAGE frame. Its message-id names the delivery: as an id each redelivery would be another message.
+
+        Its bare name is the topic that matched a pattern.
 
         Raises:
             MessageFormatError: It is a map, a stream or an object of AMQP, which the broker delivers without its body.
@@ -103,7 +100,9 @@ class Artemis(Dialect):
             del headers["message-id"]
         if (group := told.get(_GROUP)) is not None:
             headers.setdefault(GROUP_ID, group)
-        return Dialect.decode(self, frame._replace(headers=headers), source, **delivered)
+        is_pattern = isinstance(source, Topic) and not set(self.wildcards).isdisjoint(source.name.split("."))
+        of = Topic(told["destination"]) if is_pattern else source
+        return Dialect.decode(self, frame._replace(headers=headers), of, **delivered)
 
     def content(self, frame: Frame) -> Content:
         """Return the kind of a body: the bytes decide, unless a header of AMQP gives it. Each body has a length."""

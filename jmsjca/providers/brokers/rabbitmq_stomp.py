@@ -88,7 +88,12 @@ class RabbitMQ(Dialect):
         The plug-in declares a queue at each first SUBSCRIBE and SEND, and ends the session over an existing queue with
         other arguments. A SEND in a transaction declares it too, and sends nothing.
         """
-        if self.broker.release != RABBITMQ4.release or not isinstance(to, Queue) or to.name in self.existing:
+        if (
+            self.broker.release != RABBITMQ4.release
+            or not isinstance(to, Queue)
+            or to.temporary
+            or to.name in self.existing
+        ):
             return
         side = open_side_session()
         try:
@@ -201,9 +206,10 @@ class RabbitMQ(Dialect):
 @lru_cache(maxsize=1000)  # once for each queue
 def _warn_of_limit(name: str) -> None:
     logger.warning(
-        "The queue %s was not declared over STOMP: it is used as it is. A quorum queue drops a message that was returned"
-        " more often than its delivery limit says (20 by default), also one that no handler saw, and over STOMP the limit"
-        " is not known. Consume it over amqp:// unless it was declared there by this library, which sets no such limit.",
+        "The queue %s was not declared over STOMP: it is used as it is. A quorum queue drops a message that was"
+        " returned more often than its delivery limit says (20 by default), also one that no handler saw, and over"
+        " STOMP the limit is not known. Consume it over amqp:// unless this library declared it there, which sets no"
+        " such limit.",
         name,
     )
 
@@ -282,7 +288,7 @@ def _body(frame: Frame, annotations: Mapping[str, Any], kind: str | None) -> tup
         return _BODILESS.get(annotations.get("x-opt-jms-msg-type", 0), "plain"), b""
     if isinstance(value, str):
         return "text", value.encode()
-    if kind in _STRUCTURED:
+    if kind is not None and kind in _STRUCTURED:
         return kind, encode_body(_STRUCTURED[kind](value))[1] or b""
     if not isinstance(value, bytes):
         raise TypeError(

@@ -126,7 +126,7 @@ class Dialect(ABC):
         """Return the headers of a SEND to a destination, or of a SUBSCRIBE, in which a topic may have wildcards."""
         return {"destination": f"/{to.kind}/{self.checked_name(to, subscribed=subscribed)}"}
 
-    def look_up(self, to: Destination, open_side_session: Callable[[], STOMPSession]) -> None:
+    def look_up(self, to: Destination, open_side_session: Callable[[], STOMPSession]) -> None:  # noqa: B027
         """Find out how a destination is addressed, before it is first used.
 
         Args:

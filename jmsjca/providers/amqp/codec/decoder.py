@@ -248,9 +248,9 @@ def _decode_crossed_body(
         if kind := metadata_in(values).get("k"):
             return decode_kind(kind, body)
         told = values.get("_AMQ_CONTENT_TYPE")
-        if section == DATA and isinstance(told, str) and _charset_or_none(told):
-            if encoding_of(values.get("content-encoding")) is None:
-                return TextMessage, decode_text(content, _charset_or_none(told) or "utf-8")
+        charset = _charset_or_none(told) if section == DATA and isinstance(told, str) else None
+        if charset and encoding_of(values.get("content-encoding")) is None:
+            return TextMessage, decode_text(content, charset)
     return None
 
 

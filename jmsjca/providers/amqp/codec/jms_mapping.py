@@ -488,7 +488,7 @@ _KIND_NAMES: dict[type[Message], str] = {MapMessage: "map", StreamMessage: "stre
 
 
 def crossing_annotation(message: Message, properties: Properties | None, naming: AddressStyle) -> list[bytes]:
-    """Return the encoded annotation, name and value, with the metadata for a receiver over STOMP; empty if none is lost.
+    """Return the encoded annotation, name and value, with the metadata for a receiver over STOMP; else empty.
 
     Artemis delivers all properties as text. RabbitMQ 4 drops other values than text and integers of 32 and 64 bits, the
     type, the group, and the form of a reply destination.

@@ -216,7 +216,7 @@ def _written(line, command):
         ("ActiveMQ/latest", Order.PREFIX, "client-individual"),
         ("ActiveMQ-Artemis/6.3.1", Order.PREFIX, "client-individual"),
         (RECENT, Order.MIXED, "client-individual"),
-        ("RabbitMQ/6.3.1", Order.PREFIX, "client-individual"),
+        ("RabbitMQ/3.13.7", Order.PREFIX, "client-individual"),
         ("Eclipse OpenMQ(tm)", Order.PREFIX, "client"),
         ("Eclipse OpenMQ(tm)", Order.ANY, "client-individual"),
         ("Other/6.3.1", Order.PREFIX, "client-individual"),

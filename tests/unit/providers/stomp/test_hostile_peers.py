@@ -216,7 +216,7 @@ def _flood(line, server, messages, body):
     [
         ("ActiveMQ/6.3.1", WINDOW_AND_SLACK, 1),
         ("ActiveMQ-Artemis/2.56.0", 4 * WINDOW_AND_SLACK, 1000),  # its window counts bytes
-        ("RabbitMQ/4.0.5", WINDOW_AND_SLACK, 1),
+        ("RabbitMQ/3.13.7", WINDOW_AND_SLACK, 1),
         ("Other/1", WINDOW_AND_SLACK, 1),
     ],
 )
