@@ -79,7 +79,7 @@ def serve_standard_streams(server: MCPServer[Any]) -> None:
 
 
 def _refusing_unknown(tool: Tool) -> Tool:
-    """Let a tool refuse arguments that it does not have: without a misspelt filter it would return everything."""
+    """Make a tool refuse arguments that it does not have: without a misspelt filter it would return everything."""
     model = tool.fn_metadata.arg_model
     known = {name: name for name in model.model_fields}
 

@@ -169,17 +169,23 @@ def differences(case, sent, found, begin, *, names):
     if raw and found["content encoding"] != ("gzip" if case == "gzip" else None):
         different["content encoding"] = found["content encoding"]
     if full:
-        if found["persistent"] is not True:
-            different["persistent"] = found["persistent"]
-        if str(found["priority"]) != "7":
-            different["priority"] = found["priority"]
-        if found["expiration"] is None:
-            different["expiration"] = None
-        elif abs(found["expiration"] / 1000 - begin - LIFE) > LIFE / 3:
-            different["expiration"] = "another"
+        different |= _of_delivery(found, begin)
     if (told := _id(sent["message id"], found["message id"])) != "same":
         different["message id"] = told
     different |= _of_properties(found["properties"], full=full, typed=names[0] != "stomp.py" and names[1] != "stomp.py")
+    return different
+
+
+def _of_delivery(found, begin):
+    different = {}
+    if found["persistent"] is not True:
+        different["persistent"] = found["persistent"]
+    if str(found["priority"]) != "7":
+        different["priority"] = found["priority"]
+    if found["expiration"] is None:
+        different["expiration"] = None
+    elif abs(found["expiration"] / 1000 - begin - LIFE) > LIFE / 3:
+        different["expiration"] = "another"
     return different
 
 

@@ -39,7 +39,7 @@ body, and each message from AMQP to STOMP on ActiveMQ.
 The cells were measured by `python -m tests.interop.crossings`; `make test` repeats a sample, `make torture` all of
 them. *Text, all headers* has a correlation id, type, reply destination, priority 7, a time to live of 60 seconds, the
 group `g1`, and properties of five types. *gzip* is a body with the content encoding `gzip`. *Delayed* waits 1.5
-seconds. *Reply* tells whether an answer to the received reply destination arrives. `n/a` means that the sender has no
+seconds. *Reply* shows whether an answer to the received reply destination arrives. `n/a` means that the sender has no
 such feature there.
 
 A second table shows a message that the receiver has returned: by a release (over STOMP `UNSUBSCRIBE`, in JMS a closed

@@ -215,7 +215,7 @@ def _warn_of_limit(name: str) -> None:
 
 
 def _with_times(frame: Frame) -> Frame:
-    """Return a frame with the times of other clients in milliseconds; RabbitMQ 4 shows those of AMQP in seconds."""
+    """Return a frame with the times of other clients in milliseconds; RabbitMQ 4 shows AMQP times in seconds."""
     life, told = frame.headers.get("expiration", ""), frame.headers.get("timestamp", "")
     if not told.isdecimal() or METADATA_HEADER in frame.headers:
         return frame
