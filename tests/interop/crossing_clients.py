@@ -218,7 +218,7 @@ class Proton(_Client):
             message.correlation_id, message.subject, message.group_id = "order 1", "order", "g1"
             message.content_type, message.reply_to = "text/plain", self._address(answers)
             message.properties = {"text": "pear", "int": int32(7), "long": 2**40, "double": 1.5, "boolean": True}
-        sender = self._connection.create_sender(self._address(name), options=_Place("target"))
+        sender = self._connection.create_sender(self._address(name), options=_Place("target", self.broker))
         try:
             sender.send(message)
         except SendException as error:
@@ -231,7 +231,9 @@ class Proton(_Client):
         if self._name != name:
             if self._receiver is not None:
                 self._receiver.close()
-            self._receiver = self._connection.create_receiver(self._address(name), credit=1, options=_Place("source"))
+            self._receiver = self._connection.create_receiver(
+                self._address(name), credit=1, options=_Place("source", self.broker)
+            )
             self._name = name
         try:
             message = self._receiver.receive(timeout=seconds)
@@ -262,7 +264,7 @@ class Proton(_Client):
         }
 
     def reply(self):
-        sender = self._connection.create_sender(self._message.reply_to, options=_Place("target"))
+        sender = self._connection.create_sender(self._message.reply_to, options=_Place("target", self.broker))
         sender.send(Message(body="an answer", durable=True))
         sender.close()
 
@@ -287,14 +289,14 @@ class Proton(_Client):
 
 
 class _Place(LinkOption):
-    """Asks for a queue, as Artemis wants it."""
+    """Asks for a queue, as Artemis wants it; on RabbitMQ 3 for a durable one, else it declares one that is not."""
 
-    def __init__(self, end):
-        self._end = end
+    def __init__(self, end, broker):
+        self._end, self._durability = end, Terminus.DELIVERIES if broker == "rabbitmq" else Terminus.NONDURABLE
 
     def apply(self, link):
         place = getattr(link, self._end)
-        place.durability = Terminus.NONDURABLE
+        place.durability = self._durability
         place.capabilities.put_object(symbol("queue"))
 
 
