@@ -86,9 +86,9 @@ def encode_message(message: Message, to: Destination, now: float, naming: Addres
     if not body and naming == "encoded":
         body = _VALUE_DESCRIPTOR + NULL  # RabbitMQ 4 ends the session over a message without a body
     never_expires = properties is None and message.expiration is None  # the usual case
-    more = stream_annotations(properties) if properties and naming == "encoded" else []
-    if naming in CROSSING_STYLES:
-        more += crossing_annotation(message, properties, naming)
+    more = crossing_annotation(message, properties, naming) if naming in CROSSING_STYLES else ()
+    if properties and naming == "encoded" and (filtered := stream_annotations(properties)):
+        more = [*more, *filtered]
     ttl = None if never_expires else time_to_live(message, properties, now)
     parts = (
         header_and_annotations(message, kind, to, ttl, more),

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, cast
+from types import NoneType
+from typing import Any, NamedTuple, cast
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError, NotSupportedError
@@ -32,7 +33,6 @@ from jmsjca.messages import (
     StreamMessage,
     TextMessage,
     convert,
-    type_name,
 )
 from jmsjca.providers.amqp.codec.addresses import DESTINATION_TYPE, REPLY_TO_TYPE, destination_type_of
 from jmsjca.providers.brokers.profile import AddressStyle
@@ -430,7 +430,7 @@ def time_to_live(message: Message, properties: Properties | None, now: float) ->
 
 
 def header_and_annotations(
-    message: Message, kind: int, to: Destination, ttl: int | None, more: Sequence[bytes] = ()
+    message: Message, kind: int, to: Destination, ttl: int | None, more: tuple[bytes, ...] | list[bytes] = ()
 ) -> bytes:
     """Encode the header and message annotations sections.
 
@@ -439,13 +439,13 @@ def header_and_annotations(
         kind: The number of its type.
         to: The destination.
         ttl: The time to live in milliseconds; None without one.
-        more: Further annotations, encoded: names and values.
+        more: Further annotations, encoded: names and values. A tuple if other messages have the same ones.
     """
     reply_to, due = message.reply_to, message.delivery_time
     header = message.delivery_mode is _PERSISTENT, message.priority, ttl
     kinds = kind, destination_type_of(to), None if reply_to is None else destination_type_of(reply_to)
-    if due is None and not more:
-        return usual_header_and_annotations(header, kinds)
+    if due is None and more.__class__ is tuple:
+        return usual_header_and_annotations(header, kinds, more)
     annotations = [*_type_annotations(*kinds), *more]
     if due is not None:
         annotations += [_DELIVERY_TIME, write(Long(milliseconds(due)))]
@@ -453,22 +453,27 @@ def header_and_annotations(
 
 
 @lru_cache(256)  # most messages have one of a few
-def usual_header_and_annotations(header: tuple[bool, int, int | None], kinds: tuple[int, int, int | None]) -> bytes:
+def usual_header_and_annotations(
+    header: tuple[bool, int, int | None], kinds: tuple[int, int, int | None], more: tuple[bytes, ...] = ()
+) -> bytes:
     """Encode both sections without a delivery time.
 
     Args:
         header: Whether the message is persistent, its priority and its time to live in milliseconds.
         kinds: The numbers of the types of the message, its destination and its reply destination.
+        more: Further annotations, encoded.
     """
-    return _header_section(*header) + _ANNOTATIONS_DESCRIPTOR + map_of(_type_annotations(*kinds))
+    return _header_section(*header) + _ANNOTATIONS_DESCRIPTOR + map_of([*_type_annotations(*kinds), *more])
 
 
+@lru_cache(256)
 def _header_section(persistent: bool, priority: int, ttl: int | None) -> bytes:
     # Also the default priority is written: RabbitMQ gives a message without a priority one of the lowest.
     fields = [write(persistent), write(UByte(min(max(priority, 0), _MAX_PRIORITY)))]
     return _HEADER_DESCRIPTOR + list_of(fields if ttl is None else [*fields, write(UInt(ttl))])
 
 
+@lru_cache(64)
 def _type_annotations(kind: int, to: int, reply: int | None) -> list[bytes]:
     """Encode the annotations with the types of the message, its destination and its reply destination."""
     parts = [symbol(MESSAGE_TYPE), write(Byte(kind)), symbol(DESTINATION_TYPE), write(Byte(to))]
@@ -487,36 +492,79 @@ _CROSSING_ANNOTATION = symbol(CROSSING_ANNOTATION)
 _KIND_NAMES: dict[type[Message], str] = {MapMessage: "map", StreamMessage: "stream"}
 
 
-def crossing_annotation(message: Message, properties: Properties | None, naming: AddressStyle) -> list[bytes]:
+def crossing_annotation(
+    message: Message, properties: Properties | None, naming: AddressStyle
+) -> tuple[bytes, ...] | list[bytes]:
     """Return the encoded annotation, name and value, with the metadata for a receiver over STOMP; else empty.
+
+    It is a tuple if it has no values of properties: other messages have the same one.
 
     Artemis delivers all properties as text. RabbitMQ 4 drops other values than text and integers of 32 and 64 bits, the
     type, the group, and the form of a reply destination.
     """
-    ours: dict[str, Any] = {}
-    values: dict[str, str | None] = {}
-    if properties:
-        ours["t"] = {
-            name: type_name(value)
-            for name, value in properties.items()
-            if value is not None and not isinstance(value, str | bytes) and name not in _IN_OTHER_SECTIONS
-        }
-        kept = _KEPT_BY_RABBITMQ if naming == "encoded" else _KEPT_BY_ARTEMIS
-        for name, value in properties.items():
-            if not isinstance(value, kept) and (name == GROUP_ID or name not in _IN_OTHER_SECTIONS):
-                values[name] = None if value is None else str(convert(value, "string"))
-    if naming == "encoded":
-        if properties and GROUP_ID in properties:
-            values[GROUP_ID] = str(properties[GROUP_ID])
-        ours |= {"y": message.type, "k": _KIND_NAMES.get(message.__class__)}
-        ours["r"] = destination_to_json(message.reply_to) if message.reply_to else None
-    ours["p"] = values
+    types = tuple([(name, value.__class__) for name, value in properties.items()]) if properties else ()
+    if naming != "encoded":
+        return _crossing_shape(types, None).annotation if types else ()
+    headers = message.__class__, message.type, message.reply_to
+    annotation, begin, dropped = _crossing_shape(types, headers)
+    if not dropped or not properties:
+        return annotation
+    values = [f"{label}{to_json(convert(properties[name], 'string'))}" for name, label in dropped]
+    return [_CROSSING_ANNOTATION, text(f"{begin}{','.join(values)}}}}}")]
+
+
+class _CrossingShape(NamedTuple):
+    """The metadata of messages whose properties have the same names and types.
+
+    Attributes:
+        annotation: The encoded annotation, if it has no values; else empty.
+        begin: The metadata before the values, as JSON.
+        dropped: The properties whose values RabbitMQ 4 drops: the name, and the name as JSON with a colon.
+    """
+
+    annotation: tuple[bytes, ...]
+    begin: str
+    dropped: Sequence[tuple[str, str]]
+
+
+@lru_cache(64)  # applications send few shapes, and each is as large as the names of its properties
+def _crossing_shape(
+    types: tuple[tuple[str, type], ...], headers: tuple[type[Message], str | None, Destination | None] | None
+) -> _CrossingShape:
+    """Return the part of the metadata that has no values of properties.
+
+    Args:
+        types: The names and classes of the properties.
+        headers: The class, the JMS type and the reply destination of the message; None for Artemis.
+    """
+    own = {name: told for name, told in types if name not in _IN_OTHER_SECTIONS}
+    ours: dict[str, Any] = {"t": {name: _TYPE_NAMES[told] for name, told in own.items() if told in _TYPE_NAMES}}
+    if headers is None:
+        ours["p"] = {name: None for name, told in own.items() if told is NoneType}
+        dropped: list[str] = []
+    else:
+        kind, ours["y"], reply_to = headers
+        ours |= {"k": _KIND_NAMES.get(kind), "r": reply_to and destination_to_json(reply_to)}
+        dropped = [name for name, told in own.items() if told is NoneType or told in _DROPPED_BY_RABBITMQ]
+        dropped += [name for name, _ in types if name == GROUP_ID]
     told = {name: value for name, value in ours.items() if value not in (None, {})}
-    return [_CROSSING_ANNOTATION, text(to_json(told))] if told else []
+    begin = to_json(told)
+    return _CrossingShape(
+        (_CROSSING_ANNOTATION, text(begin)) if told and not dropped else (),
+        f'{begin[:-1]}{"," if told else ""}"p":{{',
+        [(name, f"{to_json(name)}:") for name in dropped],
+    )
 
 
-_KEPT_BY_RABBITMQ = (str, Int, Long, bytes)
-_KEPT_BY_ARTEMIS = (str, bytes, bool, int, float)
+_DROPPED_BY_RABBITMQ: dict[type, str] = {
+    bool: "boolean",
+    Byte: "byte",
+    Short: "short",
+    Float: "float",
+    Double: "double",
+    float: "double",
+}
+_TYPE_NAMES: dict[type, str] = {**_DROPPED_BY_RABBITMQ, Int: "int", Long: "long", int: "long"}
 
 FILTER_ANNOTATION = "x-stream-filter-value"
 
