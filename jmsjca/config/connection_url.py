@@ -312,12 +312,18 @@ def check_text(text: str | None, what: str, kind: type[JMSError]) -> None:
 
 
 _OPEN_MQ = "Sun MQ lives on as Open MQ, which is reached over STOMP: stomp://host:7672"
-_WEBSPHERE = "IBM MQ is reached over AMQP 1.0 by its AMQP channel: amqp://host:5672"
+_WEBSPHERE = (
+    "IBM MQ is reached by its own client of Java, wmq://host:1414?QueueManager=…, or over AMQP 1.0 by its AMQP channel:"
+    " amqp://host:5672"
+)
 _JBOSS = "JBoss MQ became HornetQ and ActiveMQ Artemis, which is reached over AMQP 1.0: amqp://host:5672"
 _STCMS = (
     "SeeBeyond's and Sun's message server has no successor; move to a broker with AMQP 1.0 or STOMP: amqp://host:5672"
 )
-_WEBLOGIC = "WebLogic JMS has neither AMQP 1.0 nor STOMP; bridge it to a broker that has: amqp://host:5672"
+_WEBLOGIC = (
+    "WebLogic JMS is reached by its own client of Java, jndi://NAME?java.naming.factory.initial=…; it has neither AMQP"
+    " 1.0 nor STOMP, so the other way is a bridge to a broker that has: amqp://host:5672"
+)
 _OPEN_WIRE = (
     "ActiveMQ and Artemis are reached over AMQP 1.0, amqp://host:5672, or STOMP, stomp://host:61613. OpenWire needs"
     " ActiveMQ's own client of Java: java+tcp://host:61616"
@@ -326,20 +332,18 @@ _HTTP = (
     "a web address is not a broker; brokers are reached over AMQP 1.0, amqp://host:5672, or STOMP, stomp://host:61613"
 )
 _WAVE = "JMS Grid (SpiritWave) has no successor; move to a broker with AMQP 1.0 or STOMP: amqp://host:5672"
-_JNDI = "there is no JNDI provider: bind factories in the naming context, and write lookup://name"
 
 FAMILIES: Mapping[str, str] = {
     **dict.fromkeys(("stcms", "stcmss", "stcms453", "stcms453s"), _STCMS),
     **dict.fromkeys(("mq", "mqtcp", "mqssl", "httpjms", "httpsjms"), _OPEN_MQ),
-    **dict.fromkeys(("wmq", "wmqs", "wmq5", "wmqs5", "wmq5s"), _WEBSPHERE),
+    **dict.fromkeys(("wmqs", "wmq5", "wmqs5", "wmq5s"), _WEBSPHERE),
     **dict.fromkeys(("t3", "t3s"), _WEBLOGIC),
     "jboss": _JBOSS,
     **dict.fromkeys(("tcp", "ssl"), _OPEN_WIRE),
     "http": _HTTP,
     "stream": _WAVE,
-    "jndi": _JNDI,
 }
-"""For each scheme of JMSJCA's adapters: the protocol and URL to reach its broker, or the successor of the broker."""
+"""For each scheme of JMSJCA's adapters that has no provider here: the URL of its broker, or the broker's successor."""
 
 
 def successor(scheme: str) -> str | None:

@@ -54,11 +54,12 @@ _NAMES = (
     _SEPARATOR,
 )
 _SPELLINGS = {name.removeprefix("JMSJCA.").lower(): name for name in _NAMES}
+_FACTORIES_OF_JNDI = {"jmsjca.unifiedcf", "jmsjca.queuecf", "jmsjca.topiccf"}
 
 
 def is_jmsjca_option(name: str) -> bool:
     """Return True for an option of JMSJCA, and False for an option of the provider."""
-    return name.lower().startswith(_PREFIX)
+    return name.lower().startswith(_PREFIX) and name.lower() not in _FACTORIES_OF_JNDI
 
 
 def _normalise_names(options: Mapping[str, str]) -> dict[str, str]:

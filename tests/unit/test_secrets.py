@@ -257,7 +257,7 @@ def descriptors(folder, adapter, bean):
 
 
 XML_SECRETS = [secret for secret in SECRETS if "\x01" not in secret]
-LOGIN = {"ConnectionURL": "wmq://joe:hush-4711@h/?a=hush-4711", "UserName": "joe"}
+LOGIN = {"ConnectionURL": "wmqs://joe:hush-4711@h/?a=hush-4711", "UserName": "joe"}
 
 
 @pytest.mark.parametrize("secret", XML_SECRETS, ids=range(len(XML_SECRETS)))

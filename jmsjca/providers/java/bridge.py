@@ -41,7 +41,8 @@ logger = get_logger("jmsjca.java")
 
 MAX_FRAME = 1 << 30
 _HEAP = "-Xmx512m"
-_OPTIONS = (_HEAP, "-XX:+UseSerialGC", "-Xshare:auto", "-XX:+ExitOnOutOfMemoryError")
+_NO_FILES = "-Dcom.ibm.msg.client.commonservices.log.status=OFF"  # IBM MQ would write mqjms.log.0 into the folder
+_OPTIONS = (_HEAP, "-XX:+UseSerialGC", "-Xshare:auto", "-XX:+ExitOnOutOfMemoryError", _NO_FILES)
 _LOG_LINES, _LOG_CHARACTERS = 20, 2000
 _SIZE, _REQUEST, _REPLY = struct.Struct(">I"), struct.Struct(">IBII"), struct.Struct(">BI")
 _DONE, _FAILED, _LOST = range(3)
@@ -158,15 +159,14 @@ class Bridge:
         self._log_thread = self._start(self._read_log)
         self._start(self._read_replies)
 
-    def channel(self, on_lost: Callable[[JMSError], None], secret: str | None) -> "Channel":
+    def channel(self, on_lost: Callable[[JMSError], None], *secrets: str) -> "Channel":
         """Return a channel for a new connection.
 
         Args:
             on_lost: Called when the connection or the bridge is lost.
-            secret: A text that the log of the bridge must not show.
+            secrets: Texts that the log of the bridge must not show.
         """
-        if secret:
-            self._secrets.add(secret)
+        self._secrets.update(secrets)
         channel = Channel(self, next(self._numbers), on_lost)
         self._channels[channel.number] = channel
         return channel

@@ -2,11 +2,13 @@
 
 import re
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import unquote
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
@@ -17,6 +19,7 @@ from jmsjca.errors import (
     InvalidDestinationError,
     InvalidOptionError,
     InvalidSelectorError,
+    InvalidURLError,
     JMSError,
     JMSSecurityError,
     MessageFormatError,
@@ -30,7 +33,18 @@ from jmsjca.providers.java.codec import MESSAGE_ID
 from jmsjca.selectors.rewriting import EngineValues, rewrite
 from jmsjca.spi import Capabilities
 
-__all__ = ["CLIENTS", "Client", "JavaOptions", "find_jars", "namespace_of", "translated"]
+__all__ = [
+    "CLIENTS",
+    "IBM_MQ",
+    "OTHER",
+    "Client",
+    "JavaOptions",
+    "Recipe",
+    "find_jars",
+    "namespace_of",
+    "recipe_of",
+    "translated",
+]
 
 _API = "{}/jms/ConnectionFactory.class"
 _COORDINATES = re.compile(r"[\w.\-]+:[\w.\-]+:[\w.\-]+\Z")
@@ -43,9 +57,14 @@ class JavaOptions(NetworkOptions):
     Args:
         class_path: The client's jars, separated by colons or commas: paths, folders with ``/*`` at their end, or Maven
             coordinates ``group:artifact:version`` of jars that are in the local repository already.
+        allow_classes: The classes, separated by commas, that a URL may name in addition to the known ones.
+        allow_remote_lookups: True to allow names and servers of JNDI by which a server could make this client load
+            code: ``ldap:``, ``rmi:`` and their like.
     """
 
     class_path: str = ""
+    allow_classes: str = ""
+    allow_remote_lookups: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +77,9 @@ class Client:
         port: The usual port.
         url: Returns the client's URL for a host with port, and the options.
         forbidden: What a name of a destination must not contain: the client would interpret it.
+        beans: The properties that are set on a factory that was made elsewhere, for what ``url`` has otherwise.
+        address: The property of such a factory with its URL, which must not have the client's own fail-over.
+        vendor: The beginning of the names of the vendor's own properties of messages, which the client knows.
         polls: True if a wait for a message may prefetch another one.
         hears_refusals: True if the client reports a refused send of a transaction as if its connection had failed.
         prefixes_topics: True if the client adds a prefix to the names of topics.
@@ -67,13 +89,19 @@ class Client:
         appends_returned: True if the broker keeps the order in which messages were returned; else the last returned one
             is the first again.
         changed: The codes for a shared subscription that exists with another topic or selector.
+        remedies: The remedies by the codes.
+        uri_options: The options of destinations ``queue://…?…``; None if names are not such URIs. The client ignores
+            others without a word.
     """
 
     profile: BrokerProfile
     factory: str
     port: int
-    url: Callable[[str, JavaOptions], str]
+    url: Callable[[str, JavaOptions], str] | None
     forbidden: re.Pattern[str]
+    beans: Mapping[str, str] = field(default_factory=dict[str, str])
+    address: str = ""
+    vendor: str | None = None
     polls: bool = False
     hears_refusals: bool = False
     prefixes_topics: bool = False
@@ -83,6 +111,13 @@ class Client:
     texts: Mapping[str, type[JMSError]] = field(default_factory=dict[str, type[JMSError]])
     appends_returned: bool = False
     changed: tuple[str, ...] = ()
+    remedies: Mapping[str, str] = field(default_factory=dict[str, str])
+    uri_options: frozenset[str] | None = None
+
+    @property
+    def flags(self) -> int:
+        """What the bridge must know of it."""
+        return self.polls + 2 * self.hears_refusals + 4 * self.prefixes_topics
 
     def selector(self, selector: str | None) -> str | None:
         """Return a selector as the broker decides it exactly; None for none.
@@ -97,10 +132,19 @@ class Client:
         """Raise an error for a name that the client would interpret.
 
         Raises:
-            InvalidDestinationError: It has a wildcard, options, or a list.
+            InvalidDestinationError: It has a wildcard, options that do not exist, or a list.
         """
         if not of.temporary and self.forbidden.search(of.name):
             raise InvalidDestinationError(f"{self.profile.name} would interpret the name of {of}: use another one.")
+        _, mark, options = of.name.partition("?")
+        if mark and self.uri_options is not None:
+            known = {name.lower(): name for name in self.uri_options}
+            for name in (pair.partition("=")[0] for pair in options.split("&")):
+                if name not in self.uri_options:
+                    hint = did_you_mean(name.lower(), known)
+                    raise InvalidDestinationError(
+                        f"{self.profile.name} would ignore the option {name!r} of {of} {hint}."
+                    )
 
 
 def find_jars(options: JavaOptions, url: ConnectionURL) -> tuple[str, ...]:
@@ -208,6 +252,13 @@ ARTEMIS = Client(
     _artemis_url,
     re.compile(r"[*#?]|::"),
     polls=True,
+    beans={
+        "reconnectAttempts": "0",
+        "initialConnectAttempts": "1",
+        "useTopologyForLoadBalancing": "false",
+        "consumerWindowSize": "0",
+        "callTimeout": "{timeout}",
+    },
     headers={
         "JMSMessageID": MESSAGE_ID,
         "JMSDeliveryMode": "AMQDurable",
@@ -220,13 +271,19 @@ ARTEMIS = Client(
 )
 
 
+_ACTIVEMQ_BEANS = {
+    "prefetchPolicy.queuePrefetch": "0",
+    "prefetchPolicy.topicPrefetch": "0",
+    "prefetchPolicy.durableTopicPrefetch": "0",
+    "redeliveryPolicy.initialRedeliveryDelay": "0",
+    "redeliveryPolicy.redeliveryDelay": "0",
+    "redeliveryPolicy.maximumRedeliveries": "-1",
+}
+
+
 def _activemq_url(address: str, options: JavaOptions) -> str:
     del options
-    policy, prefetch = "jms.redeliveryPolicy", "jms.prefetchPolicy"
-    return (
-        f"tcp://{address}?{prefetch}.queuePrefetch=0&{prefetch}.topicPrefetch=0&{prefetch}.durableTopicPrefetch=0"
-        f"&{policy}.initialRedeliveryDelay=0&{policy}.redeliveryDelay=0&{policy}.maximumRedeliveries=-1"
-    )
+    return f"tcp://{address}?{'&'.join(f'jms.{name}={value}' for name, value in _ACTIVEMQ_BEANS.items())}"
 
 
 ACTIVEMQ = Client(
@@ -261,6 +318,8 @@ ACTIVEMQ = Client(
     61616,
     _activemq_url,
     re.compile(r"[*>?,]"),
+    beans=_ACTIVEMQ_BEANS,
+    address="brokerURL",
     headers={"JMSMessageID": MESSAGE_ID},
     appends_returned=True,
     hears_refusals=True,
@@ -314,6 +373,287 @@ QPID = Client(
 )
 
 CLIENTS = {"java+amqp": QPID, "java+core": ARTEMIS, "java+tcp": ACTIVEMQ}
+"""The clients that are tested with their brokers, by the schemes of URLs."""
+
+# What every client has, or refuses loudly.
+_OF_JMS = Capabilities(
+    transacted_receive=True,
+    transacted_send=True,
+    atomic=True,
+    give_back="counted",
+    units="receive",
+    selectors=True,
+    browse=True,
+    durable=True,
+    shared=True,
+    client_ids=True,
+    temporary=True,
+    shared_between_processes=True,
+    structured=True,
+)
+
+OTHER = Client(
+    BrokerProfile("This broker", "an unknown client of Java", "0", _OF_JMS),
+    "",
+    0,
+    None,
+    re.compile(r"[*#>?]|::"),
+    vendor="JMS_",
+)
+
+_ANY_QPID = replace(
+    OTHER,
+    profile=BrokerProfile("This broker", "AMQP 1.0 through Qpid JMS", "0", replace(_OF_JMS, exact_credit=True)),
+    factory=QPID.factory,
+    beans={"prefetchPolicy.all": "0", "forceSyncSend": "true", "requestTimeout": "{timeout}"},
+    address="remoteURI",
+    vendor=None,
+    hears_refusals=True,
+    headers=QPID.headers,
+)
+
+_TLS_REMEDY = "Correct WMQ_SSL_CIPHER_SUITE, which must fit the channel's SSLCIPH, or the stores of certificates."
+_NAME_REMEDY = "Correct the name of the queue, or define it."
+_MQ_REASONS: dict[int, tuple[type[JMSError], str]] = {
+    2009: (ConnectionLostError, "The server ended the connection: does a queue manager listen at this port?"),
+    2030: (ResourceAllocationError, "Raise MAXMSGL of the queue, or send a smaller message."),
+    2031: (
+        ResourceAllocationError,
+        "Raise MAXMSGL of the queue manager and of the channel, or send a smaller message.",
+    ),
+    2035: (JMSSecurityError, LOGIN_REMEDY),
+    2042: (ResourceAllocationError, "The queue is in exclusive use: end its other consumer, or define it SHARE."),
+    2053: (ResourceAllocationError, "The queue is full: raise MAXDEPTH, or start its consumers."),
+    2056: (ResourceAllocationError, "There is no space on the queue manager's disk."),
+    2058: (ConfigurationError, "Correct QueueManager: another queue manager answers at this address."),
+    2059: (ConnectionLostError, "Start the queue manager and its listener, or correct host, port and channel."),
+    2063: (JMSSecurityError, LOGIN_REMEDY),
+    2082: (InvalidDestinationError, "The alias refers to a queue that does not exist."),
+    2085: (InvalidDestinationError, _NAME_REMEDY),
+    2152: (InvalidDestinationError, _NAME_REMEDY),
+    2161: (ConnectionLostError, "The queue manager is stopping."),
+    2162: (ConnectionLostError, "The queue manager is stopping."),
+    2203: (ConnectionLostError, "The queue manager is stopping."),
+    2278: (
+        ConfigurationError,
+        "Correct CCDTURL: the file is missing or damaged, or has no channel for this queue manager.",
+    ),
+    2393: (ConfigurationError, _TLS_REMEDY),
+    2397: (ConfigurationError, _TLS_REMEDY),
+    2400: (ConfigurationError, _TLS_REMEDY),
+    2495: (ConfigurationError, "TransportType=0 needs IBM MQ on this machine: use 1, a client on the network."),
+    2537: (ConnectionLostError, "Start the channel, or raise its MAXINST."),
+    2538: (ConnectionLostError, "Nothing listens there: start the queue manager's listener, or correct host and port."),
+    2540: (ConfigurationError, "Correct Channel: the queue manager has no server-connection channel of this name."),
+}
+_MQ_URI_OPTIONS = (
+    "CCSID alternateUserId brokerCCDurSubQueue brokerDurSubQueue brokerPubQueue brokerPubQueueManager brokerVersion"
+    " encoding expiry failIfQuiesce mdMessageContext mdReadEnabled mdWriteEnabled messageBody multicast persistence"
+    " priority putAsyncAllowed readAheadAllowed readAheadClosePolicy receiveCCSID receiveConversion replyToStyle"
+    " targetClient unmappableAction unmappableReplacement wildcardFormat"
+)
+
+IBM_MQ = Client(
+    BrokerProfile("IBM MQ", "its own client of Java", "0", replace(_OF_JMS, delivery_count=True)),
+    "com.ibm.mq.{jakarta}jms.MQConnectionFactory",
+    1414,
+    None,
+    re.compile(r"[#+*]"),
+    beans={"clientReconnectOptions": "33554432"},  # disabled
+    vendor="JMS_IBM_",
+    codes={"JMSCC0005": InvalidDestinationError, **{str(code): kind for code, (kind, _) in _MQ_REASONS.items()}},
+    remedies={str(code): remedy for code, (_, remedy) in _MQ_REASONS.items()},
+    uri_options=frozenset(_MQ_URI_OPTIONS.split()),
+)
+
+_DETECTED = (ARTEMIS, ACTIVEMQ, _ANY_QPID, IBM_MQ, OTHER)
+"""The clients that a factory shows by its class; the last one is any other."""
+
+_FACTORIES = {
+    *(client.factory for client in _DETECTED),
+    "com.ibm.mq.jakarta.jms.MQConnectionFactory",
+    "com.ibm.mq.jms.MQConnectionFactory",
+    "com.solacesystems.jms.SolConnectionFactoryImpl",
+    "com.sun.messaging.ConnectionFactory",
+    "com.tibco.tibjms.TibjmsConnectionFactory",
+    "org.apache.activemq.ActiveMQSslConnectionFactory",
+}
+_CONTEXTS = {
+    "com.solacesystems.jndi.SolJNDIInitialContextFactory",
+    "com.sun.jndi.fscontext.RefFSContextFactory",
+    "com.swiftmq.jndi.InitialContextFactoryImpl",
+    "com.tibco.tibjms.naming.TibjmsInitialContextFactory",
+    "org.apache.activemq.artemis.jndi.ActiveMQInitialContextFactory",
+    "org.apache.activemq.jndi.ActiveMQInitialContextFactory",
+    "org.apache.qpid.jms.jndi.JmsInitialContextFactory",
+    "org.wildfly.naming.client.WildFlyInitialContextFactory",
+    "weblogic.jndi.WLInitialContextFactory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a connection of a URL is made.
+
+    Args:
+        options: The options of jmsjca.
+        clients: The clients that it may turn out to be.
+        factory: The class of the factory; empty if the factory is looked up.
+        lookup: The name of the factory in JNDI; None if there is a class.
+        url: The argument of the factory's constructor; None if it has no argument.
+        settings: The bean properties of the factory, or the environment of JNDI.
+        destinations: The names in JNDI of destinations, by their kinds (1 for a queue, 2 for a topic) and names.
+        encrypted: True if passwords certainly go over TLS.
+    """
+
+    options: JavaOptions
+    clients: tuple[Client, ...]
+    factory: str = ""
+    lookup: str | None = None
+    url: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    destinations: Mapping[str, str] = field(default_factory=dict[str, str])
+    encrypted: bool = False
+
+    @property
+    def secrets(self) -> list[str]:
+        """The values of settings that no log may show."""
+        return [value for name, value in self.settings.items() if value and _SECRET.search(name)]
+
+
+_SECRET = re.compile("password|secret|credential|passphrase", re.IGNORECASE)
+_REMOTE = re.compile(r"(?:^|[\s,;(])(?:ldaps?|rmi|iiop(?:name)?|corba(?:loc|name)|dns|nis):", re.IGNORECASE)
+_WITH_SCHEME = re.compile(r"\s*[a-z][\w+.\-]*:", re.IGNORECASE)
+_CLASSES_OF_JNDI = re.compile(r"java\.naming\.factory\.")
+_DESTINATION = re.compile(r"lookup\.(queue|topic)\.(.+)", re.DOTALL)
+_OWN = {option.name for option in fields(JavaOptions)}
+
+
+def recipe_of(url: ConnectionURL) -> Recipe:
+    """Return how the connection of a URL is made. Nothing is connected.
+
+    Raises:
+        InvalidURLError: It names no host, class or object.
+        InvalidOptionError: An option is unknown, or its value is invalid; or it names a class or a kind of look-up that
+            is not allowed.
+    """
+    if url.protocol in CLIENTS:
+        return _recipe_of_broker(url, CLIENTS[url.protocol])
+    own, others = ({k: v for k, v in url.query.items() if (k in _OWN) is wanted} for wanted in (True, False))
+    options = JavaOptions.parse(replace(url, query=own))
+    return {"java": _recipe_of_class, "jndi": _recipe_of_lookup, "wmq": _recipe_of_ibm_mq}[url.protocol](
+        url, options, others
+    )
+
+
+def _recipe_of_broker(url: ConnectionURL, client: Client) -> Recipe:
+    options = JavaOptions.parse(url)
+    if not url.host:
+        raise InvalidURLError(f"{url} names no host.")
+    address = f"{url.host}:{url.port or client.port}"
+    argument = client.url(address, options) if client.url else None
+    return Recipe(options, (replace(client, factory="", beans={}, address=""),), client.factory, url=argument)
+
+
+def _recipe_of_class(url: ConnectionURL, options: JavaOptions, beans: Mapping[str, str]) -> Recipe:
+    if not url.host or url.path or url.others:
+        raise InvalidURLError(f"{url} needs one class: java://com.example.ConnectionFactory?property=value.")
+    _check_classes([url.host], _FACTORIES, options, str(url))
+    if given := [name for name in beans if name.lower() in {"user", "username", "password"}]:
+        raise InvalidOptionError(
+            f"{url}: the login is not a property of the factory. Leave {given[0]} out, and give it as credentials."
+        )
+    return Recipe(options, _DETECTED, url.host, settings=beans)
+
+
+def _recipe_of_lookup(url: ConnectionURL, options: JavaOptions, given: Mapping[str, str]) -> Recipe:
+    found = {name: _DESTINATION.fullmatch(name) for name in given}
+    destinations = {f"{1 if m[1] == 'queue' else 2}{m[2]}": given[name] for name, m in found.items() if m}
+    environment = {name: value for name, value in given.items() if not found[name]}
+    factories = {key: value for key, value in environment.items() if key.lower() in _FACTORY_OPTIONS}
+    environment = {key: value for key, value in environment.items() if key not in factories}
+    name = unquote(f"{url.host}{url.path}" if url.host else url.path.removeprefix("/"))
+    names = {name, *factories.values()} - {""}
+    if len(names) != 1 or url.others:
+        raise InvalidURLError(
+            f"{url} needs the name of one connection factory, for queues and topics: jndi://jms/ConnectionFactory?…, or"
+            " the option JMSJCA.UnifiedCF."
+        )
+    (name,) = names
+    if not environment.get(_INITIAL):
+        raise InvalidOptionError(f"{url} needs the option {_INITIAL}: the class by which JNDI begins.")
+    classes = [c for key, value in environment.items() if _CLASSES_OF_JNDI.match(key) for c in value.split(":")]
+    _check_classes(classes, _CONTEXTS, options, str(url))
+    remote = [key for key, value in environment.items() if _REMOTE.search(value)]
+    remote += [each for each in (name, *destinations.values()) if _WITH_SCHEME.match(each)]
+    if remote and not options.allow_remote_lookups:
+        raise InvalidOptionError(
+            f"{url}: {remote[0]!r:.200} makes JNDI ask a server that may answer with code. If you trust it, add the"
+            " option allow_remote_lookups=true."
+        )
+    return Recipe(options, _DETECTED, lookup=name, settings=environment, destinations=destinations)
+
+
+_INITIAL = "java.naming.factory.initial"
+_FACTORY_OPTIONS = {"jmsjca.unifiedcf", "jmsjca.queuecf", "jmsjca.topiccf"}
+
+
+def _check_classes(names: Iterable[str], known: set[str], options: JavaOptions, url: str) -> None:
+    for name in names:
+        if name not in known and name not in options.allow_classes.split(","):
+            raise InvalidOptionError(
+                f"{url} names the class {name!r:.200}, which is not a known one: its code would run. If you trust it,"
+                f" add the option allow_classes={name:.200}."
+            )
+
+
+_MQ_NAMES = (
+    "CCDTURL CCSID MQConnectionOptions SSLCipherSuite SSLFipsRequired SSLPeerName SSLResetCount appName"
+    " asyncExceptions balancingApplicationType balancingOptions balancingTimeout brokerCCSubQueue"
+    " brokerControlQueue brokerPubQueue brokerQueueManager brokerSubQueue brokerVersion certificateValPolicy"
+    " channel cleanupInterval cleanupLevel cloneSupport connectionNameList description failIfQuiesce hdrCompList"
+    " localAddress mapNameStyle maxBufferSize messageRetention messageSelection msgBatchSize msgCompList multicast"
+    " optimisticPublication outcomeNotification pollingInterval processDuration providerVersion pubAckInterval"
+    " queueManager receiveExit receiveExitInit receiveIsolation rescanInterval securityExit securityExitInit"
+    " sendCheckCount sendExit sendExitInit shareConvAllowed sparseSubscriptions statusRefreshInterval"
+    " subscriptionStore syncpointAllGets targetClientMatching tempQPrefix tempTopicPrefix temporaryModel"
+    " tokenClientId tokenClientSecret tokenEndpoint transportType useConnectionPooling userAuthenticationMQCSP"
+    " wildcardFormat"
+)
+_MQ_BEANS = {bean.lower(): bean for bean in _MQ_NAMES.split()}
+_MQ_CONSTANTS = {  # those whose bean has another name
+    "applicationname": "appName",
+    "connectionmode": "transportType",
+    "connectoptions": "MQConnectionOptions",
+    "headercomp": "hdrCompList",
+    "msgcomp": "msgCompList",
+    "sslkeyresetcount": "SSLResetCount",
+}
+_MQ_CONSTANT = re.compile("WMQ_", re.IGNORECASE)
+
+
+def _recipe_of_ibm_mq(url: ConnectionURL, options: JavaOptions, given: Mapping[str, str]) -> Recipe:
+    """Return the recipe for IBM MQ, with JMSJCA's names of options: those of the factory's properties, or WMQ_…."""
+    beans = {_mq_bean(name): value for name, value in given.items()}
+    exits = [name for bean, value in beans.items() if bean.endswith("Exit") for name in value.split(",")]
+    _check_classes(exits, set(), options, str(url))
+    if url.host:
+        beans = {"hostName": url.host.strip("[]"), "port": str(url.port or IBM_MQ.port), **beans}
+        beans.setdefault("queueManager", f"QM_{url.host}")
+    elif not {"CCDTURL", "connectionNameList"} & beans.keys() and beans.get("transportType") != "0":
+        raise InvalidURLError(f"{url} names no host: wmq://host:1414?QueueManager=…, or wmq://?CCDTURL=file:///….")
+    beans.setdefault("transportType", "1")
+    return Recipe(
+        options, (replace(IBM_MQ, factory=""),), IBM_MQ.factory, settings=beans, encrypted="SSLCipherSuite" in beans
+    )
+
+
+def _mq_bean(name: str) -> str:
+    key = _MQ_CONSTANT.sub("", name, 1).replace("_", "").lower()
+    bean = _MQ_CONSTANTS.get(key) or _MQ_BEANS.get(key)
+    if bean is None:
+        raise InvalidOptionError(f"wmq:// has no option {name[:50]!r} {did_you_mean(key, _MQ_BEANS)}.")
+    return bean
 
 
 _KINDS: dict[str, type[JMSError]] = {
@@ -341,11 +681,12 @@ def translated(
         doing: The failed operation, as the continuation of "cannot".
         default: The class if JMS has none for it.
     """
+    if any(of.startswith("com.ibm.mq.") for of, _, _ in error.causes):  # from a factory that was looked up
+        client = IBM_MQ
     codes = (code for _, text, own in error.causes for code in (own or "", text.partition(":")[0]))
     known = (kind for text, kind in client.texts.items() if any(told.startswith(text) for _, told, _ in error.causes))
-    kind = next(
-        (client.codes[code] for code in codes if code in client.codes),
-        next(known, _KINDS.get(error.kind, default)),
-    )
-    remedy = f" {LOGIN_REMEDY}" if kind is JMSSecurityError else ""
-    return kind(f"Java's client cannot {doing}: {error.text}.{remedy}")
+    code = next((code for code in codes if code in client.codes), "")
+    kind = client.codes.get(code) or next(known, _KINDS.get(error.kind, default))
+    reason = f" (reason {code})" if code.isdigit() else ""
+    remedy = client.remedies.get(code) or (LOGIN_REMEDY if kind is JMSSecurityError else "")
+    return kind(f"Java's client cannot {doing}: {error.text.removesuffix('.')}{reason}. {remedy}".rstrip())

@@ -3,7 +3,7 @@
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
@@ -19,7 +19,6 @@ from jmsjca.errors import (
     IllegalStateError,
     InvalidDestinationError,
     InvalidSelectorError,
-    InvalidURLError,
     JMSError,
     JMSSecurityError,
     NotSupportedError,
@@ -27,7 +26,7 @@ from jmsjca.errors import (
 from jmsjca.forking import ForkGuard
 from jmsjca.providers.common.network import OwnedDestinations
 from jmsjca.providers.java.bridge import BridgeReplyError, Channel, FrameReader, pack_text, shared_bridge
-from jmsjca.providers.java.clients import CLIENTS, Client, JavaOptions, find_jars, namespace_of, translated
+from jmsjca.providers.java.clients import Client, JavaOptions, Recipe, find_jars, namespace_of, recipe_of, translated
 from jmsjca.providers.java.codec import pack_destination
 from jmsjca.providers.java.consumer import JavaConsumer, JavaDelivery, JavaUnit, read_deliveries
 from jmsjca.spi import Admin, Capabilities, Order
@@ -39,7 +38,6 @@ _ROLLBACK = 8
 _BROWSE, _BROWSE_NEXT, _BROWSE_CLOSE, _TEMPORARY, _DELETE, _UNSUBSCRIBE, _CHECK = range(9, 16)
 _U32 = struct.Struct(">I")
 _BROWSED = 100  # messages in one chunk
-_NO_BEANS = b"\0\0\0\0"
 
 
 class JavaConnection:
@@ -323,7 +321,7 @@ class JavaProvider:
         Raises:
             ConfigurationError: An option is unknown, or its value is invalid.
         """
-        return JavaOptions.parse(url)
+        return recipe_of(url).options
 
     def connect(
         self,
@@ -344,17 +342,15 @@ class JavaProvider:
             ConnectionLostError: The broker cannot be reached.
         """
         del clock
-        options = self.check_url(url)
-        if credentials and credentials.password and not options.allow_insecure_login:
+        recipe = recipe_of(url)
+        options = recipe.options
+        if credentials and credentials.password and not (recipe.encrypted or options.allow_insecure_login):
             raise JMSSecurityError(
-                f"{url} would send the password of {credentials.user_name!r} in the clear: there is no TLS for clients"
-                " of Java yet. On a network that you trust, use the option allow_insecure_login=true."
+                f"{url} would send the password of {credentials.user_name!r} in the clear, as far as this URL shows. On"
+                " a network that you trust, or if the client is configured for TLS, use the option"
+                " allow_insecure_login=true."
             )
-        client = CLIENTS[url.protocol]
         jars = find_jars(options, url)
-        if not url.host:
-            raise InvalidURLError(f"{url} names no host.")
-        address = f"{url.host}:{url.port or client.port}"
         user = credentials.user_name if credentials else None
         password = credentials.password if credentials else None
         made: list[JavaConnection] = []
@@ -365,28 +361,40 @@ class JavaProvider:
                 connection.lost(reason)
             on_lost(reason)
 
-        channel = shared_bridge().channel(ended, password)
-        texts = (namespace_of(jars), "\n".join(jars), client.factory, client.url(address, options))
-        login = (user, password, client_id)
-        body = (
-            *map(pack_text, texts),
-            _NO_BEANS,
-            *map(pack_text, login),
-            bytes([client.polls + 2 * client.hears_refusals + 4 * client.prefixes_topics]),
-            pack_text("\n".join(client.changed)),
-        )
+        channel = shared_bridge().channel(ended, *filter(None, (password, *recipe.secrets)))
+        body = _connect_body(recipe, jars, (user, password, client_id))
         asked = channel.start(_CONNECT, *body)
         try:
             reply = asked.result(options.connect_timeout)
         except BridgeReplyError as error:
             channel.close()
             named = f" with the client id {client_id!r}" if client_id else ""
-            raise translated(error, client, f"connect to {url}{named}") from error
+            raise translated(error, recipe.clients[0], f"connect to {url}{named}") from error
         except FutureTimeoutError as error:
             asked.add_done_callback(lambda _: channel.start(_CLOSE))
-            raise ConnectionLostError(f"No answer of {address} in {options.connect_timeout:g} seconds.") from error
-        about = f"{reply.text()}/{reply.text()}"
+            raise ConnectionLostError(f"No answer of {url} in {options.connect_timeout:g} seconds.") from error
+        about, client = f"{reply.text()}/{reply.text()}", recipe.clients[reply.u8()]
         made.append(
             JavaConnection(channel, client, about, client_id=client_id, limits=limits, timeout=options.reply_timeout)
         )
         return made[0]
+
+
+def _connect_body(recipe: Recipe, jars: Sequence[str], login: Sequence[str | None]) -> tuple[bytes, ...]:
+    """Return the request for a connection."""
+    namespace = namespace_of(tuple(jars))
+    in_jakarta = {"jakarta": "jakarta." if namespace == "jakarta" else ""}
+    timeout = round(recipe.options.reply_timeout * 1000)
+    factory = recipe.factory.format(**in_jakarta)
+    texts = (namespace, "\n".join(jars), factory, recipe.lookup, recipe.url)
+    body = [*map(pack_text, texts), _pack_pairs(recipe.settings), _pack_pairs(recipe.destinations)]
+    body += [*map(pack_text, login), _U32.pack(len(recipe.clients))]
+    for client in recipe.clients:
+        beans = {name: value.format(timeout=timeout) for name, value in client.beans.items()}
+        body += [pack_text(client.factory.format(**in_jakarta)), _pack_pairs(beans), pack_text(client.address)]
+        body += [bytes([client.flags]), pack_text("\n".join(client.changed))]
+    return tuple(body)
+
+
+def _pack_pairs(pairs: Mapping[str, str]) -> bytes:
+    return _U32.pack(len(pairs)) + b"".join(pack_text(text) for pair in pairs.items() for text in pair)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from jmsjca import ConnectionFactory, Queue, Topic
+from jmsjca import Queue, Topic
 from jmsjca.config import ConnectionURL, DistributedSubscription, parse_options
 from jmsjca.config.connection_url import decode_password
 from jmsjca.config.naming import NamingContext, resolve_destination
@@ -21,9 +21,9 @@ from jmsjca.errors import (
     InvalidOptionError,
     InvalidURLError,
     NameNotFoundError,
-    UnknownSchemeError,
 )
 from jmsjca.messages.delivery import vendor_property
+from jmsjca.providers.java.clients import recipe_of
 from jmsjca.selectors import substitute
 from tests.unit.config.conformance_cases import place_of, rows_at, rows_of
 
@@ -139,17 +139,21 @@ def test_password(row):
     assert decode_password(encoded) == expected["decode_of_encode"]
 
 
-@pytest.mark.parametrize("row", rows_at(73, 74, 75, 76))
-def test_url_of_websphere_is_parsed_and_refused_with_its_successor(row):
-    """Properties that the original refuses (rows 75 and 76) are not looked at: the whole URL is refused."""
-    url, expected = ConnectionURL.parse(row["url"]), row["expect"]
-    if "error" not in expected:
-        given = {name.removeprefix("WMQ_").lower(): value for name, value in url.query.items()}
-        wanted = {name.lower(): str(value) for name, value in expected.items() if name not in {"host", "port"}}
-        assert (url.host, url.port) == (expected["host"], expected["port"])
-        assert {name: value.lower() for name, value in given.items()} == {k: v.lower() for k, v in wanted.items()}
-    with pytest.raises(UnknownSchemeError, match=r"IBM MQ is reached over AMQP 1\.0 .* amqp://host:5672"):
-        ConnectionFactory(row["url"]).create_connection()
+@pytest.mark.parametrize("row", rows_at(73, 74, 75))
+def test_url_of_websphere_sets_the_properties_of_its_factory(row):
+    """The class of an exit must be allowed in addition. That a number is one (row 76) is known with the client."""
+    url, expected = ConnectionURL.parse(row["url"]), dict(row["expect"])
+    if "error" in expected:
+        with pytest.raises(InvalidOptionError, match=r"no option 'WMQ_Securityxit' \(did you mean securityExit"):
+            recipe_of(url)
+        return
+    with pytest.raises(InvalidOptionError, match="allow_classes"):
+        recipe_of(url)
+    found = recipe_of(replace(url, query=url.query | {"allow_classes": expected["SecurityExit"]})).settings
+    wanted = {"hostName": expected.pop("host")} | {name: str(value).lower() for name, value in expected.items()}
+    assert {name.lower(): value.lower() for name, value in found.items()}.items() >= {
+        name.lower(): value.lower() for name, value in wanted.items()
+    }.items()
 
 
 @pytest.mark.parametrize("row", rows_at(*DESTINATION_OPTIONS))

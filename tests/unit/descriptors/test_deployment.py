@@ -131,7 +131,7 @@ def test_pool_of_sun_is_in_the_options_of_each_factory(write):
     assert reported(found).keys() >= {"jndi-name", "idle-timeout-in-seconds"}
 
 
-@pytest.mark.parametrize("scheme", ["stcms", "mq", "wmq", "t3", "jboss", "stream", "jndi", "stcms453"])
+@pytest.mark.parametrize("scheme", ["stcms", "mq", "wmq5", "t3", "jboss", "stream", "stcms453"])
 def test_url_of_a_family_is_kept_and_its_successor_reported(write, scheme):
     found = read(write("ra.xml", ra(f"{scheme}://host:1")))
     assert found.adapters["default"].connection_url == f"{scheme}://host:1"

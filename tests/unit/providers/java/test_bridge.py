@@ -83,7 +83,7 @@ def test_no_bridge_outlives_a_process_with_a_forked_child(running):
 def test_killed_bridge_is_told_once_and_another_one_starts(running):
     told = []
     first = shared_bridge()
-    channel = first.channel(told.append, None)
+    channel = first.channel(told.append)
     waiting = channel.start(1)  # a malformed request; its reply does not matter
     first.kill()
     with pytest.raises((ConnectionLostError, bridge.BridgeReplyError)):

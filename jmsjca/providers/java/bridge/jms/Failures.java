@@ -12,6 +12,9 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
+import javax.naming.CommunicationException;
+import javax.naming.NamingException;
+import javax.naming.NamingSecurityException;
 import javax.transaction.xa.XAException;
 import jmsjca.bridge.FrameWriter;
 import jmsjca.bridge.Replies;
@@ -84,7 +87,9 @@ final class Failures {
     }
 
     private static String kind(Throwable error) {
-        return isLost(error) ? "lost"
+        return error instanceof NamingSecurityException ? "security"
+            : error instanceof NamingException && !(error instanceof CommunicationException) ? "configuration"
+            : isLost(error) || error instanceof NamingException ? "lost"
             : error instanceof JMSSecurityException ? "security"
             : error instanceof InvalidDestinationException ? "destination"
             : error instanceof InvalidSelectorException ? "selector"

@@ -59,6 +59,7 @@ final class Link implements Port {
     private final boolean hearsRefusals;
     private final String[] changed;
     private final int number;
+    private final int dialect;
     private final Connection connection;
     private final ExecutorService sending = Executors.newSingleThreadExecutor(threads());
     private final ExecutorService control = Executors.newSingleThreadExecutor(threads());
@@ -73,9 +74,10 @@ final class Link implements Port {
     private Lane.Slot sender;
     private Session plain;
 
-    Link(int number, Replies replies, Connection connection, String clientId, int flags, String[] changed)
+    Link(int number, Replies replies, Connection connection, String clientId, int flags, String[] changed, int dialect)
             throws Exception {
         this.number = number;
+        this.dialect = dialect;
         this.replies = replies;
         this.connection = connection;
         polls = (flags & POLLS) != 0;
@@ -101,6 +103,7 @@ final class Link implements Port {
             FrameWriter out = Replies.begin();
             out.text(about.getJMSProviderName());
             out.text(about.getProviderVersion());
+            out.u8(dialect);
             replies.send(Replies.DONE, id, out);
         });
     }

@@ -19,6 +19,9 @@ import java.util.Collections;
 import java.util.Enumeration;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import jmsjca.bridge.FrameReader;
 import jmsjca.bridge.FrameWriter;
 
@@ -36,6 +39,7 @@ final class Messages {
     private static final int NO_COUNT = 0;
     private static final String COUNT = "JMSXDeliveryCount";
     private static final int KEPT = 1000;
+    private static final Pattern SCHEME = Pattern.compile("(?:queue:///|topic://)([^?]+)");
 
     private final boolean prefixesTopics; // and would add the prefix to another connection's temporary topic
 
@@ -46,8 +50,17 @@ final class Messages {
         }
     });
 
+    private final Map<String, Destination> named = new ConcurrentHashMap<>();
+    private final Map<String, String> names = new ConcurrentHashMap<>();
+
     Messages(boolean prefixesTopics) {
         this.prefixesTopics = prefixesTopics;
+    }
+
+    /** Use an object of JNDI for a kind and a name. */
+    void name(String key, Destination object) throws JMSException {
+        named.put(key, object);
+        names.put(key.charAt(0) + nameOf(object), key.substring(1));
     }
 
     /** Write a received message. It is never refused: a part that cannot be read makes its body unreadable. */
@@ -120,13 +133,13 @@ final class Messages {
         String name = in.text();
         Destination temporary = kind > 2 ? temporaries.get(kind + name) : null;
         boolean asQueue = kind % 2 == 1 || kind > 2 && prefixesTopics;
-        return temporary != null ? temporary : asQueue ? session.createQueue(name) : session.createTopic(name);
+        Destination known = temporary != null ? temporary : named.get(kind + name);
+        return known != null ? known : asQueue ? session.createQueue(name) : session.createTopic(name);
     }
 
     void remember(Destination temporary) throws JMSException {
         boolean queue = temporary instanceof Queue;
-        String name = queue ? ((Queue) temporary).getQueueName() : ((Topic) temporary).getTopicName();
-        temporaries.put((queue ? 3 : 4) + name, temporary);
+        temporaries.put((queue ? 3 : 4) + nameOf(temporary), temporary);
     }
 
     /** 0 for none, 1 a queue, 2 a topic; 3 and 4 if it is temporary. */
@@ -140,8 +153,20 @@ final class Messages {
         if (temporary) {
             remember(of);
         }
-        out.u8((queue ? 1 : 2) + (temporary ? 2 : 0));
-        out.text(queue ? ((Queue) of).getQueueName() : ((Topic) of).getTopicName());
+        int kind = (queue ? 1 : 2) + (temporary ? 2 : 0);
+        String name = queue ? ((Queue) of).getQueueName() : ((Topic) of).getTopicName();
+        out.u8(kind);
+        out.text(names.isEmpty() ? shortened(name) : names.getOrDefault(kind + name, shortened(name)));
+    }
+
+    /** Return the name without the scheme that IBM MQ's client puts before it, unless options follow. */
+    private static String shortened(String name) {
+        Matcher scheme = name == null ? null : SCHEME.matcher(name);
+        return scheme != null && scheme.matches() ? scheme.group(1) : name;
+    }
+
+    private static String nameOf(Destination of) throws JMSException {
+        return of instanceof Queue ? ((Queue) of).getQueueName() : ((Topic) of).getTopicName();
     }
 
     private static void mark(FrameWriter out, int position, int kind) {
