@@ -33,6 +33,12 @@ def demand(supply, *arguments):
 
 
 @pytest.fixture(scope="session")
+def supply():
+    """Return a function that calls another one, and skips the test if what that one needs is missing."""
+    return demand
+
+
+@pytest.fixture(scope="session")
 def broker_url():
     """Return a function that tells the URL of a pair of ``brokers.PAIRS`` and starts its broker if need be."""
     yield lambda pair: demand(url_of, pair)

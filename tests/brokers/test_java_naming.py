@@ -1,13 +1,12 @@
 """Factories and destinations of JNDI, factories by their class, and unknown clients, on real brokers."""
 
-import subprocess
 import uuid
 from contextlib import closing
 from urllib.parse import urlencode
 
 import pytest
 from brokers import BROKERS, JAVA_PAIRS
-from brokers.provisioning import java
+from jms_java.program import FILES, bind_in_folder
 
 from jmsjca import ConnectionFactory, Queue, TextMessage, Topic
 from jmsjca.config import ConnectionURL
@@ -26,7 +25,6 @@ CLASSES = {
     "qpid-java": ("org.apache.qpid.jms.JmsConnectionFactory", "remoteURI"),
 }
 KNOWN = {"artemis-java": ARTEMIS, "activemq-java": ACTIVEMQ}
-FILES = "com.sun.jndi.fscontext.RefFSContextFactory"
 
 
 @pytest.fixture(params=JAVA_PAIRS)
@@ -161,12 +159,12 @@ def test_a_property_that_does_not_exist_or_fit_is_told_without_its_value(pair, d
     assert "hush-4711" not in str(caught.value)
 
 
-def test_a_folder_of_bindings_has_the_objects_of_an_administrator(broker_url, tmp_path):
+def test_a_folder_of_bindings_has_the_objects_of_an_administrator(supply, broker_url, tmp_path):
     parsed = ConnectionURL.parse(broker_url("activemq-java"))
     jars = f"{parsed.query['class_path']}:{BROKERS['openmq']().install()}/lib/fscontext.jar"
     folder, name = tmp_path.as_uri(), unique_name()
-    bind(
-        jars, folder, "CF", "org.apache.activemq.ActiveMQConnectionFactory",
+    supply(
+        bind_in_folder, jars, folder, "CF", "org.apache.activemq.ActiveMQConnectionFactory",
         f"BrokerURL=tcp://{parsed.host}:{parsed.port}", ".",
         "orders", "org.apache.activemq.command.ActiveMQQueue", f"PhysicalName={name}", ".",
         "news", "org.apache.activemq.command.ActiveMQTopic", f"PhysicalName={name}", ".",
@@ -182,14 +180,6 @@ def test_a_folder_of_bindings_has_the_objects_of_an_administrator(broker_url, tm
                 message = consumer.receive(PATIENCE)
                 assert (message.body, message.destination) == (place.kind, place)
                 session.commit()
-
-
-def bind(jars, *arguments):
-    """Run tests/java/naming/Bind.java; without a compiler the test is skipped."""
-    from jms_java.program import classpath  # compiles
-
-    told = java(f"{classpath('naming')}:{jars}", {}, "Bind", *arguments)
-    subprocess.run(told, check=True, capture_output=True, text=True, timeout=120)
 
 
 class TestUnknownClient:

@@ -398,7 +398,6 @@ OTHER = Client(
     0,
     None,
     re.compile(r"[*#>?]|::"),
-    vendor="JMS_",
 )
 
 _ANY_QPID = replace(
@@ -407,7 +406,6 @@ _ANY_QPID = replace(
     factory=QPID.factory,
     beans={"prefetchPolicy.all": "0", "forceSyncSend": "true", "requestTimeout": "{timeout}"},
     address="remoteURI",
-    vendor=None,
     hears_refusals=True,
     headers=QPID.headers,
 )

@@ -115,26 +115,31 @@ def _pack_value(value: EntryValue) -> bytes:
     return b"\0" if value is None else _WRITERS[type_name(value)](value)
 
 
-def encode(message: Message, to: Destination) -> bytes:
+def encode(message: Message, to: Destination, vendor: str | None = None) -> bytes:
     """Encode a message after the producer has set its JMS headers.
+
+    Args:
+        message: The message.
+        to: Its destination.
+        vendor: The beginning of the names of the vendor's own properties, which the client takes; None for none.
 
     Raises:
         MessageFormatError: A text in it holds half of a surrogate pair, or a property holds bytes, which only messages
             received over AMQP have.
     """
     try:
-        return _encode(message, to)
+        return _encode(message, to, vendor)
     except (TypeError, UnicodeEncodeError) as error:
         raise MessageFormatError(f"The message cannot be sent: {error}.") from error
 
 
-def _encode(message: Message, to: Destination) -> bytes:
+def _encode(message: Message, to: Destination, vendor: str | None) -> bytes:
     kind, body, ours = _body(message)
     expires, due, sent = (to_milliseconds(m) for m in (message.expiration, message.delivery_time, message.timestamp))
     ours |= {"s": sent or 0, "x": expires, "d": due}
     if message.reply_to is not None and message.reply_to.temporary:
         ours["r"] = True
-    properties = _properties(message.properties, ours) if has_properties(message) else []
+    properties = _properties(message.properties, ours, vendor) if has_properties(message) else []
     ours = {name: value for name, value in ours.items() if value is not None}
     if message.message_id is not None:
         properties.append(pack_text(MESSAGE_ID) + _pack_value(message.message_id))
@@ -194,15 +199,16 @@ def _is_missing(body: bytes | None) -> bool:
     return body is None
 
 
-def _properties(properties: Properties, ours: dict[str, Any]) -> list[bytes]:
+def _properties(properties: Properties, ours: dict[str, Any], vendor: str | None) -> list[bytes]:
     """Return the properties that Java's clients see; the others go into the metadata."""
     shown: list[bytes] = []
     hidden: dict[str, Any] = {}
     for name, value in properties.items():
-        if isinstance(value, bytes):
+        is_vendors = vendor is not None and name.startswith(vendor)
+        if isinstance(value, bytes) and not is_vendors:
             raise TypeError(f"the property {name!r:.100} holds bytes")
         before = len(shown)
-        if value is not None and is_identifier(name) and (name in _JMSX or not name.startswith("JMS")):
+        if value is not None and is_identifier(name) and (is_vendors or name in _JMSX or not name.startswith("JMS")):
             shown.append(pack_text(name) + _pack_value(value))
         if len(shown) == before or (isinstance(value, str) and _FRAGILE.search(value)):
             _ = name.encode()  # JSON would hide half of a surrogate pair

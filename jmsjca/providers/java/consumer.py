@@ -267,7 +267,7 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
         self._check_open()
         self._check_target(to)
         self._client.profile.require("delivery_delay", requested=message.delivery_time is not None)
-        encoded = codec.encode(message, to)
+        encoded = codec.encode(message, to, self._client.vendor)
         if len(encoded) > self._message_bytes:
             raise size_limit_error("message", len(encoded), self._message_bytes, to)
         self._sends.append(encoded)

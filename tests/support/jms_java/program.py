@@ -38,6 +38,15 @@ def _digest(files, *words):
     return hashlib.sha256(content + "".join(words).encode()).hexdigest()[:16]
 
 
+FILES = "com.sun.jndi.fscontext.RefFSContextFactory"  # of JNDI, for folders with a file .bindings
+
+
+def bind_in_folder(jars, folder, *objects):
+    """Bind objects in a folder, as an administrator does: a name, a class, properties, and a dot for each."""
+    command = java(f"{classpath('naming')}:{jars}", {}, "Bind", folder, *objects)
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+
+
 class JavaError(Exception):
     """What Java threw."""
 
