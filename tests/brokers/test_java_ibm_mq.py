@@ -198,6 +198,14 @@ class TestMessages:
         assert sent(loopback, TextMessage("x", reply_to=Queue("ASK")), asked).reply_to == Queue("ASK")
         assert sent(loopback, TextMessage("x"), Topic("news")).destination == Topic("news")
 
+    @pytest.mark.parametrize(
+        "correlation_id", ["order 7", "ID:414d5120" + "ab" * 20, "ID:" + "0" * 50, "ID:no-digits-1"]
+    )
+    def test_correlation_ids_arrive_also_those_that_the_client_refuses(self, loopback, correlation_id):
+        """Such as the ids of jmsjca's messages, which have no more than hexadecimal digits and a number."""
+        received = sent(loopback, TextMessage("x", correlation_id=correlation_id), Queue("ORDERS"))
+        assert received.correlation_id == correlation_id
+
     def test_wrong_type_of_a_property_is_told(self, loopback):
         with pytest.raises(Exception, match="JMS_IBM_Report_PAN"):
             sent(loopback, TextMessage("x", properties={"JMS_IBM_Report_PAN": "yes"}), Queue("ORDERS"))

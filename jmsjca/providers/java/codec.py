@@ -57,6 +57,8 @@ _SEQUENCE = "JMSXGroupSeq"
 _JMSX = {"JMSXGroupID", _SEQUENCE}
 _FRAGILE = re.compile(r"[\0\U00010000-\U0010ffff]")
 """Characters that ActiveMQ's client damages in properties and in map messages."""
+_NO_IBM_ID = re.compile(r"ID:(?!(?:[0-9a-fA-F]{2}){1,24}\Z)")
+"""Correlation ids that IBM MQ's client refuses: behind ID: it takes up to 24 bytes in hexadecimal digits only."""
 
 
 def read_destination(frame: FrameReader) -> Destination | None:
@@ -121,7 +123,7 @@ def encode(message: Message, to: Destination, vendor: str | None = None) -> byte
     Args:
         message: The message.
         to: Its destination.
-        vendor: The beginning of the names of the vendor's own properties, which the client takes; None for none.
+        vendor: The beginning of the names of IBM MQ's own properties, for its client; None for other clients.
 
     Raises:
         MessageFormatError: A text in it holds half of a surrogate pair, or a property holds bytes, which only messages
@@ -140,6 +142,9 @@ def _encode(message: Message, to: Destination, vendor: str | None) -> bytes:
     if message.reply_to is not None and message.reply_to.temporary:
         ours["r"] = True
     properties = _properties(message.properties, ours, vendor) if has_properties(message) else []
+    correlation_id = message.correlation_id
+    if vendor is not None and correlation_id is not None and _NO_IBM_ID.match(correlation_id):
+        ours["c"], correlation_id = correlation_id, correlation_id.removeprefix("ID:")
     ours = {name: value for name, value in ours.items() if value is not None}
     if message.message_id is not None:
         properties.append(pack_text(MESSAGE_ID) + _pack_value(message.message_id))
@@ -154,7 +159,7 @@ def _encode(message: Message, to: Destination, vendor: str | None) -> bytes:
                 expires or 0,
                 due or 0,
             ),
-            pack_text(message.correlation_id),
+            pack_text(correlation_id),
             pack_text(message.type),
             pack_destination(message.reply_to),
             _U32.pack(len(properties)),
@@ -302,7 +307,7 @@ def _decode_headers(data: bytes, start: int, ours: Mapping[str, Any]) -> dict[st
     return {
         "message_id": properties.pop(MESSAGE_ID, message_id),
         "properties": Properties.received(properties),
-        "correlation_id": correlation_id,
+        "correlation_id": ours.get("c", correlation_id),
         "type": kind,
         "destination": to,
         "reply_to": reply_to,
