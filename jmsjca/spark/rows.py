@@ -145,8 +145,8 @@ class RowEncoder:
     def message(self, row: dict[str, Any]) -> tuple[Message, int]:
         """Return the message of a row, and its priority."""
         message = self._body(row)
-        for name in self._headers:
-            setattr(message, name, row.get(name))
+        for header in self._headers:
+            setattr(message, header, row.get(header))
         reply_to = row.get("reply_to")
         if reply_to is not None:
             message.reply_to = self._parse_destination(reply_to)
