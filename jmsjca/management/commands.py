@@ -45,6 +45,7 @@ from jmsjca.outbound.connection import Connection
 from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
 from jmsjca.providers.embedded import maintenance
+from jmsjca.providers.registry import find_provider
 from jmsjca.reconnection import ConnectionSettings, reach_hosts
 from jmsjca.redelivery.policy import RedeliveryPolicy, redelivery_ladder
 from jmsjca.selectors import Selector
@@ -563,6 +564,7 @@ def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
         yield Finding("URL", "ok", str(parsed))
         if parsed.others:
             yield from _hosts(url)
+        yield from _parts(parsed)
         began = time.perf_counter()
         with ConnectionFactory(url).create_connection() as connection:
             yield Finding("connection and login", "ok", f"{1000 * (time.perf_counter() - began):.1f} ms")
@@ -573,6 +575,13 @@ def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
             yield from _round_trips(connection)
     except JMSError as error:
         yield Finding("failure", "failed", f"{type(error).__name__}: {error}")
+
+
+def _parts(url: ConnectionURL) -> Iterator[Finding]:
+    """Find what a provider needs on this machine: Java, and the jars of a client. Most need nothing."""
+    inspect = getattr(find_provider(url.protocol), "inspect", None)
+    for name, detail in inspect(url.for_provider()) if inspect else ():
+        yield Finding(name, "ok", detail)
 
 
 def _hosts(url: str) -> Iterator[Finding]:

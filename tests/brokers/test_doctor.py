@@ -30,6 +30,23 @@ def test_each_broker_is_named_with_its_version(broker_url, capsys, pair):
     assert measured["result"] == "missing" or float(measured["detail"].split()[0]) > 0
 
 
+def test_what_a_client_of_java_needs_is_named(broker_url, capsys):
+    url = broker_url("activemq-java")
+    status, found = findings(capsys, url)
+    assert status == 0
+    assert "version" in found["Java"]["detail"]
+    assert found["bridge to Java"]["detail"].endswith(".jar")
+    assert "with the API jakarta.jms" in found["client's jars"]["detail"]
+    assert BROKERS["activemq"].release in found["broker"]["detail"]
+
+
+def test_missing_jars_of_a_client_are_told_after_java(capsys):
+    status, found = findings(capsys, "wmq://127.0.0.1:1")
+    assert status == 1
+    assert [each["result"] for each in found.values()] == ["ok", "ok", "ok", "failed"]
+    assert "needs the option class_path" in found["failure"]["detail"]
+
+
 def test_activemq_tells_its_time_over_its_management(broker_url, capsys):
     url = broker_url("activemq-stomp")
     management = registry.shared("activemq").url("jolokia")

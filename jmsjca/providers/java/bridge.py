@@ -34,6 +34,7 @@ __all__ = [
     "build",
     "pack_bytes",
     "pack_text",
+    "parts_of_bridge",
     "shared_bridge",
 ]
 
@@ -339,6 +340,18 @@ class _Shared:
             if self._bridge is None or not self._bridge.runs:
                 self._bridge = Bridge(_find_java(), _find_jar())
             return self._bridge
+
+
+def parts_of_bridge() -> Iterator[tuple[str, str]]:
+    """Yield the parts of the bridge, as name and place.
+
+    Raises:
+        ProviderNotInstalledError: One is missing.
+    """
+    java = _find_java()
+    asked = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603  # no user's text
+    yield "Java", f"{asked.stderr.partition(chr(10))[0]}, {java}"
+    yield "bridge to Java", str(_find_jar())
 
 
 def _find_java() -> str:

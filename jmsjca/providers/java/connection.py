@@ -22,10 +22,18 @@ from jmsjca.errors import (
     JMSError,
     JMSSecurityError,
     NotSupportedError,
+    excerpt,
 )
 from jmsjca.forking import ForkGuard
 from jmsjca.providers.common.network import OwnedDestinations
-from jmsjca.providers.java.bridge import BridgeReplyError, Channel, FrameReader, pack_text, shared_bridge
+from jmsjca.providers.java.bridge import (
+    BridgeReplyError,
+    Channel,
+    FrameReader,
+    pack_text,
+    parts_of_bridge,
+    shared_bridge,
+)
 from jmsjca.providers.java.clients import Client, JavaOptions, Recipe, find_jars, namespace_of, recipe_of, translated
 from jmsjca.providers.java.codec import pack_destination
 from jmsjca.providers.java.consumer import JavaConsumer, JavaDelivery, JavaUnit, read_deliveries
@@ -322,6 +330,18 @@ class JavaProvider:
             ConfigurationError: An option is unknown, or its value is invalid.
         """
         return recipe_of(url).options
+
+    @staticmethod
+    def inspect(url: ConnectionURL) -> Iterator[tuple[str, str]]:
+        """Yield what a connection needs on this machine, as name and detail, and check it without a broker.
+
+        Raises:
+            JMSError: Something is missing; the error has the remedy.
+        """
+        recipe = recipe_of(url)
+        yield from parts_of_bridge()
+        jars = find_jars(recipe.options, url)
+        yield "client's jars", f"{len(jars)} with the API {namespace_of(jars)}.jms, from {excerpt(jars[0])}"
 
     def connect(
         self,
