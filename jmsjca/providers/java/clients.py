@@ -116,7 +116,7 @@ class Client:
 
     @property
     def flags(self) -> int:
-        """What the bridge must know of it."""
+        """The properties that the bridge must know, as bits."""
         return self.polls + 2 * self.hears_refusals + 4 * self.prefixes_topics
 
     def selector(self, selector: str | None) -> str | None:

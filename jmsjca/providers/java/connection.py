@@ -336,7 +336,7 @@ class JavaProvider:
         """Yield what a connection needs on this machine, as name and detail, and check it without a broker.
 
         Raises:
-            JMSError: Something is missing; the error has the remedy.
+            JMSError: Something is missing. Its text says how to add it.
         """
         recipe = recipe_of(url)
         yield from parts_of_bridge()
