@@ -7,7 +7,7 @@ reaches the broker before `Unit.commit`, which writes everything at once; `Unit.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, Protocol, TypedDict, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, TypedDict, runtime_checkable
 
 from jmsjca.config.clock import Clock
 from jmsjca.config.connection_url import ConnectionURL, Credentials
@@ -34,7 +34,10 @@ __all__ = [
     "ResizableConsumer",
     "Subscription",
     "Together",
+    "TwoPhaseConnection",
+    "TwoPhaseUnit",
     "Unit",
+    "Xid",
     "together",
 ]
 
@@ -401,7 +404,11 @@ class Connection(Protocol):
 
 
 class Provider(Protocol):
-    """Opens connections for the schemes that it is registered for."""
+    """Opens connections for the schemes that it is registered for.
+
+    Optional: ``connect_two_phase``, with the parameters of `connect` and ``decider``, the identity of the database that
+    decides the units. It returns a `TwoPhaseConnection`.
+    """
 
     def connect(
         self,
@@ -417,4 +424,44 @@ class Provider(Protocol):
 
         The caller tries the other hosts of a fail-over list; a provider without hosts refuses ``url.others``.
         """
+        ...
+
+
+class Xid(NamedTuple):
+    """The name of a prepared unit at the broker."""
+
+    number: bytes  #: unique
+    qualifier: bytes  #: names the database that decides the unit, and the broker
+
+    def __str__(self) -> str:
+        return f"{self.qualifier.hex()}:{self.number.hex()}"
+
+
+class TwoPhaseUnit(Unit, Protocol):
+    """A unit that can be prepared."""
+
+    def prepare(self) -> Xid | None:
+        """Write everything so that only `commit` or `rollback` may follow; None if there is nothing to commit.
+
+        `TransactionRolledBackError`: it failed. After it, `commit` carries out a decision: it returns also if the
+        connection is lost, because recovery commits the unit then.
+        """
+        ...
+
+
+@runtime_checkable
+class TwoPhaseConnection(Connection, Protocol):
+    """A connection whose units can be prepared (XA). Optional."""
+
+    @property
+    def qualifier(self) -> bytes | None:
+        """The qualifier in the names of its units, which are of the class `TwoPhaseUnit`; None if they are not."""
+        ...
+
+    def prepared(self) -> Sequence[Xid]:
+        """Return the prepared units of the broker that this library has made, also of other processes."""
+        ...
+
+    def end_prepared(self, xid: Xid, *, commits: bool) -> None:
+        """Commit or roll back a prepared unit; no effect if it has ended. `JMSError`: it has ended otherwise."""
         ...

@@ -60,11 +60,13 @@ class JavaOptions(NetworkOptions):
         allow_classes: The classes, separated by commas, that a URL may name in addition to the known ones.
         allow_remote_lookups: True to allow names and servers of JNDI by which a server could make this client load
             code: ``ldap:``, ``rmi:`` and their like.
+        xa: False to commit units of joined transactions in one phase, although the client has XA.
     """
 
     class_path: str = ""
     allow_classes: str = ""
     allow_remote_lookups: bool = False
+    xa: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Client:
         remedies: The remedies by the codes.
         uri_options: The options of destinations ``queue://…?…``; None if names are not such URIs. The client ignores
             others without a word.
+        xa_factory: The class of the factory of XA, with the same constructor; empty if the client has none.
     """
 
     profile: BrokerProfile
@@ -113,6 +116,7 @@ class Client:
     changed: tuple[str, ...] = ()
     remedies: Mapping[str, str] = field(default_factory=dict[str, str])
     uri_options: frozenset[str] | None = None
+    xa_factory: str = ""
 
     @property
     def flags(self) -> int:
@@ -268,6 +272,7 @@ ARTEMIS = Client(
     values={"JMSDeliveryMode": EngineValues(lambda mode: _DELIVERY_MODES.get(mode, ""), tuple(_DELIVERY_MODES))},
     codes=dict.fromkeys(_CHANGED, IllegalStateError),
     changed=_CHANGED,
+    xa_factory="org.apache.activemq.artemis.jms.client.ActiveMQXAConnectionFactory",
 )
 
 
@@ -324,6 +329,7 @@ ACTIVEMQ = Client(
     appends_returned=True,
     hears_refusals=True,
     texts={"Durable consumer is in use": IllegalStateError},
+    xa_factory="org.apache.activemq.ActiveMQXAConnectionFactory",
 )
 
 
@@ -502,6 +508,7 @@ class Recipe:
         settings: The bean properties of the factory, or the environment of JNDI.
         destinations: The names in JNDI of destinations, by their kinds (1 for a queue, 2 for a topic) and names.
         encrypted: True if passwords certainly go over TLS.
+        xa_factory: The class of the factory of XA; empty if it is the same one, or there is none.
     """
 
     options: JavaOptions
@@ -512,6 +519,7 @@ class Recipe:
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
     destinations: Mapping[str, str] = field(default_factory=dict[str, str])
     encrypted: bool = False
+    xa_factory: str = ""
 
     @property
     def secrets(self) -> list[str]:
@@ -550,7 +558,8 @@ def _recipe_of_broker(url: ConnectionURL, client: Client) -> Recipe:
         raise InvalidURLError(f"{url} names no host.")
     address = f"{url.host}:{url.port or client.port}"
     argument = client.url(address, options) if client.url else None
-    return Recipe(options, (replace(client, factory="", beans={}, address=""),), client.factory, url=argument)
+    chosen = (replace(client, factory="", beans={}, address=""),)
+    return Recipe(options, chosen, client.factory, url=argument, xa_factory=client.xa_factory)
 
 
 def _recipe_of_class(url: ConnectionURL, options: JavaOptions, beans: Mapping[str, str]) -> Recipe:

@@ -3,6 +3,7 @@
 import struct
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -22,6 +23,8 @@ from jmsjca.errors import (
     JMSError,
     JMSSecurityError,
     NotSupportedError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
     excerpt,
 )
 from jmsjca.forking import ForkGuard
@@ -30,6 +33,7 @@ from jmsjca.providers.java.bridge import (
     BridgeReplyError,
     Channel,
     FrameReader,
+    pack_bytes,
     pack_text,
     parts_of_bridge,
     shared_bridge,
@@ -37,13 +41,16 @@ from jmsjca.providers.java.bridge import (
 from jmsjca.providers.java.clients import Client, JavaOptions, Recipe, find_jars, namespace_of, recipe_of, translated
 from jmsjca.providers.java.codec import pack_destination
 from jmsjca.providers.java.consumer import JavaConsumer, JavaDelivery, JavaUnit, read_deliveries
-from jmsjca.spi import Admin, Capabilities, Order
+from jmsjca.spi import Admin, Capabilities, Order, Xid
 
 __all__ = ["JavaConnection", "JavaProvider"]
 
 _CONNECT, _CLOSE, _CONSUMER = 1, 2, 3
 _ROLLBACK = 8
 _BROWSE, _BROWSE_NEXT, _BROWSE_CLOSE, _TEMPORARY, _DELETE, _UNSUBSCRIBE, _CHECK = range(9, 16)
+_END, _RECOVER = 17, 18
+_HEURISTIC_ROLLBACK = 6
+_HEURISTICS = {5: "mixed", 6: "rolled back", 7: "committed", 8: "unknown, or in part"}
 _U32 = struct.Struct(">I")
 _BROWSED = 100  # messages in one chunk
 
@@ -58,10 +65,19 @@ class JavaConnection:
         client_id: The client id that durable subscriptions belong to; None for none.
         limits: The limits of memory and prefetching.
         timeout: Seconds to wait for each reply.
+        qualifier: The qualifier of the branches of XA; None without them.
     """
 
     def __init__(
-        self, channel: Channel, client: Client, about: str, *, client_id: str | None, limits: Limits, timeout: float
+        self,
+        channel: Channel,
+        client: Client,
+        about: str,
+        *,
+        client_id: str | None,
+        limits: Limits,
+        timeout: float,
+        qualifier: bytes | None = None,
     ) -> None:
         self._channel = channel
         self._client = client
@@ -77,6 +93,7 @@ class JavaConnection:
         self._closed = False
         self._loss: JMSError | None = None
         self.broker = about
+        self.qualifier = qualifier
 
     @property
     def capabilities(self) -> Capabilities:
@@ -141,7 +158,13 @@ class JavaConnection:
         del atomic
         self._check_open()
         unit = JavaUnit(
-            self, self._client, self._limits.message_bytes, self._timeout, end=self.end, check_target=self._check_target
+            self,
+            self._client,
+            self._limits.message_bytes,
+            self._timeout,
+            end=self.end,
+            check_target=self._check_target,
+            qualifier=self.qualifier,
         )
         with self._lock:
             self._units.add(unit)
@@ -251,6 +274,36 @@ class JavaConnection:
         in_order = transactions if self._client.appends_returned else reversed(transactions)
         names = (name.to_bytes(8, "big") for name in in_order)
         self.ask("roll back", _ROLLBACK, _U32.pack(len(transactions)), *names)
+
+    def prepared(self) -> Sequence[Xid]:
+        """Return the prepared branches of the broker that this library has made."""
+        found = self.ask("list prepared branches", _RECOVER)
+        return [Xid(found.bytes() or b"", found.bytes() or b"") for _ in range(found.count())]
+
+    def end_prepared(self, xid: Xid, *, commits: bool, transaction: int = 0) -> None:
+        """Commit or roll back a prepared branch. No effect if recovery has ended it.
+
+        Args:
+            xid: Its name.
+            commits: True to commit it.
+            transaction: The number of the JMS transaction of its deliveries; 0 if it has none in this connection.
+
+        Raises:
+            TransactionRolledBackError: The broker has rolled it back, by a heuristic decision or after a failure.
+            TransactionInDoubtError: The broker has ended it in part, or has committed what should be rolled back.
+            ConnectionLostError: The connection is lost.
+        """
+        self._check_open()
+        doing = f"{'commit' if commits else 'roll back'} the prepared branch {xid}"
+        body = (transaction.to_bytes(8, "big"), pack_bytes(xid.number), pack_bytes(xid.qualifier), bytes([commits]))
+        code = self.ask(doing, _END, *body).u8()
+        if not code:
+            return
+        kind = TransactionRolledBackError if commits and code == _HEURISTIC_ROLLBACK else TransactionInDoubtError
+        raise kind(
+            f"Cannot {doing}: the broker has already ended it otherwise, by a heuristic decision (code {code} of XA: "
+            f"{_HEURISTICS.get(code, 'unknown')}). Compare the database with the queues by hand."
+        )
 
     def _start_close(self) -> "Future[FrameReader] | None":
         try:
@@ -362,6 +415,44 @@ class JavaProvider:
             ConnectionLostError: The broker cannot be reached.
         """
         del clock
+        return self._connect(url, credentials, client_id, limits, on_lost, None)
+
+    def connect_two_phase(
+        self,
+        url: ConnectionURL,
+        credentials: Credentials | None,
+        *,
+        client_id: str | None,
+        limits: Limits,
+        clock: Clock,
+        on_lost: Callable[[JMSError], None],
+        decider: bytes,
+    ) -> JavaConnection:
+        """Connect as `connect` does, so that each unit is a branch of XA, where the client and the URL permit it.
+
+        Args:
+            url: As for `connect`.
+            credentials: As for `connect`.
+            client_id: As for `connect`.
+            limits: As for `connect`.
+            clock: As for `connect`.
+            on_lost: As for `connect`.
+            decider: The identity of the database that decides the units.
+        """
+        del clock
+        broker = ",".join(sorted(map(str, url.addresses))).encode()
+        qualifier = decider + zlib.crc32(broker).to_bytes(4, "big")
+        return self._connect(url, credentials, client_id, limits, on_lost, qualifier)
+
+    @staticmethod
+    def _connect(
+        url: ConnectionURL,
+        credentials: Credentials | None,
+        client_id: str | None,
+        limits: Limits,
+        on_lost: Callable[[JMSError], None],
+        qualifier: bytes | None,
+    ) -> JavaConnection:
         recipe = recipe_of(url)
         options = recipe.options
         if credentials and credentials.password and not (recipe.encrypted or options.allow_insecure_login):
@@ -382,7 +473,7 @@ class JavaProvider:
             on_lost(reason)
 
         channel = shared_bridge().channel(ended, *filter(None, (password, *recipe.secrets)))
-        body = _connect_body(recipe, jars, (user, password, client_id))
+        body = _connect_body(recipe, jars, (user, password, client_id), qualifier if options.xa else None)
         asked = channel.start(_CONNECT, *body)
         try:
             reply = asked.result(options.connect_timeout)
@@ -395,17 +486,27 @@ class JavaProvider:
             raise ConnectionLostError(f"No answer of {url} in {options.connect_timeout:g} seconds.") from error
         about, client = f"{reply.text()}/{reply.text()}", recipe.clients[reply.u8()]
         made.append(
-            JavaConnection(channel, client, about, client_id=client_id, limits=limits, timeout=options.reply_timeout)
+            JavaConnection(
+                channel,
+                client,
+                about,
+                client_id=client_id,
+                limits=limits,
+                timeout=options.reply_timeout,
+                qualifier=reply.bytes(),
+            )
         )
         return made[0]
 
 
-def _connect_body(recipe: Recipe, jars: Sequence[str], login: Sequence[str | None]) -> tuple[bytes, ...]:
+def _connect_body(
+    recipe: Recipe, jars: Sequence[str], login: Sequence[str | None], qualifier: bytes | None
+) -> tuple[bytes, ...]:
     """Return the request for a connection."""
     namespace = namespace_of(tuple(jars))
     in_jakarta = {"jakarta": "jakarta." if namespace == "jakarta" else ""}
     timeout = round(recipe.options.reply_timeout * 1000)
-    factory = recipe.factory.format(**in_jakarta)
+    factory = ((qualifier and recipe.xa_factory) or recipe.factory).format(**in_jakarta)
     texts = (namespace, "\n".join(jars), factory, recipe.lookup, recipe.url)
     body = [*map(pack_text, texts), _pack_pairs(recipe.settings), _pack_pairs(recipe.destinations)]
     body += [*map(pack_text, login), _U32.pack(len(recipe.clients))]
@@ -413,7 +514,7 @@ def _connect_body(recipe: Recipe, jars: Sequence[str], login: Sequence[str | Non
         beans = {name: value.format(timeout=timeout) for name, value in client.beans.items()}
         body += [pack_text(client.factory.format(**in_jakarta)), _pack_pairs(beans), pack_text(client.address)]
         body += [bytes([client.flags]), pack_text("\n".join(client.changed))]
-    return tuple(body)
+    return (*body, pack_bytes(qualifier))
 
 
 def _pack_pairs(pairs: Mapping[str, str]) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from itertools import count
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
@@ -18,17 +18,20 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
+from jmsjca.log_records import get_logger
 from jmsjca.messages import Message
 from jmsjca.providers.common.consumer import BaseConsumer
 from jmsjca.providers.common.unit import RequeuingUnit, size_limit_error, takes_deliveries_error
 from jmsjca.providers.java import codec
 from jmsjca.providers.java.bridge import BridgeReplyError, FrameReader
 from jmsjca.providers.java.clients import Client
-from jmsjca.spi import Delivery, Order, Unit
+from jmsjca.spi import Delivery, Order, Unit, Xid
 
 __all__ = ["JavaConsumer", "JavaDelivery", "JavaUnit", "Requests", "read_deliveries"]
 
-_RECEIVE, _WAKE, _CLOSE, _COMMIT = 4, 5, 6, 7
+logger = get_logger("jmsjca.java")
+
+_RECEIVE, _WAKE, _CLOSE, _COMMIT, _PREPARE = 4, 5, 6, 7, 16
 _ASK, _NAME = struct.Struct(">IIqI"), struct.Struct(">I")
 _UNIT = struct.Struct(">qII")
 _FOREVER = -1
@@ -50,6 +53,10 @@ class Requests(Protocol):
 
     def wait(self, doing: str, reply: "Future[FrameReader]") -> FrameReader:
         """Wait for a reply without a limit."""
+        ...
+
+    def end_prepared(self, xid: Xid, *, commits: bool, transaction: int) -> None:
+        """Commit or roll back a prepared branch."""
         ...
 
     def roll_back(self, transactions: Sequence[int]) -> None:
@@ -235,6 +242,7 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
         timeout: Seconds to wait for a commit by default.
         end: Ends the connection.
         check_target: Raises an error for a destination that cannot be sent to.
+        qualifier: The qualifier of its branch of XA; None without XA.
     """
 
     def __init__(
@@ -246,6 +254,7 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
         *,
         end: Callable[[JMSError], None],
         check_target: Callable[[Destination], None],
+        qualifier: bytes | None = None,
     ) -> None:
         super().__init__()
         self._requests = requests
@@ -254,7 +263,10 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
         self._timeout = timeout
         self._end_connection = end
         self._check_target = check_target
+        self._qualifier = qualifier
         self._sends: list[bytes] = []
+        self._is_prepared = False
+        self._xid: Xid | None = None  # of the prepared branch
 
     def send(self, message: Message, to: Destination) -> None:
         """Record a message to send. It is encoded now: later changes of it have no effect.
@@ -281,7 +293,34 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
             NotSupportedError: The deliveries are not all those, or not only those, that one JMS session has received.
                 Nothing was committed; they are redelivered.
         """
-        self._run_final(lambda: self._commit(self._timeout if timeout is None else timeout))
+        if self._is_prepared:
+            self._end_prepared(commits=True)
+        else:
+            self._run_final(lambda: self._commit(self._timeout if timeout is None else timeout))
+
+    def prepare(self) -> Xid | None:
+        """Prepare the unit: after that only `commit` or `rollback` may follow.
+
+        Returns:
+            The name of its branch; None if it has nothing to commit.
+
+        Raises:
+            TransactionRolledBackError: It cannot be committed. The deliveries are redelivered.
+            NotSupportedError: As `commit`.
+        """
+        self._finish()
+        is_done = False
+        try:
+            self._is_prepared = True
+            number = self._settle(_PREPARE, self._timeout)
+            self._xid = Xid(number, self._qualifier or b"") if number else None
+            is_done = True
+        except TransactionInDoubtError as error:
+            raise TransactionRolledBackError(f"{_ROLLED_BACK}, by recovery at the latest: {error}") from error
+        finally:
+            if not (is_done and self._xid):
+                self._forget_taken()
+        return self._xid
 
     def start_commit(self) -> Callable[[], None]:
         """Send the messages, and do not wait. Return a function that waits, and raises as `commit` does.
@@ -296,7 +335,11 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
         if not self._sends:
             return lambda: None
         reply = self._start()
-        return lambda: self._wait(reply, self._timeout)
+
+        def wait() -> None:
+            self._wait(reply, self._timeout)
+
+        return wait
 
     def rollback(self, *, delay: float = 0.0, unused: Sequence[Delivery] = ()) -> None:
         """Send nothing, and roll back the deliveries, all of which the broker counts.
@@ -305,26 +348,59 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
             NotSupportedError: The delay is not 0: no client can delay a redelivery.
         """
         self._client.profile.require("redelivery_delay", requested=bool(delay))
-        self._run_final(lambda: self._requeue_taken(unused))
+        if not self._is_prepared:
+            self._run_final(lambda: self._requeue_taken(unused))
+        elif self._taken:
+            self._requeue_taken(unused)
+            self._taken = []
+        else:
+            self._end_prepared(commits=False)
 
     def _commit(self, timeout: float) -> None:
         try:
-            if len({d.transaction for d in self._taken}) > 1:
-                raise self._refuse("they were received in several calls of receive()")
-            if self._taken or self._sends:
-                self._wait(self._start(), timeout)
+            self._settle(_COMMIT, timeout)
         finally:
-            for consumer, deliveries in self._taken_by_consumer().items():
-                consumer.forget(deliveries)
+            self._forget_taken()
 
-    def _start(self) -> "Future[FrameReader]":
-        transaction = self._taken[0].transaction if self._taken else 0
-        head = _UNIT.pack(transaction, len(self._taken), len(self._sends))
-        return self._requests.start(_COMMIT, head, *self._sends)
+    def _settle(self, operation: int, timeout: float) -> bytes | None:
+        if len({d.transaction for d in self._taken}) > 1:
+            raise self._refuse("they were received in several calls of receive()")
+        if not (self._taken or self._sends):
+            return None
+        frame = self._wait(self._start(operation), timeout)
+        return frame.bytes() if operation == _PREPARE else None
 
-    def _wait(self, reply: "Future[FrameReader]", timeout: float) -> None:
+    def _end_prepared(self, *, commits: bool) -> None:
+        """Carry out a decision. If the connection is lost, recovery does it."""
+        xid, self._xid = self._xid, None
         try:
-            reply.result(timeout)
+            if xid is not None:
+                self._requests.end_prepared(xid, commits=commits, transaction=self._transaction)
+        except (TransactionRolledBackError, TransactionInDoubtError):
+            raise
+        except JMSError as error:
+            if not commits:
+                raise
+            logger.warning("The prepared unit %s is committed later, by recovery: %s", xid, error)
+        finally:
+            self._forget_taken()
+
+    def _forget_taken(self) -> None:
+        for consumer, deliveries in self._taken_by_consumer().items():
+            consumer.forget(deliveries)
+        self._taken = []
+
+    @property
+    def _transaction(self) -> int:
+        return self._taken[0].transaction if self._taken else 0
+
+    def _start(self, operation: int = _COMMIT) -> "Future[FrameReader]":
+        head = _UNIT.pack(self._transaction, len(self._taken), len(self._sends))
+        return self._requests.start(operation, head, *self._sends)
+
+    def _wait(self, reply: "Future[FrameReader]", timeout: float) -> FrameReader:
+        try:
+            return reply.result(timeout)
         except BridgeReplyError as error:
             if error.stage == _IN_DOUBT:
                 self._doubt(error.text, error)
@@ -345,7 +421,7 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
             "or give consumer() the number of messages that end together."
         )
 
-    def _doubt(self, text: str, error: Exception) -> None:
+    def _doubt(self, text: str, error: Exception) -> NoReturn:
         self._end_connection(ConnectionLostError(f"A commit is in doubt: {text}"))
         raise TransactionInDoubtError(f"It is unknown whether the unit was committed: {text}") from error
 

@@ -8,9 +8,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Pattern;
+import javax.transaction.xa.XAException;
 import jmsjca.bridge.FrameReader;
+import jmsjca.bridge.FrameWriter;
+import jmsjca.bridge.Replies;
 
-/** Ends units: each is the transaction of one session. */
+/** Ends units: each is the transaction of one session, or its branch of XA. */
 final class Commits {
     private static final int LOOKS = 100;
     private static final long PAUSE = TimeUnit.MILLISECONDS.toNanos(10);
@@ -25,8 +28,8 @@ final class Commits {
         this.link = link;
     }
 
-    /** Commit a unit in the session that has received its messages, or in any if it only sends. */
-    void commit(int id, FrameReader in, Link.Held held, int taken) {
+    /** Commit or prepare a unit in the session that has received its messages, or in any if it only sends. */
+    void commit(int id, FrameReader in, Link.Held held, int taken, boolean prepares) {
         if (held == null) {
             rolledBefore(id);
             return;
@@ -44,18 +47,30 @@ final class Commits {
                 return;
             }
             boolean asked = false;
+            FrameWriter reply = Replies.begin();
             try {
+                slot.begin();
                 for (int sends = in.count(); sends > 0; sends--) {
                     send(slot, link.messages.read(in, slot.session));
                 }
-                asked = true;
-                slot.session.commit();
+                slot.end();
+                asked = !prepares; // without a decision a prepared branch is rolled back, by recovery at the latest
+                if (prepares) {
+                    reply.bytes(slot.branch.prepare());
+                } else {
+                    slot.commit();
+                }
+                if (taken > 0 && slot.isPrepared()) {
+                    link.replies.send(Replies.DONE, id, reply);
+                    return;
+                }
+                slot.clear();
                 link.forget(slot);
-                link.replies.done(id);
+                link.replies.send(Replies.DONE, id, reply);
             } catch (Throwable error) {
                 boolean inDoubt = asked && !rolledBack(error);
                 if (!inDoubt) {
-                    quietly(slot.session::rollback);
+                    quietly(slot::rollback);
                 }
                 link.forget(slot);
                 Failures.send(link.replies, id, inDoubt ? Failures.IN_DOUBT : Failures.ROLLED_BACK, error);
@@ -82,19 +97,40 @@ final class Commits {
     }
 
     /** Roll a unit back. Nothing happens if it was rolled back before. */
-    void rollback(Link.Held held) throws JMSException {
+    void rollback(Link.Held held) throws Exception {
         Lane.Slot slot = held.slot;
         slot.lock.lock();
         try {
             if (slot.unit == held.unit) {
                 try {
-                    slot.session.rollback();
+                    slot.rollback();
                 } finally {
                     link.forget(slot);
                     held.failed();
                 }
             }
         } finally {
+            slot.lock.unlock();
+        }
+    }
+
+    /** Commit or roll back the prepared branch of a unit. Return the code of a heuristic outcome, or 0. */
+    int end(Link.Held held, Branch.Id xid, boolean commits) throws XAException {
+        Lane.Slot slot = held.slot;
+        slot.lock.lock();
+        boolean isDone = false;
+        try {
+            int outcome = Branch.end(slot.branch.resource, xid, commits);
+            isDone = commits && outcome == 0;
+            return outcome;
+        } finally {
+            slot.clear();
+            link.forget(slot);
+            if (isDone) {
+                held.settled();
+            } else {
+                held.failed();
+            }
             slot.lock.unlock();
         }
     }
@@ -121,7 +157,8 @@ final class Commits {
 
     private static boolean rolledBack(Throwable error) {
         Throwable cause = error.getCause();
-        return error instanceof TransactionRolledBackException || isRefused(error) || isRefused(cause)
+        return error instanceof TransactionRolledBackException || Branch.isRolledBack(error)
+            || isRefused(error) || isRefused(cause)
             || VOTE.matcher(String.valueOf(error.getMessage())).find();
     }
 

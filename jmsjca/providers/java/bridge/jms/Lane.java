@@ -11,6 +11,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import javax.transaction.xa.XAException;
 import jmsjca.bridge.FrameWriter;
 import jmsjca.bridge.Replies;
 
@@ -98,7 +99,7 @@ final class Lane {
         Slot slot;
         while ((slot = taken()) != null) {
             if (slot.count == 0) {
-                slot.session.close();
+                slot.close();
             }
         }
         thread.shutdown();
@@ -180,9 +181,10 @@ final class Lane {
     private int next(Slot slot, long wait, int before, int start, FrameWriter out) throws Exception {
         slot.lock.lock();
         try {
-            if (slot.isClosed) {
+            if (slot.isClosed || slot.isPrepared()) {
                 return 0;
             }
+            slot.begin();
             Message message = wait <= 0 ? slot.consumer.receiveNoWait()
                 : link.polls ? poll(slot.consumer, wait) : slot.consumer.receive(wait);
             if (message == null) {
@@ -202,7 +204,7 @@ final class Lane {
                 link.messages.write(message, out);
                 slot.hasGroup |= message.getObjectProperty(GROUP) != null;
                 return alone ? ALONE : 1;
-            } catch (JMSException | RuntimeException unreadable) {
+            } catch (Exception unreadable) {
                 undo(slot);
                 throw unreadable;
             }
@@ -211,8 +213,8 @@ final class Lane {
         }
     }
 
-    private void undo(Slot slot) throws JMSException {
-        slot.session.rollback();
+    private void undo(Slot slot) throws Exception {
+        slot.rollback();
         link.forget(slot);
         failed(slot);
     }
@@ -257,20 +259,89 @@ final class Lane {
         }
     }
 
-    /** A transacted session, with a consumer or without. Its lock is held for each use of it. */
+    /** A session with transactions, or branches of XA; with a consumer or without. Its lock is held for each use of it. */
     static final class Slot {
         final ReentrantLock lock = new ReentrantLock(true);
         final Session session;
-        private final MessageConsumer consumer;
+        final Branch branch; // null if the session has transactions of its own
+        private MessageConsumer consumer;
         private MessageProducer producer;
         private boolean hasGroup;
         private boolean isClosed;
         long unit; // the number of its open transaction
         volatile int count; // of messages in it
 
-        Slot(Session session, MessageConsumer consumer) {
+        Slot(Session session, Branch branch) {
             this.session = session;
-            this.consumer = consumer;
+            this.branch = branch;
+        }
+
+        void consume(MessageConsumer from) {
+            consumer = from;
+        }
+
+        /** Begin a unit: nothing may be received or sent outside of a branch. */
+        void begin() throws JMSException {
+            if (branch != null) {
+                branch.begin(count == 0);
+            }
+        }
+
+        void end() throws XAException {
+            if (branch != null) {
+                branch.end();
+            }
+        }
+
+        void commit() throws JMSException, XAException {
+            if (branch == null) {
+                session.commit();
+            } else {
+                branch.commit();
+            }
+        }
+
+        void rollback() throws JMSException, XAException {
+            if (branch == null) {
+                session.rollback();
+            } else {
+                branch.rollback();
+            }
+        }
+
+        boolean isPrepared() {
+            return branch != null && branch.isPrepared();
+        }
+
+        /** Forget the branch, which has ended. */
+        void clear() {
+            if (branch != null) {
+                branch.clear();
+            }
+        }
+
+        /** Roll back an open branch, unless it is used at this moment; a prepared one is recovery's. */
+        void leave() {
+            if (branch != null && lock.tryLock()) {
+                try {
+                    if (!branch.isPrepared()) {
+                        branch.rollback();
+                    }
+                } catch (XAException gone) {
+                    // the broker rolls it back
+                } finally {
+                    lock.unlock();
+                }
+            }
+        }
+
+        /** Close the session; with an open branch ActiveMQ would keep it. */
+        void close() throws JMSException {
+            try {
+                leave();
+            } finally {
+                session.close();
+            }
         }
 
         MessageProducer producer() throws JMSException {
@@ -283,7 +354,7 @@ final class Lane {
         void discard() {
             isClosed = true;
             try {
-                session.close();
+                close();
             } catch (JMSException | RuntimeException lost) {
                 // the connection is gone, and the session with it
             }

@@ -13,8 +13,11 @@ import jakarta.jms.Session;
 import jakarta.jms.TemporaryQueue;
 import jakarta.jms.TemporaryTopic;
 import jakarta.jms.Topic;
+import jakarta.jms.XAConnection;
+import jakarta.jms.XASession;
 import java.util.Arrays;
 import java.util.Enumeration;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -23,6 +26,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.atomic.AtomicLong;
+import javax.transaction.xa.XAException;
+import javax.transaction.xa.XAResource;
+import javax.transaction.xa.Xid;
 import jmsjca.bridge.FrameReader;
 import jmsjca.bridge.FrameWriter;
 import jmsjca.bridge.Main;
@@ -45,6 +51,9 @@ final class Link implements Port {
     private static final int DELETE = 13;
     private static final int UNSUBSCRIBE = 14;
     private static final int CHECK = 15;
+    private static final int PREPARE = 16;
+    private static final int END = 17;
+    private static final int RECOVER = 18;
     private static final int POLLS = 1;
     private static final int HEARS_REFUSALS = 2;
     private static final int PREFIXES_TOPICS = 4;
@@ -61,6 +70,7 @@ final class Link implements Port {
     private final int number;
     private final int dialect;
     private final Connection connection;
+    private final byte[] qualifier; // of the branches of XA; null without them
     private final ExecutorService sending = Executors.newSingleThreadExecutor(threads());
     private final ExecutorService control = Executors.newSingleThreadExecutor(threads());
     private final ExecutorService settling = Executors.newCachedThreadPool(threads());
@@ -73,13 +83,16 @@ final class Link implements Port {
     private CompletableFuture<Void> lastSend = CompletableFuture.completedFuture(null);
     private Lane.Slot sender;
     private Session plain;
+    private XAResource recovery;
 
-    Link(int number, Replies replies, Connection connection, String clientId, int flags, String[] changed, int dialect)
+    Link(int number, Replies replies, Connection connection, String clientId, int flags, String[] changed, int dialect,
+            byte[] qualifier)
             throws Exception {
         this.number = number;
         this.dialect = dialect;
         this.replies = replies;
         this.connection = connection;
+        this.qualifier = qualifier;
         polls = (flags & POLLS) != 0;
         messages = new Messages((flags & PREFIXES_TOPICS) != 0);
         hearsRefusals = (flags & HEARS_REFUSALS) != 0;
@@ -104,6 +117,7 @@ final class Link implements Port {
             out.text(about.getJMSProviderName());
             out.text(about.getProviderVersion());
             out.u8(dialect);
+            out.bytes(qualifier);
             replies.send(Replies.DONE, id, out);
         });
     }
@@ -139,7 +153,10 @@ final class Link implements Port {
             case RECEIVE: receive(id, in); break;
             case WAKE: wake(in.i32()); break;
             case CLOSE_CONSUMER: closeConsumer(id, in.i32()); break;
-            case COMMIT: commit(id, in.i64(), in.i32(), in); break;
+            case COMMIT: commit(id, in.i64(), in.i32(), in, false); break;
+            case PREPARE: commit(id, in.i64(), in.i32(), in, true); break;
+            case END: end(id, in.i64(), in); break;
+            case RECOVER: run(control, id, () -> recover(id)); break;
             case ROLLBACK: run(settling, id, () -> rollback(id, in)); break;
             case BROWSE: run(control, id, () -> browse(id, in.i32(), in)); break;
             case BROWSE_NEXT: run(control, id, () -> next(id, in.i32(), in.i32())); break;
@@ -197,22 +214,33 @@ final class Link implements Port {
     private void open(int id, int name, FrameReader in) {
         ExecutorService thread = Executors.newSingleThreadExecutor(threads());
         run(thread, id, () -> {
-            Session session = connection.createSession(true, TRANSACTED);
+            Lane.Slot first = slot();
             try {
-                Source source = new Source(in, messages, session);
+                Source source = new Source(in, messages, first.session);
                 Lane.Traits traits = new Lane.Traits(in.u8() != 0, in.i32(), source.hasCompetitors(), source.keepsMessages());
                 Lane.Maker maker = () -> {
-                    Session more = connection.createSession(true, TRANSACTED);
-                    return new Lane.Slot(more, consumer(more, source));
+                    Lane.Slot more = slot();
+                    more.consume(consumer(more.session, source));
+                    return more;
                 };
-                lanes.put(name, new Lane(this, thread, new Lane.Slot(session, consumer(session, source)), maker, traits));
+                first.consume(consumer(first.session, source));
+                lanes.put(name, new Lane(this, thread, first, maker, traits));
             } catch (Throwable error) {
-                session.close();
+                first.session.close();
                 thread.shutdown();
                 throw error;
             }
             replies.done(id);
         });
+    }
+
+    /** Open a session whose work is committed: by itself, or in branches of XA. */
+    private Lane.Slot slot() throws JMSException {
+        if (qualifier == null) {
+            return new Lane.Slot(connection.createSession(true, TRANSACTED), null);
+        }
+        XASession made = ((XAConnection) connection).createXASession();
+        return new Lane.Slot(made.getSession(), new Branch(made.getXAResource(), qualifier));
     }
 
     private MessageConsumer consumer(Session session, Source from) throws JMSException {
@@ -293,13 +321,13 @@ final class Link implements Port {
         Failures.send(replies, id, Failures.BEFORE, new jakarta.jms.IllegalStateException(text));
     }
 
-    /** Commit a unit. What only sends is committed in order, and before what is received and committed after it. */
-    private void commit(int id, long unit, int taken, FrameReader in) {
+    /** Commit or prepare a unit. What only sends is so in order, and before what is received and committed after it. */
+    private void commit(int id, long unit, int taken, FrameReader in, boolean prepares) {
         CompletableFuture<Void> before = lastSend;
         if (taken > 0) {
             run(settling, id, () -> {
                 before.join();
-                commits.commit(id, in, units.get(unit), taken);
+                commits.commit(id, in, units.get(unit), taken, prepares);
             });
             return;
         }
@@ -308,17 +336,47 @@ final class Link implements Port {
         run(sending, id, () -> {
             try {
                 if (sender == null) {
-                    sender = new Lane.Slot(connection.createSession(true, TRANSACTED), null);
+                    sender = slot();
                 }
-                commits.commit(id, in, new Held(0, null, sender), 0);
+                commits.commit(id, in, new Held(0, null, sender), 0, prepares);
             } finally {
                 done.complete(null);
             }
         });
     }
 
+    /** Commit or roll back a prepared branch, of a unit of this connection or of recovery. */
+    private void end(int id, long unit, FrameReader in) {
+        Branch.Id xid = new Branch.Id(in.bytes(), in.bytes());
+        boolean isCommit = in.u8() != 0;
+        Held held = units.get(unit);
+        run(held == null ? control : settling, id, () -> {
+            FrameWriter out = Replies.begin();
+            out.u8(held == null ? Branch.end(recovery(), xid, isCommit) : commits.end(held, xid, isCommit));
+            replies.send(Replies.DONE, id, out);
+        });
+    }
+
+    private void recover(int id) throws JMSException, XAException {
+        FrameWriter out = Replies.begin();
+        List<Xid> found = Branch.recover(recovery());
+        out.i32(found.size());
+        for (Xid each : found) {
+            out.bytes(each.getGlobalTransactionId());
+            out.bytes(each.getBranchQualifier());
+        }
+        replies.send(Replies.DONE, id, out);
+    }
+
+    private XAResource recovery() throws JMSException {
+        if (recovery == null) {
+            recovery = ((XAConnection) connection).createXASession().getXAResource();
+        }
+        return recovery;
+    }
+
     /** Roll units back, in this order. */
-    private void rollback(int id, FrameReader in) throws JMSException {
+    private void rollback(int id, FrameReader in) throws Exception {
         long[] names = new long[in.count()];
         for (int i = 0; i < names.length; i++) {
             names[i] = in.i64();
@@ -344,6 +402,7 @@ final class Link implements Port {
     }
 
     private void finish(int id) {
+        units.values().forEach(held -> held.slot.leave()); // Artemis would keep an open branch for minutes
         try {
             connection.close();
         } catch (JMSException | RuntimeException gone) {
@@ -356,12 +415,14 @@ final class Link implements Port {
 
     private void browse(int id, int name, FrameReader in) throws JMSException {
         Browse made = new Browse();
-        made.session = connection.createSession(false, AUTO);
+        made.slot = qualifier == null ? new Lane.Slot(connection.createSession(false, AUTO), null) : slot();
+        Session session = made.slot.session;
         try {
-            made.browser = made.session.createBrowser((Queue) messages.readDestination(in, made.session), in.text());
+            made.slot.begin(); // ActiveMQ's XA shows no message without a branch
+            made.browser = session.createBrowser((Queue) messages.readDestination(in, session), in.text());
             made.messages = made.browser.getEnumeration();
         } catch (JMSException | RuntimeException error) {
-            made.session.close();
+            made.slot.close();
             throw error;
         }
         browses.put(name, made);
@@ -398,7 +459,7 @@ final class Link implements Port {
     }
 
     private void closeBrowse(int id, int name) throws JMSException {
-        browses.remove(name).session.close();
+        browses.remove(name).slot.close();
         replies.done(id);
     }
 
@@ -491,7 +552,7 @@ final class Link implements Port {
     }
 
     private static final class Browse {
-        private Session session;
+        private Lane.Slot slot;
         private QueueBrowser browser;
         private Enumeration<?> messages;
     }

@@ -3,6 +3,7 @@ package jmsjca.jms;
 import jakarta.jms.Connection;
 import jakarta.jms.ConnectionFactory;
 import jakarta.jms.Destination;
+import jakarta.jms.XAConnectionFactory;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.net.MalformedURLException;
@@ -39,8 +40,12 @@ public final class Opener implements Port.Opener {
             Map<String, Object> found = lookup == null ? Map.of() : find(settings, lookup, names);
             ConnectionFactory factory = (ConnectionFactory) (lookup == null ? make(factoryClass, url, settings) : found.get(lookup));
             Dialect dialect = Dialect.of(factory, request);
-            Connection made = user == null ? factory.createConnection() : factory.createConnection(user, password);
-            Link link = new Link(number, replies, made, clientId, dialect.flags, dialect.changed, dialect.number);
+            byte[] qualifier = request.bytes();
+            boolean hasXa = qualifier != null && factory instanceof XAConnectionFactory;
+            Connection made = hasXa ? connect((XAConnectionFactory) factory, user, password)
+                : user == null ? factory.createConnection() : factory.createConnection(user, password);
+            byte[] branches = hasXa ? qualifier : null;
+            Link link = new Link(number, replies, made, clientId, dialect.flags, dialect.changed, dialect.number, branches);
             for (Map.Entry<String, String> each : names.entrySet()) {
                 link.messages.name(each.getKey(), (Destination) found.get(each.getValue()));
             }
@@ -117,6 +122,10 @@ public final class Opener implements Port.Opener {
         } catch (NoSuchMethodException | InvocationTargetException none) {
             throw new WrongSetting(of.getClass().getName() + " has no property " + bean);
         }
+    }
+
+    private static Connection connect(XAConnectionFactory factory, String user, String password) throws Exception {
+        return user == null ? factory.createXAConnection() : factory.createXAConnection(user, password);
     }
 
     private static Object get(Object of, String bean) throws Exception {
