@@ -36,7 +36,7 @@ from jmsjca.outbound.delivery_sends import SendScope, outside_delivery
 from jmsjca.outbound.factory import ARGUMENTS, FACTORIES, ConnectionFactory
 from jmsjca.outbound.sender import DeclaresPublishers, Sender
 from jmsjca.providers.registry import check_scheme
-from jmsjca.reconnection import ConnectionSettings
+from jmsjca.reconnection import ConnectionSettings, LastResource
 from jmsjca.selectors.template import check_built_selector
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             ``async with`` and `run`. `start` and `stop` do not use it.
         retry_timeout: Seconds for which `send` and its siblings are repeated while the broker cannot be reached; 0
             never repeats them. The option ``JMSJCA.retrytimeout`` of the URL (milliseconds) overrides it.
+        last_resource: A `jmsjca.transactions.LastResource`: where the broker can prepare (XA), the units of listeners
+            with ``transaction="required"`` commit together with the database, or not at all.
 
     Raises:
         InvalidURLError: The URL is not a text, or cannot be parsed.
@@ -112,6 +114,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         map_messages: bool = False,
         lifespan: "LifespanFunction[ResourceAdapter] | None" = None,
         retry_timeout: float | timedelta = 30.0,
+        last_resource: LastResource | None = None,
     ) -> None:
         check(_ARGUMENTS, mbean_object_name=mbean_object_name, mbean_server_domain=mbean_server_domain)
         check(_ARGUMENTS, user_name=user_name, password=password, credentials=credentials)
@@ -125,6 +128,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         self._connection_url, self._user_name, self._password = connection_url, user_name, password
         self._hooks, self._executor = tuple(hooks), executor
         self._limits, self._credentials = limits or Limits(), credentials
+        self._last_resource = last_resource
         self._converters = Converters(converters, map_messages=map_messages or None)
         self._sending_factory: ConnectionFactory | None = None
         self._deliveries = object()  # stands for the adapter: a reference to it would be a cycle
@@ -285,7 +289,9 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             )
         url = absolute_url(effective.connection_url or self._require_url())
         login = url, self._user_name, self._password
-        defaults = ConnectionSettings(*login, limits=self._limits, source=self._credentials)
+        defaults = ConnectionSettings(
+            *login, limits=self._limits, source=self._credentials, last_resource=self._last_resource
+        )
         kind = DistributedActivation if effective.distributed else Activation
         activation = kind(
             *(effective, handler, listener_settings(spec, factory, defaults)),
@@ -358,6 +364,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             converters=self._converters,
             transaction_locator=transaction_locator,
             retry_timeout=self._retry_timeout,
+            last_resource=self._last_resource,
         )
         if joins:
             factory.join_deliveries(self._scope(factory.login.url))

@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
 
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 from jmsjca.config.connection_url import (
@@ -36,6 +38,7 @@ from jmsjca.spi import Connection
 __all__ = [
     "ConnectionSettings",
     "FailoverConnector",
+    "LastResource",
     "Wait",
     "connect",
     "exhaustion_reported",
@@ -44,6 +47,19 @@ __all__ = [
 ]
 
 logger = get_logger("jmsjca.reconnection")
+
+
+class LastResource(Protocol):
+    """The database that decides the prepared units of connections: `jmsjca.transactions.LastResource`."""
+
+    def identity(self) -> bytes:
+        """Return the identity of the database."""
+        ...
+
+    def watch(self, connection: Connection) -> None:
+        """Decide the units of a connection, and recover prepared ones while it is open."""
+        ...
+
 
 Wait = Callable[[threading.Event, float], object]
 """Waits for an event with a timeout in seconds. Returns True if the event is set."""
@@ -69,6 +85,7 @@ class ConnectionSettings:
         clock: Source of the time.
         wait: Function by which an activation waits between attempts.
         source: Source of the credentials, read at each attempt; None for the user name and the password.
+        last_resource: Decides units that the broker prepares; None for units that commit in one phase.
     """
 
     url: str = field(repr=False)  # may hold a password
@@ -79,6 +96,7 @@ class ConnectionSettings:
     clock: Clock = field(default=SYSTEM_CLOCK, repr=False)
     wait: Wait = field(default=threading.Event.wait, repr=False)
     source: CredentialSource | None = field(default=None, repr=False)
+    last_resource: LastResource | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", absolute_url(self.url))
@@ -277,7 +295,12 @@ def exhaustion_reported(name: str) -> Generator[None]:
 def _open(
     settings: ConnectionSettings, url: ConnectionURL, credentials: Credentials | None, on_lost: _Lost
 ) -> Connection:
-    return find_provider(url.protocol).connect(
+    provider, last_resource = find_provider(url.protocol), settings.last_resource
+    two_phase = None if last_resource is None else getattr(provider, "connect_two_phase", None)
+    connect = provider.connect
+    if last_resource is not None and two_phase is not None:
+        connect = partial(two_phase, decider=last_resource.identity())
+    connection = connect(
         url,
         credentials,
         client_id=settings.client_id,
@@ -285,6 +308,9 @@ def _open(
         clock=settings.clock,
         on_lost=on_lost,
     )
+    if last_resource is not None:
+        last_resource.watch(connection)
+    return connection
 
 
 def _describe(failures: Mapping[Address, JMSError]) -> str:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import suppress
+from dataclasses import replace
 from threading import Thread
 
 from jmsjca import spi
@@ -307,6 +308,8 @@ class ActivationRun:
         state: ActivationState["ActivationRun"],
     ) -> None:
         self._endpoint = endpoint
+        if not endpoint.settings.joined:
+            settings = replace(settings, last_resource=None)
         self._settings = settings
         self._connector = FailoverConnector(settings)
         self._executor = executor

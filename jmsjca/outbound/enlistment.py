@@ -13,8 +13,12 @@ from jmsjca import spi
 from jmsjca.errors import JMSError, TransactionRolledBackError
 from jmsjca.log_records import get_logger
 from jmsjca.outbound.unit_of_work import CurrentUnit, UnitOfWork
-from jmsjca.transactions.broker_data_manager import BrokerDataManager, join_data_manager, joined_data_manager
-from jmsjca.transactions.joined_transaction import JoinedTransaction
+from jmsjca.transactions.broker_data_manager import (
+    BrokerDataManager,
+    JoinedTransaction,
+    join_data_manager,
+    joined_data_manager,
+)
 from jmsjca.transactions.locators import TransactionLocator, current_transaction, find_locator
 
 __all__ = ["ConnectionEnlistment", "kept_in_transaction", "resolve_locator"]
@@ -174,8 +178,11 @@ class _JoinedUnit(BrokerDataManager):
             )
 
     def tpc_finish(self, _transaction: JoinedTransaction) -> None:
-        """Finish: the vote has committed."""
-        self._finish()
+        """Finish: the vote has committed, or the database has decided to."""
+        try:
+            super().tpc_finish(_transaction)
+        finally:
+            self._finish()
 
     def abort(self, _transaction: JoinedTransaction) -> None:
         """Roll back, unless the vote has ended the unit."""

@@ -42,7 +42,7 @@ from jmsjca.outbound.pool import ConnectionPool
 from jmsjca.outbound.sender import Sender, SendsMessages
 from jmsjca.outbound.session import checked_acknowledge_mode
 from jmsjca.providers import find_provider
-from jmsjca.reconnection import ConnectionSettings
+from jmsjca.reconnection import ConnectionSettings, LastResource
 
 __all__ = [
     "ARGUMENTS",
@@ -160,6 +160,8 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         transaction_locator: Returns the transaction manager of the caller, such as ``lambda: transaction.manager``, or
             None: sessions take part in the caller's transaction. None leaves that to ``JMSJCA.LocatorClass`` and
             ``JMSJCA.ACC``. It is pickled with the factory. Messages of `send` and its siblings are never part of it.
+        last_resource: A `jmsjca.transactions.LastResource`: where the broker can prepare (XA), units that are part of
+            the caller's transaction commit together with the database, or not at all. It is not pickled.
 
     Raises:
         InvalidURLError: The URL is not a str, or cannot be parsed.
@@ -189,6 +191,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         converters: Converters | None = None,
         transaction_locator: Callable[[], Any] | None = None,
         retry_timeout: float | timedelta = 30.0,
+        last_resource: LastResource | None = None,
     ) -> None:
         check(ARGUMENTS, connection_url=connection_url, user_name=user_name, password=password, client_id=client_id)
         check(ARGUMENTS, limits=limits, producer_pooling=producer_pooling)
@@ -200,6 +203,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         self._receiving: ConnectionPool | None = None
         self._sender: Sender | None = None
         self._scope: SendScope | None = None
+        self._last_resource = last_resource
         given = _Given(absolute_url(connection_url), user_name, password, credentials, read_options(options))
         self._login, self._own_options = given.resolve(naming)
         self._url = ConnectionURL.parse(self._login.url)
@@ -358,8 +362,9 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
             return self._open(kind, settings, conduct)
         from jmsjca.outbound.enlistment import ConnectionEnlistment  # an optional package
 
-        kept = _take_kept(conduct.locator, settings)
         no_xa = conduct.options.no_xa
+        settings = replace(settings, last_resource=None if no_xa else self._last_resource)
+        kept = _take_kept(conduct.locator, settings)
         return kind(
             settings,
             self._hooks,
@@ -414,7 +419,8 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
         return {} if pool is None else pool.get_stats()
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_naming": None, "_lookup": None, "_pool": None, "_receiving": None, "_sender": None}
+        own = ("_naming", "_lookup", "_pool", "_receiving", "_sender", "_last_resource")
+        return {**self.__dict__, **dict.fromkeys(own)}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._url}>"

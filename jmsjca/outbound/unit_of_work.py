@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from threading import Lock, get_ident
-from typing import ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import ClassVar, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
 
 from jmsjca import spi
 from jmsjca.destinations import Destination
@@ -313,6 +313,14 @@ class UnitOfWork:
         bind_delivery(message, bound_to or self)
         return message
 
+    def prepare(self) -> spi.Xid | None:
+        """Prepare the unit, so that only `commit` or `rollback` may follow; None if it is empty.
+
+        Raises:
+            TransactionRolledBackError: It cannot be committed.
+        """
+        return cast("spi.TwoPhaseUnit", self.unit).prepare()
+
     def commit(self, *, confirmed: bool = True) -> None:
         """Commit the unit.
 
@@ -472,6 +480,10 @@ class CurrentUnit:
     def send(self, message: Message, to: Destination) -> None:
         """Add a message to send at the commit."""
         self.get_or_begin().send(message, to)
+
+    def prepare(self) -> spi.Xid | None:
+        """Prepare the open unit, if any, as `UnitOfWork.prepare` does."""
+        return None if self.unit is None else self.unit.prepare()
 
     def commit(self, *, confirmed: bool = True) -> None:
         """Commit the open unit, if any. See `UnitOfWork.commit` for ``confirmed``."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from jmsjca.errors import ProviderNotInstalledError
 
 if TYPE_CHECKING:
-    from jmsjca.transactions.broker_data_manager import join_unit
+    from jmsjca.transactions.broker_data_manager import JoinedTransactionManager, join_unit
     from jmsjca.transactions.inbox import InboxOutcome, SqlInbox
-    from jmsjca.transactions.joined_transaction import JoinedTransactionManager
+    from jmsjca.transactions.last_resource import LastResource
     from jmsjca.transactions.outbox import Outbox, OutboxStatistics
     from jmsjca.transactions.relay import Relay
     from jmsjca.transactions.sql_data_manager import join, joined_session
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "InboxOutcome",
     "JoinedTransactionManager",
+    "LastResource",
     "Outbox",
     "OutboxStatistics",
     "Relay",
@@ -33,7 +34,8 @@ __all__ = [
 
 _MODULES = {
     "InboxOutcome": "inbox",
-    "JoinedTransactionManager": "joined_transaction",
+    "JoinedTransactionManager": "broker_data_manager",
+    "LastResource": "last_resource",
     "Outbox": "outbox",
     "OutboxStatistics": "outbox",
     "Relay": "relay",

@@ -5,11 +5,16 @@ from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from jmsjca.errors import ConnectionLostError, IllegalStateError, JMSError, ProviderNotInstalledError
+from jmsjca.errors import TransactionInDoubtError as InDoubtError
 from jmsjca.errors import TransactionRolledBackError as RolledBackError
 from jmsjca.log_records import get_logger
 from jmsjca.spi import Connection
-from jmsjca.transactions.broker_data_manager import BrokerDataManager, EndableUnit, join_data_manager
-from jmsjca.transactions.joined_transaction import JoinedTransaction
+from jmsjca.transactions.broker_data_manager import (
+    BrokerDataManager,
+    EndableUnit,
+    JoinedTransaction,
+    join_data_manager,
+)
 from jmsjca.transactions.locators import threads_manager
 
 try:
@@ -55,7 +60,8 @@ class ContainerTransaction:
         self.manager: Any = package.TransactionManager(explicit=True)
         self._thread_local: Any = package.manager if locator is None else threads_manager(locator)
         self._data_manager = _ListenerDataManager(unit)
-        join_data_manager(self._data_manager, connection, self.manager.begin())
+        self._transaction = self.manager.begin()
+        join_data_manager(self._data_manager, connection, self._transaction)
 
     @property
     def is_doomed(self) -> bool:
@@ -96,7 +102,7 @@ class ContainerTransaction:
                     "handler are sent; what that data manager has not done is missing."
                 )
                 return
-            if self._data_manager.has_voted or isinstance(error, (ConnectionLostError, RolledBackError)):
+            if self._data_manager.has_voted or isinstance(error, (ConnectionLostError, RolledBackError, InDoubtError)):
                 raise
             raise RolledBackError(f"The transaction was rolled back: {type(error).__name__}: {error}") from error
         finally:
@@ -116,7 +122,7 @@ class ContainerTransaction:
         try:
             self._abort()
         finally:
-            self._data_manager.end()
+            self._data_manager.abort(self._transaction)
 
     def abandon(self) -> None:
         """Roll back what is still open. No effect once the transaction has ended."""
@@ -162,20 +168,24 @@ class _ListenerDataManager(BrokerDataManager):
             )
 
     def tpc_vote(self, _transaction: JoinedTransaction) -> None:
-        """Commit the unit, as `BrokerDataManager` does."""
-        self.has_voted = True
+        """Commit or prepare the unit, as `BrokerDataManager` does."""
+        self.has_voted = self._decider is None
         super().tpc_vote(_transaction)
+        self.has_committed = self.has_voted
+
+    def tpc_finish(self, _transaction: JoinedTransaction) -> None:
+        """Commit what was prepared."""
+        self.has_voted = True
+        super().tpc_finish(_transaction)
         self.has_committed = True
 
     def abort(self, _transaction: JoinedTransaction) -> None:
         """Roll back, or mark the unit for rollback if the handler called ``abort``."""
         if self.is_ending:
-            self.end()
+            super().abort(_transaction)
+            self.has_committed |= self._decision is not None and self._decision.commits is True
         elif not self._is_ended:
             self._listener_unit.set_rollback_only()
 
-    def end(self) -> None:
-        """Roll back the unit, unless it has ended."""
-        if not self._is_ended:
-            self._is_ended = True
-            self._unit.rollback(delay=self.delay)
+    def _roll_back(self) -> None:
+        self._unit.rollback(delay=self.delay)

@@ -34,7 +34,7 @@ from jmsjca.log_records import get_logger
 from jmsjca.messages import DUPLICATE_ID, Message
 from jmsjca.providers.embedded.provider import location_of
 from jmsjca.providers.embedded.store.database import open_database
-from jmsjca.transactions.joined_transaction import JoinedTransactionManager, TransactionSource
+from jmsjca.transactions.broker_data_manager import JoinedTransactionManager, TransactionSource
 from jmsjca.transactions.sql_data_manager import (
     SessionSource,
     asynchronous_sources,

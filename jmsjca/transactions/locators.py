@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.errors import InvalidOptionError, ProviderNotInstalledError
-from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, transaction_of
+from jmsjca.transactions.broker_data_manager import JoinedTransaction, TransactionSource, transaction_of
 
 try:
     import transaction as package  # type: ignore[import-untyped]  # it has no annotations

@@ -9,14 +9,23 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from sqlalchemy import Engine, event
+from sqlalchemy.exc import UnboundExecutionError
 from sqlalchemy.orm import Session, SessionTransaction, sessionmaker
 
 from jmsjca.errors import IllegalStateError, NotSupportedError, TransactionRolledBackError
-from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, transaction_of
+from jmsjca.transactions.broker_data_manager import (
+    JoinedTransaction,
+    TransactionSource,
+    decider_of,
+    join_database,
+    transaction_of,
+)
 
 if TYPE_CHECKING:  # the module needs greenlet, which SQLAlchemy does not install by itself
     from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
     from typing_extensions import TypeIs
+
+    from jmsjca.transactions.last_resource import Decision, LastResource
 
 __all__ = [
     "SessionSource",
@@ -130,7 +139,8 @@ def _join(session: Session | AsyncSession, transaction: TransactionSource, *, is
         joined.data(key)
     except KeyError:
         manager = SqlDataManager(session, is_closed_at_end=is_closed_at_end)
-        joined.join(manager)
+        manager.joined = joined
+        join_database(manager, joined)
         joined.set_data(key, manager)
 
 
@@ -149,10 +159,15 @@ class SqlDataManager:
 
     Attributes:
         votes_last: True to vote after all other databases.
+        joined: The transaction that it has joined.
+        decision: About the prepared unit of the broker; the commit of the session makes it.
     """
 
     transaction_manager: Any = None
     votes_last = False
+    joined: JoinedTransaction | None = None
+    decision: Decision | None = None
+    _has_decisions: bool | None = None
     _place = 1  # order among sessions: a session that can still roll back after its vote has a smaller number
 
     def __init__(self, session: Session | AsyncSession, *, is_closed_at_end: bool = False) -> None:
@@ -166,6 +181,8 @@ class SqlDataManager:
 
     def sortKey(self) -> str:  # noqa: N802  # the name in the transaction package
         """Return the position among the data managers: late, because a commit in one phase cannot be undone."""
+        if decider_of(self.joined) is self:
+            return "~~~jmsjca"
         return f"{'~~inbox' if self.votes_last else f'~jmsjca-sql:{self._place}'}:{id(self._session)}"
 
     def tpc_begin(self, _transaction: JoinedTransaction) -> None:
@@ -185,10 +202,34 @@ class SqlDataManager:
         self._run(self._session.flush)
 
     def tpc_vote(self, _transaction: JoinedTransaction) -> None:
-        """Commit the database's transaction."""
+        """Commit the database's transaction, with the decision about the broker's.
+
+        Raises:
+            TransactionInDoubtError: The database has not answered, and recovery will ask it for the decision.
+        """
         self._stop_listening()
-        self._run(self._session.commit)
+        self._run(self._commit)
         self._is_ended = True
+
+    def _commit(self) -> None:
+        if self.decision is None:
+            self._session.commit()
+        else:
+            self.decision.make(self._session, self._session.commit)
+
+    def has_decisions_of(self, last_resource: LastResource) -> bool:
+        """Return True if the session's database has the decisions about prepared units."""
+        if self._has_decisions is None:
+            self._run(lambda: setattr(self, "_has_decisions", last_resource.is_in(self.engine)))
+        return bool(self._has_decisions)
+
+    @property
+    def engine(self) -> Engine | None:
+        """The engine of the session; None if it has several."""
+        try:
+            return self._session.get_bind().engine
+        except UnboundExecutionError:
+            return None
 
     def tpc_finish(self, _transaction: JoinedTransaction) -> None:
         """Finish: the vote has committed."""

@@ -14,7 +14,13 @@ from sqlalchemy.orm import Session
 from jmsjca.arguments import SECONDS
 from jmsjca.errors import NotSupportedError
 from jmsjca.log_records import get_logger
-from jmsjca.transactions.joined_transaction import JoinedTransaction, TransactionSource, is_in_doubt, transaction_of
+from jmsjca.transactions.broker_data_manager import (
+    JoinedTransaction,
+    TransactionSource,
+    is_in_doubt,
+    join_database,
+    transaction_of,
+)
 from jmsjca.transactions.sql_data_manager import SqlDataManager, is_asynchronous_engine
 
 if TYPE_CHECKING:  # the module needs greenlet, which SQLAlchemy does not install by itself
@@ -62,7 +68,8 @@ def two_phase_session(engine: sa.Engine | AsyncEngine, transaction: TransactionS
     except KeyError:
         found = _new_session(engine)
         manager = TwoPhaseDataManager(found)
-        joined.join(manager)
+        manager.joined = joined
+        join_database(manager, joined)
         joined.set_data(engine, found)
         joined.set_data(manager.session, manager)
     return found
@@ -124,16 +131,20 @@ class TwoPhaseDataManager(SqlDataManager):
         self._is_prepared = False
 
     def tpc_vote(self, _transaction: JoinedTransaction) -> None:
-        """Prepare the database's transaction."""
+        """Prepare the database's transaction. Commit it instead if it decides the unit of the broker."""
+        if self.decision is not None:
+            super().tpc_vote(_transaction)
+            return
         self._stop_listening()
         self._run(self.session.prepare_phase)
         self._is_prepared = True
 
     def tpc_finish(self, _transaction: JoinedTransaction) -> None:
         """Commit: the broker has committed. An error is only logged, because nothing can be rolled back anymore."""
-        self._is_ended = True
         try:
-            self._run(self.session.commit_phase)
+            if not self._is_ended:
+                self._is_ended = True
+                self._run(self.session.commit_phase)
         except SQLAlchemyError:
             logger.exception(
                 "The database did not commit the prepared transaction %s, although the broker has: use "
@@ -141,6 +152,15 @@ class TwoPhaseDataManager(SqlDataManager):
                 self.session.xid,
             )
         self._close()
+
+    def _commit(self) -> None:
+        if self.decision is not None:
+            self.decision.make(self.session, self.session.commit_phase)
+
+    @property
+    def engine(self) -> sa.Engine:
+        """The engine of the session."""
+        return self.session.engine
 
     def tpc_abort(self, _transaction: JoinedTransaction) -> None:
         """Roll back. Commits instead if the session is prepared and the broker may have committed."""
@@ -167,19 +187,20 @@ class _TwoPhaseSession(Session):
 
     Attributes:
         xid: The name of the prepared transaction.
+        engine: The engine.
     """
 
     def __init__(self, bind: sa.Engine, **options: Any) -> None:
         super().__init__(bind, join_transaction_mode="rollback_only", **options)
         self.xid = f"{_PREFIX}{uuid.uuid4().hex}"
-        self._engine = bind
+        self.engine = bind
         self._connection: sa.Connection | None = None
         self._phases: Any = None
 
     def get_bind(self, *_args: object, **_options: object) -> sa.Connection:
         """Return the connection, with an open two-phase transaction."""
         if self._connection is None:
-            self._connection = self._engine.connect()
+            self._connection = self.engine.connect()
             self._phases = self._connection.begin_twophase(self.xid)
         return self._connection
 

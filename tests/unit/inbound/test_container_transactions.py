@@ -20,7 +20,7 @@ from jmsjca.errors import (
 )
 from jmsjca.transactions import container_transaction, join, join_unit, joined_session, locators
 from jmsjca.transactions.container_transaction import ContainerTransaction
-from jmsjca.transactions.joined_transaction import is_in_doubt
+from jmsjca.transactions.broker_data_manager import is_in_doubt
 from tests.unit.inbound.listeners import PATIENCE, in_thread, send, waiting
 from tests.unit.transactions.failures import leaves
 

@@ -75,9 +75,11 @@ _TWO_ON_A_LOOP = (
     {"has_inbox": True, "two_phase": True, "is_asynchronous": True},
     True,
 )
+_DECIDES = ("a last resource", {"has_inbox": False, "decides": True}, True)
 _FILES = "unit/transactions/test_two_resources.py::test_a_killed_listener_leaves_what_its_case_says"
 _POSTGRESQL = "brokers/test_postgresql.py::test_a_listener_killed_leaves_what_its_case_says"
 _NETWORK = "brokers/test_two_resources.py::test_database_destination_and_source_agree"
+_JAVA = "brokers/test_java_xa_kills.py::test_a_killed_listener_with_a_last_resource"
 _ARTEMIS, _ACTIVEMQ = "Artemis over AMQP", "ActiveMQ over STOMP"
 
 CASES = (
@@ -92,6 +94,11 @@ CASES = (
         for database in ("SQLite", "PostgreSQL")
         for broker in (_ARTEMIS, _ACTIVEMQ)
         for listener in (_NO_INBOX, _INBOX)
+    ),
+    *(
+        KillCase(_JAVA, database, broker, *_DECIDES)
+        for database in ("PostgreSQL", "SQLite")
+        for broker in ("Artemis over Core", "ActiveMQ over OpenWire")
     ),
 )
 

@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 from jmsjca import ConnectionFactory, Hooks, Queue, ResourceAdapter, TextMessage
 from jmsjca.messages.properties import DUPLICATE_ID
 from jmsjca.outbound.unit_of_work import UnitOfWork
-from jmsjca.transactions import SqlInbox, recover_prepared
+from jmsjca.transactions import LastResource, SqlInbox, recover_prepared
 from jmsjca.transactions.broker_data_manager import BrokerDataManager
 from jmsjca.transactions.inbox import InboxTable, engine_of_file
+from jmsjca.transactions.last_resource import Decision
 from jmsjca.transactions.sql_data_manager import joined_session
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 PATIENCE = 60
+LOOKS = 0.5  # seconds between looks for prepared units
 METADATA = sa.MetaData()
 ROWS = sa.Table(
     "rows", METADATA, sa.Column("id", sa.Integer, primary_key=True), sa.Column("text", sa.String, nullable=False)
@@ -54,6 +56,7 @@ class Place(NamedTuple):
         duplicate_ids: Whether the messages have their bodies as duplicate ids.
         insert: When the row of the inbox is inserted.
         is_asynchronous: Whether the listener has an asynchronous handler, and sessions of its event loop.
+        decides: Whether the database decides what the broker has prepared.
     """
 
     broker: str
@@ -66,6 +69,7 @@ class Place(NamedTuple):
     duplicate_ids: bool = False
     insert: str = "before"
     is_asynchronous: bool = False
+    decides: bool = False
 
     @property
     def is_remote(self):
@@ -155,7 +159,8 @@ def prepare(place):
     METADATA.drop_all(engine)
     METADATA.create_all(engine)
     with engine.begin() as connection:
-        connection.execute(sa.text("DROP TABLE IF EXISTS jmsjca_inbox"))
+        for table in ("jmsjca_inbox", "jmsjca_decisions"):
+            connection.execute(sa.text(f"DROP TABLE IF EXISTS {table}"))
     engine.dispose()
     with ConnectionFactory(place.broker).create_connection() as connection, connection.create_session() as session:
         producer = session.create_producer(place.source)
@@ -285,7 +290,8 @@ def _held(connection, place):
 
 
 def _adapter_of(place, engine, settled, step):
-    adapter = ResourceAdapter(place.broker, hooks=[settled])
+    decider = LastResource(place._replace(is_asynchronous=False).engine(), interval=LOOKS) if place.decides else None
+    adapter = ResourceAdapter(place.broker, hooks=[settled], last_resource=decider)
     adapter.ended = threading.Event()
     inbox = SqlInbox(engine, two_phase=place.two_phase, insert=place.insert) if place.has_inbox else None
 
@@ -322,7 +328,13 @@ def _watch(engine, step):
     sa.event.listen(engine, "prepare_twophase", lambda connection, xid: step("before the database prepares"))
     sa.event.listen(engine, "commit_twophase", lambda connection, xid, prepared: step("before the prepared commits"))
     sa.event.listen(Session, "after_commit", lambda session: step("after the database's commit"))
-    commit, send = UnitOfWork.commit, UnitOfWork.send
+    prepare, commit, send = UnitOfWork.prepare, UnitOfWork.commit, UnitOfWork.send
+
+    def stepping_prepare(unit):
+        step("before the broker prepares")
+        xid = prepare(unit)
+        step("after the broker has prepared")
+        return xid
 
     def stepping_commit(unit, **options):
         step("before the broker's commit")
@@ -333,7 +345,7 @@ def _watch(engine, step):
         step("before a send")
         send(unit, message, to, **options)
 
-    UnitOfWork.commit, UnitOfWork.send = stepping_commit, stepping_send
+    UnitOfWork.prepare, UnitOfWork.commit, UnitOfWork.send = stepping_prepare, stepping_commit, stepping_send
 
 
 def _plant(fault):
@@ -349,6 +361,8 @@ def _plant(fault):
         original, InboxTable.insert = InboxTable.insert, insert
     elif fault == "settle before commit":
         BrokerDataManager.sortKey = lambda manager: "!first"
+    elif fault == "no decision row":
+        Decision.make = lambda decision, session, commit: (commit(), setattr(decision, "commits", True))
     elif fault == "one endpoint for all":
         SqlInbox.of_listener = lambda inbox, name, loop, of=SqlInbox.of_listener: of(inbox, "same", loop)
     else:

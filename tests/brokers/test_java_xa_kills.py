@@ -1,0 +1,74 @@
+"""A listener whose database decides what the broker has prepared, killed at its steps: all agrees after recovery.
+
+A sample in every run; all steps with JMSJCA_ALL_STEPS=1.
+"""
+
+import itertools
+import os
+
+import pytest
+
+from tests.unit.transactions.failures import cases_of
+from tests.unit.transactions.two_resources import Place, account_of_a_kill, prepare, steps_of, verdict_on
+
+BODIES = ("a",)
+PAIRS = {"Artemis over Core": "artemis-java", "ActiveMQ over OpenWire": "activemq-java"}
+PREPARED, DECIDED = "after the broker has prepared", "after the database's commit"
+STEPS = (
+    "before the broker prepares",
+    PREPARED,
+    "after INSERT",  # the last one: the row of the decision
+    DECIDED,
+    "before the broker's commit",
+    "after the broker's commit",
+)
+ALL_STEPS = bool(os.environ.get("JMSJCA_ALL_STEPS"))
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def new_place(request, broker_url, tmp_path):
+    """Return a function that returns a new place of a case."""
+
+    def new(case, **fields):
+        number = next(_numbers)
+        server = request.getfixturevalue("postgresql").url() if case.database == "PostgreSQL" else None
+        rows = server or f"sqlite:///{tmp_path}/{number}.db"
+        name = f"xa.{number}.{tmp_path.name}"
+        return Place(broker_url(PAIRS[case.broker]), rows, name, BODIES, **{**case.fields, **fields})
+
+    return new
+
+
+def numbers_of(place):
+    """Return the number of the last step of each kind."""
+    prepare(place)
+    kinds = steps_of(place)
+    return {kind: number for number, kind in enumerate(kinds, 1)}
+
+
+def in_every_run(case):
+    return {PREPARED, DECIDED} if case.database == "PostgreSQL" else set()
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(
+    "case", cases_of("test_a_killed_listener_with_a_last_resource"), ids=lambda c: f"{c.broker}-{c.database}"
+)
+def test_a_killed_listener_with_a_last_resource(new_place, case, capsys):
+    chosen = [kind for kind in STEPS if ALL_STEPS or kind in in_every_run(case)]
+    numbers = numbers_of(new_place(case)) if chosen else {}
+    for kind in chosen:
+        assert verdict_on(account_of_a_kill(new_place(case), numbers[kind]), BODIES) == [], kind
+    with capsys.disabled():
+        print(
+            f"\nkills over {case.broker} with a deciding {case.database}: {len(chosen)} of {len(STEPS)} steps visited"
+        )
+
+
+def test_without_the_row_of_the_decision_they_disagree(new_place):
+    """The control: a kill after the commit of the database."""
+    case, *_ = cases_of("test_a_killed_listener_with_a_last_resource")
+    place = new_place(case, fault="no decision row")
+    number = numbers_of(place)[DECIDED]
+    assert verdict_on(account_of_a_kill(new_place(case, fault="no decision row"), number), BODIES) == ["2 rows of a"]
