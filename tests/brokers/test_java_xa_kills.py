@@ -9,18 +9,18 @@ import os
 import pytest
 
 from tests.unit.transactions.failures import cases_of
-from tests.unit.transactions.two_resources import Place, account_of_a_kill, prepare, steps_of, verdict_on
+from tests.unit.transactions.two_resources import Place, account_of_a_kill, verdict_on
 
 BODIES = ("a",)
 PAIRS = {"Artemis over Core": "artemis-java", "ActiveMQ over OpenWire": "activemq-java"}
-PREPARED, DECIDED = "after the broker has prepared", "after the database's commit"
+PREPARED, DECIDED = ("after the broker has prepared", 1), ("after the database's commit", 1)
 STEPS = (
-    "before the broker prepares",
+    ("before the broker prepares", 1),
     PREPARED,
-    "after INSERT",  # the last one: the row of the decision
+    ("after INSERT", 2),  # the row of the decision
     DECIDED,
-    "before the broker's commit",
-    "after the broker's commit",
+    ("before the broker's commit", 1),
+    ("after the broker's commit", 1),
 )
 ALL_STEPS = bool(os.environ.get("JMSJCA_ALL_STEPS"))
 _numbers = itertools.count()
@@ -40,13 +40,6 @@ def new_place(request, broker_url, tmp_path):
     return new
 
 
-def numbers_of(place):
-    """Return the number of the last step of each kind."""
-    prepare(place)
-    kinds = steps_of(place)
-    return {kind: number for number, kind in enumerate(kinds, 1)}
-
-
 def in_every_run(case):
     return {PREPARED, DECIDED} if case.database == "PostgreSQL" else set()
 
@@ -56,10 +49,9 @@ def in_every_run(case):
     "case", cases_of("test_a_killed_listener_with_a_last_resource"), ids=lambda c: f"{c.broker}-{c.database}"
 )
 def test_a_killed_listener_with_a_last_resource(new_place, case, capsys):
-    chosen = [kind for kind in STEPS if ALL_STEPS or kind in in_every_run(case)]
-    numbers = numbers_of(new_place(case)) if chosen else {}
-    for kind in chosen:
-        assert verdict_on(account_of_a_kill(new_place(case), numbers[kind]), BODIES) == [], kind
+    chosen = [step for step in STEPS if ALL_STEPS or step in in_every_run(case)]
+    for step in chosen:
+        assert verdict_on(account_of_a_kill(new_place(case), step), BODIES) == [], step
     with capsys.disabled():
         print(
             f"\nkills over {case.broker} with a deciding {case.database}: {len(chosen)} of {len(STEPS)} steps visited"
@@ -70,5 +62,4 @@ def test_without_the_row_of_the_decision_they_disagree(new_place):
     """The control: a kill after the commit of the database."""
     case, *_ = cases_of("test_a_killed_listener_with_a_last_resource")
     place = new_place(case, fault="no decision row")
-    number = numbers_of(place)[DECIDED]
-    assert verdict_on(account_of_a_kill(new_place(case, fault="no decision row"), number), BODIES) == ["2 rows of a"]
+    assert verdict_on(account_of_a_kill(place, DECIDED), BODIES) == ["2 rows of a"]

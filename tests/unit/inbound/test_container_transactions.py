@@ -19,8 +19,8 @@ from jmsjca.errors import (
     TransactionRolledBackError,
 )
 from jmsjca.transactions import container_transaction, join, join_unit, joined_session, locators
-from jmsjca.transactions.container_transaction import ContainerTransaction
 from jmsjca.transactions.broker_data_manager import is_in_doubt
+from jmsjca.transactions.container_transaction import ContainerTransaction
 from tests.unit.inbound.listeners import PATIENCE, in_thread, send, waiting
 from tests.unit.transactions.failures import leaves
 

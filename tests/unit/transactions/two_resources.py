@@ -102,7 +102,7 @@ class Account(NamedTuple):
 
 
 class Steps:
-    """Records the kinds of the steps, and kills the process at the n-th one; 0 for none."""
+    """Records the kinds of the steps, and kills the process at the n-th one, or at the n-th of a kind; 0 for none."""
 
     def __init__(self, last):
         self._last = last
@@ -112,7 +112,8 @@ class Steps:
     def __call__(self, kind):
         with self._lock:
             self.kinds.append(kind)
-            if len(self.kinds) == self._last:
+            reached = len(self.kinds) if isinstance(self._last, int) else (kind, self.kinds.count(kind))
+            if reached == self._last:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
