@@ -407,6 +407,11 @@ class ResourceAdapter(DeclaresPublishers, Startable):
         """The bounds of each connection."""
         return self._limits
 
+    @property
+    def prepared_units(self) -> int | None:
+        """The prepared units that recovery found at the broker when it looked last; None without ``last_resource``."""
+        return None if self._last_resource is None else self._last_resource.prepared
+
     def pool_stats(self) -> dict[str, int]:
         """Return the counters of the pool of `sender`, as `ConnectionPool.get_stats`; none before its first use."""
         factory = self._sending_factory

@@ -52,6 +52,11 @@ logger = get_logger("jmsjca.reconnection")
 class LastResource(Protocol):
     """The database that decides the prepared units of connections: `jmsjca.transactions.LastResource`."""
 
+    @property
+    def prepared(self) -> int:
+        """The number of prepared units that the latest look has found."""
+        ...
+
     def identity(self) -> bytes:
         """Return the identity of the database."""
         ...

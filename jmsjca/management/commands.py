@@ -46,11 +46,12 @@ from jmsjca.outbound.factory import ConnectionFactory
 from jmsjca.outbound.session import Session
 from jmsjca.providers.embedded import maintenance
 from jmsjca.providers.registry import find_provider
-from jmsjca.reconnection import ConnectionSettings, reach_hosts
+from jmsjca.reconnection import ConnectionSettings, connect, reach_hosts
 from jmsjca.redelivery.policy import RedeliveryPolicy, redelivery_ladder
 from jmsjca.selectors import Selector
 from jmsjca.selectors.syntax import read_integer, read_real
-from jmsjca.spi import RARELY_REACHED, DeliveryLimits
+from jmsjca.spi import RARELY_REACHED, DeliveryLimits, TwoPhaseConnection, Xid
+from jmsjca.spi import Connection as ProviderConnection
 
 __all__ = ["Finding", "app", "diagnose", "prefetch_rows"]
 
@@ -573,6 +574,7 @@ def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
             yield _clock(connection)
             yield from _delivery_limits(connection, queues)
             yield from _round_trips(connection)
+        yield from _prepared_units(url)
     except JMSError as error:
         yield Finding("failure", "failed", f"{type(error).__name__}: {error}")
 
@@ -643,6 +645,33 @@ def _delivery_limits(connection: Connection, queues: Sequence[Queue]) -> Iterato
         yield Finding(check, "missing", f"{', '.join(low[:_SHOWN])}{more}: {_LOW_LIMIT}")
     else:
         yield Finding(check, "ok", f"{len(limits)} queues checked")
+
+
+class _Look:
+    """Takes the place of a database that decides: it only lists the prepared units of the broker."""
+
+    prepared = 0
+
+    def __init__(self) -> None:
+        self.found: Sequence[Xid] | None = None
+
+    def identity(self) -> bytes:
+        """Return the identity of no database."""
+        return bytes(16)
+
+    def watch(self, connection: ProviderConnection) -> None:
+        """List the prepared units, if the connection can have some."""
+        if isinstance(connection, TwoPhaseConnection) and connection.qualifier is not None:
+            self.found = connection.prepared()
+
+
+def _prepared_units(url: str) -> Iterator[Finding]:
+    """Count the prepared units of this library at the broker, which hold their messages until they are ended."""
+    look = _Look()
+    connect(ConnectionSettings(url, last_resource=look)).close()
+    if look.found is not None:
+        names = "".join(f"; {xid}" for xid in look.found[:_SHOWN])
+        yield Finding("prepared units", "ok", f"{len(look.found)}{names}")
 
 
 def clock_finding(began: float, found: float, ended: float) -> Finding:

@@ -317,6 +317,10 @@ def _activation_families(families: Any, adapters: Sequence["ResourceAdapter"]) -
         for outcome in Outcome:
             settled.add_metric([*name, outcome.name.lower()], sum(each.settled_messages[outcome] for each in stats))
     yield from (up, active, limit, in_flight, received, redelivered, settled, _pool_gauge(families, adapters))
+    prepared = [each.prepared_units for each in adapters if each.prepared_units is not None]
+    if prepared:
+        text = "Prepared units at the broker, of live processes also; a number that stays above 0 needs attention."
+        yield gauge("jmsjca_prepared_units", text, value=sum(prepared))
 
 
 def _by_name(adapters: Sequence["ResourceAdapter"]) -> dict[str, list["Activation"]]:

@@ -1,18 +1,25 @@
 """Units of Java's clients are branches of XA: prepared, committed, rolled back, and found by another process."""
 
+import threading
 import uuid
 
 import pytest
+import sqlalchemy as sa
+import transaction
 
-from jmsjca import Queue, TextMessage
+from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage
 from jmsjca.config import ConnectionURL, Limits
 from jmsjca.config.clock import SYSTEM_CLOCK
 from jmsjca.errors import ConnectionLostError, TransactionRolledBackError
+from jmsjca.management.commands import diagnose
 from jmsjca.providers.java.connection import JavaProvider
 from jmsjca.spi import Order
+from jmsjca.transactions import LastResource, joined_session, two_phase_session
+from jmsjca.transactions.last_resource import Decision
 
 PAIRS = ("artemis-java", "activemq-java")
 SECONDS = 30
+WORK = sa.Table("work", sa.MetaData(), sa.Column("text", sa.String))
 
 
 @pytest.fixture(scope="module", params=PAIRS)
@@ -188,3 +195,105 @@ def test_unit_of_two_receipts_is_refused(connect, queue, target):
     with pytest.raises((TransactionRolledBackError, NotImplementedError)):
         unit.prepare()
     assert sorted(bodies(connection, queue)) == ["a", "b"]
+
+
+@pytest.fixture
+def engine(tmp_path):
+    made = sa.create_engine(f"sqlite:///{tmp_path}/app.db")
+    WORK.metadata.create_all(made)
+    yield made
+    made.dispose()
+
+
+def written(engine):
+    with engine.connect() as connection:
+        return list(connection.scalars(sa.select(WORK.c.text)))
+
+
+def decisions(last):
+    with last.engine.connect() as connection:
+        return connection.scalar(sa.select(sa.func.count()).where(last.table.c.commits))
+
+
+def test_recovery_beside_a_living_owner(url, connect, engine, queue, target, monkeypatch):
+    """It decides first, so the owner fails, and the message is redelivered: the work is done once."""
+    last, done, attempts = LastResource(engine, interval=SECONDS), threading.Event(), []
+    recoverer = connect()
+
+    def make(decision, session, commit):
+        attempts.append(decision)
+        if len(attempts) == 1:
+            for _ in range(2):
+                last.recover(recoverer)
+        original(decision, session, commit)
+
+    original = Decision.make
+    monkeypatch.setattr(Decision, "make", make)
+    adapter = ResourceAdapter(url, last_resource=last)
+
+    @adapter.listener(queue, transaction="required")
+    def handle(message, session, transaction):
+        if message.body == "last":
+            done.set()
+            return
+        session.create_producer(target).send(session.create_text_message(message.body))
+        joined_session(engine, transaction).execute(WORK.insert().values(text=message.body))
+
+    with adapter:
+        adapter.send(queue, "a")
+        adapter.send(queue, "last")
+        assert done.wait(SECONDS)
+    assert len(attempts) == 2
+    assert (written(engine), bodies(connect(), target)) == (["a"], ["a"])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_session_of_a_transaction_manager(url, connect, engine, target, fails):
+    manager, last = transaction.TransactionManager(explicit=True), LastResource(engine, interval=SECONDS)
+    factory = ConnectionFactory(url, transaction_locator=lambda: manager, last_resource=last)
+    with factory.create_connection() as connection, connection.create_session() as session:
+        with manager as current:
+            joined_session(engine, current).execute(WORK.insert().values(text="a"))
+            session.create_producer(target).send(session.create_text_message("a"))
+            if fails:
+                manager.doom()
+                manager.abort()
+                manager.begin()
+        session.create_producer(target).send(session.create_text_message("outside"))
+    assert (written(engine), bodies(connect(), target)) == (["a"] * (not fails), ["a"] * (not fails) + ["outside"])
+    assert decisions(last) == (not fails)
+
+
+def test_session_of_two_phases_decides(url, connect, postgresql, target):
+    engine, manager = sa.create_engine(postgresql.url()), transaction.TransactionManager(explicit=True)
+    WORK.metadata.drop_all(engine)
+    WORK.metadata.create_all(engine)
+    last = LastResource(engine, interval=SECONDS)
+    factory = ConnectionFactory(url, transaction_locator=lambda: manager, last_resource=last)
+    before = last.identity() and decisions(last)
+    with factory.create_connection() as connection, connection.create_session() as session, manager as current:
+        two_phase_session(engine, current).execute(WORK.insert().values(text="a"))
+        session.create_producer(target).send(session.create_text_message("a"))
+    assert (written(engine), bodies(connect(), target), decisions(last)) == (["a"], ["a"], before + 1)
+    engine.dispose()
+
+
+def test_no_xa_commits_in_one_phase(url, connect, engine, target):
+    manager, last = transaction.TransactionManager(explicit=True), LastResource(engine, interval=SECONDS)
+    told = {"options": {"JMSJCA.NoXA": "true"}, "transaction_locator": lambda: manager, "last_resource": last}
+    factory = ConnectionFactory(url, **told)
+    with factory.create_connection() as connection, connection.create_session() as session, manager as current:
+        joined_session(engine, current).execute(WORK.insert().values(text="a"))
+        session.create_producer(target).send(session.create_text_message("a"))
+    assert (written(engine), bodies(connect(), target)) == (["a"], ["a"])
+    assert not sa.inspect(engine).has_table("jmsjca_decisions")
+
+
+def test_doctor_lists_prepared_units(url, connect, target):
+    connection = connect()
+    unit = connection.unit()
+    unit.send(TextMessage("a"), target)
+    xid = unit.prepare()
+    [finding] = [each for each in diagnose(url) if each.check == "prepared units"]
+    assert str(xid) in finding.detail
+    unit.rollback()
