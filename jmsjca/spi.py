@@ -7,7 +7,7 @@ reaches the broker before `Unit.commit`, which writes everything at once; `Unit.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, NamedTuple, Protocol, TypedDict, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict, runtime_checkable
 
 from jmsjca.config.clock import Clock
 from jmsjca.config.connection_url import ConnectionURL, Credentials
@@ -451,7 +451,13 @@ class TwoPhaseUnit(Unit, Protocol):
 
 @runtime_checkable
 class TwoPhaseConnection(Connection, Protocol):
-    """A connection whose units can be prepared (XA). Optional."""
+    """A connection whose units can be prepared (XA). Optional.
+
+    Attributes:
+        decider: The database that decides the units of transactions; None at first.
+    """
+
+    decider: Any
 
     @property
     def qualifier(self) -> bytes | None:

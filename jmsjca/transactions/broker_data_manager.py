@@ -1,7 +1,6 @@
 """The data manager of a unit of work: commits its receipts and sends last when a transaction commits."""
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
-from weakref import WeakKeyDictionary
 
 from jmsjca.errors import (
     ConnectionLostError,
@@ -10,19 +9,18 @@ from jmsjca.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jmsjca.spi import Connection, Xid
+from jmsjca.spi import Connection, TwoPhaseConnection, Xid
 
-if TYPE_CHECKING:  # these modules need SQLAlchemy
+if TYPE_CHECKING:  # the module needs SQLAlchemy
     from jmsjca.transactions.last_resource import Decision, LastResource
-    from jmsjca.transactions.sql_data_manager import SqlDataManager
 
 __all__ = [
     "BrokerDataManager",
+    "Database",
     "EndableUnit",
     "JoinedTransaction",
     "JoinedTransactionManager",
     "TransactionSource",
-    "decide_units_of",
     "decider_of",
     "is_in_doubt",
     "join_data_manager",
@@ -89,21 +87,27 @@ def is_in_doubt(transaction: JoinedTransaction) -> bool:
     return bool(_data(transaction, _MARK))
 
 
-_last_resources: WeakKeyDictionary[Connection, "LastResource"] = WeakKeyDictionary()
+class Database(Protocol):
+    """The data manager of a database.
+
+    Attributes:
+        decision: About the prepared unit of the broker; the commit of the database makes it.
+    """
+
+    decision: "Decision | None"
+
+    def has_decisions_of(self, last_resource: "LastResource") -> bool:
+        """Return True if the database has the decisions about prepared units."""
+        ...
 
 
-def decide_units_of(connection: Connection, last_resource: "LastResource") -> None:
-    """Let a database decide the units of a connection that are part of transactions."""
-    _last_resources[connection] = last_resource
-
-
-def join_database(manager: "SqlDataManager", transaction: JoinedTransaction) -> None:
+def join_database(manager: Database, transaction: JoinedTransaction) -> None:
     """Join the data manager of a database to a transaction."""
     transaction.join(manager)
     transaction.set_data(_DATABASES, [*_data(transaction, _DATABASES, ()), manager])
 
 
-def decider_of(transaction: JoinedTransaction | None) -> "SqlDataManager | None":
+def decider_of(transaction: JoinedTransaction | None) -> Database | None:
     """Return the data manager of the database that decides, because its commit has the decision in a row.
 
     Returns:
@@ -174,7 +178,7 @@ def join_data_manager(manager: "BrokerDataManager", connection: Connection, tran
             "use one broker unit for each transaction. In a listener, send with the session of the handler."
         )
     if getattr(connection, "qualifier", None) is not None:
-        manager.last_resource = _last_resources.get(connection)
+        manager.last_resource = cast("TwoPhaseConnection", connection).decider
     manager.joined = joined
     joined.join(manager)
     joined.set_data(_KEY, manager)
@@ -203,7 +207,7 @@ class BrokerDataManager:
     transaction_manager: Any = None
     joined: JoinedTransaction | None = None
     last_resource: "LastResource | None" = None
-    _decider: "SqlDataManager | None" = None
+    _decider: Database | None = None
     _decision: "Decision | None" = None  # about the prepared unit
 
     def __init__(self, unit: EndableUnit) -> None:
@@ -231,7 +235,7 @@ class BrokerDataManager:
             TransactionInDoubtError: The broker may or may not have committed; the databases have committed.
         """
         if self._decider is not None and self.last_resource is not None:
-            xid = cast("_PreparableUnit", self._unit).prepare()
+            xid: Xid | None = cast("Any", self._unit).prepare()
             if xid is not None:
                 self._decision = self._decider.decision = self.last_resource.decision(xid)
             return
@@ -275,7 +279,3 @@ class BrokerDataManager:
 
     def _roll_back(self) -> None:
         self._unit.rollback()
-
-
-class _PreparableUnit(Protocol):
-    def prepare(self) -> Xid | None: ...

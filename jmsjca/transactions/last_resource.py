@@ -23,7 +23,6 @@ from jmsjca.errors import ConnectionLostError, JMSError, ResourceAllocationError
 from jmsjca.forking import reset_in_child
 from jmsjca.log_records import get_logger
 from jmsjca.spi import Connection, TwoPhaseConnection, Xid
-from jmsjca.transactions.broker_data_manager import decide_units_of
 
 __all__ = ["Decision", "LastResource"]
 
@@ -58,6 +57,11 @@ class LastResource:
     Raises:
         ArgumentTypeError: The engine is not an `Engine`.
     """
+
+    _identity: bytes | None
+    _known: WeakKeyDictionary[sa.Engine, bytes | None]
+    _seen: WeakKeyDictionary[TwoPhaseConnection, frozenset[Xid]]  # what the latest look has found
+    _thread: threading.Thread | None
 
     def __init__(
         self,
@@ -122,7 +126,7 @@ class LastResource:
         """Decide the units of a connection that are part of transactions. While it is open, recover prepared ones."""
         if not isinstance(connection, TwoPhaseConnection) or connection.qualifier is None:
             return
-        decide_units_of(connection, self)
+        connection.decider = self
         with self._lock:
             self._seen[connection] = frozenset()
             if self._thread is None or not self._thread.is_alive():
@@ -187,7 +191,8 @@ class LastResource:
         except JMSError:
             logger.exception("Recovery has found a prepared unit that was ended by hand.")
         else:
-            logger.warning("Recovery has %s the prepared unit %s.", "committed" if commits else "rolled back", xid)
+            done = "Recovery has committed the prepared unit %s." if commits else "Recovery has rolled back %s."
+            logger.warning(done, xid)
 
     def _recover_all(self) -> None:
         while True:
@@ -240,10 +245,8 @@ class LastResource:
         return None if found is None else bytes.fromhex(found)
 
     def _forget(self) -> None:
-        self._identity: bytes | None = None
-        self._known: WeakKeyDictionary[sa.Engine, bytes | None] = WeakKeyDictionary()
-        self._seen: WeakKeyDictionary[TwoPhaseConnection, frozenset[Xid]] = WeakKeyDictionary()
-        self._thread: threading.Thread | None = None
+        self._identity = self._thread = None
+        self._known, self._seen = WeakKeyDictionary(), WeakKeyDictionary()
 
 
 class Decision:

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from itertools import count
-from typing import Literal, cast
+from typing import Any, Literal, cast
 from weakref import WeakSet
 
 from jmsjca.config import Clock, ConnectionURL, Credentials, Limits
@@ -94,6 +94,7 @@ class JavaConnection:
         self._loss: JMSError | None = None
         self.broker = about
         self.qualifier = qualifier
+        self.decider: Any = None
 
     @property
     def capabilities(self) -> Capabilities:

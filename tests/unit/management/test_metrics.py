@@ -3,6 +3,7 @@
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -153,6 +154,11 @@ def test_a_reply_is_a_send_and_a_reconnect_a_connection(measured, registry, valu
     assert registry.get_sample_value("jmsjca_send_seconds_count", {"destination": "queue:answers"}) == 1
     measured.activations[0].restart()
     until(lambda: value("jmsjca_listener_connections_total") == 2)
+
+
+def test_prepared_units_of_adapters_with_a_last_resource(metrics, registry):
+    metrics.watch(ResourceAdapter("embedded://shop", last_resource=SimpleNamespace(prepared=3)))
+    assert registry.get_sample_value("jmsjca_prepared_units") == 3
 
 
 def test_the_page_lists_all_metrics(measured, metrics, registry, pytestconfig):

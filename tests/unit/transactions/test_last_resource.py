@@ -47,6 +47,7 @@ class Branches:
     """A broker's connection with prepared units."""
 
     capabilities = Capabilities(atomic=True)
+    decider = None
     broker = "a broker"
 
     def __init__(self, last):
@@ -254,7 +255,9 @@ class TestRecovery:
                 connection.execute(last.insert(broker.xid(), commits=True))
         assert (last.recover(broker), broker.ended, last.prepared) == (0, [], 1)
         assert (last.recover(broker), broker.ended) == (1, [(b"1", commits)])
-        assert f"{'committed' if commits else 'rolled back'} the prepared unit {broker.xid()}" in caplog.text
+        assert (
+            f"Recovery has {'committed the prepared unit' if commits else 'rolled back'} {broker.xid()}" in caplog.text
+        )
         last.recover(broker)
         assert rows(last) == ({} if commits else {str(broker.xid()): False})
         assert last.prepared == 0
