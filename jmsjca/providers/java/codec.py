@@ -208,7 +208,7 @@ def _properties(properties: Properties, ours: dict[str, Any], vendor: str | None
     """Return the properties that Java's clients see; the others go into the metadata."""
     shown: list[bytes] = []
     hidden: dict[str, Any] = {}
-    for name, value in properties.items():
+    for name, value in dict[str, Any](properties).items():  # of a received message it may also be bytes
         is_vendors = vendor is not None and name.startswith(vendor)
         if isinstance(value, bytes) and not is_vendors:
             raise TypeError(f"the property {name!r:.100} holds bytes")
