@@ -217,12 +217,12 @@ _FRAME_HEADERS = frozenset(
 _BASIC_TYPE = "x-basic-type"  # the annotation in which RabbitMQ 4 has the type of a message over STOMP and AMQP 0-9-1
 
 
-_MARKS = (METADATA_HEADER.encode(), b"JMSXDeliveryCount")
+_METADATA_MARK, _COUNT_MARK = METADATA_HEADER.encode(), b"JMSXDeliveryCount"
 
 
 def _holds_mark(raw: bytes, begin: int, end: int) -> bool:
     """Return True if encoded properties may be the headers of a STOMP frame."""
-    return any(raw.find(mark, begin, end) >= 0 for mark in _MARKS)
+    return raw.find(_METADATA_MARK, begin, end) >= 0 or raw.find(_COUNT_MARK, begin, end) >= 0
 
 
 def _is_marked(encoded: EncodedMessage) -> bool:
@@ -248,8 +248,8 @@ def _decode_crossed_body(
         if kind := metadata_in(values).get("k"):
             return decode_kind(kind, body)
         told = values.get("_AMQ_CONTENT_TYPE")
-        charset = _charset_or_none(told) if section == DATA and isinstance(told, str) else None
-        if charset and encoding_of(values.get("content-encoding")) is None:
+        charset = _charset_or_none(told) if isinstance(told, str) else None
+        if charset and isinstance(content, bytes) and encoding_of(values.get("content-encoding")) is None:
             return TextMessage, decode_text(content, charset)
     return None
 

@@ -444,7 +444,7 @@ def header_and_annotations(
     reply_to, due = message.reply_to, message.delivery_time
     header = message.delivery_mode is _PERSISTENT, message.priority, ttl
     kinds = kind, destination_type_of(to), None if reply_to is None else destination_type_of(reply_to)
-    if due is None and more.__class__ is tuple:
+    if due is None and isinstance(more, tuple):
         return usual_header_and_annotations(header, kinds, more)
     annotations = [*_type_annotations(*kinds), *more]
     if due is not None:
