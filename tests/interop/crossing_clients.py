@@ -224,13 +224,13 @@ class Proton(_Client):
         except SendException as error:
             return f"refused: {error}"
         finally:
-            sender.close()
+            self._end(sender)
         return {"message id": message.id}
 
     def receive(self, name, seconds=PATIENCE):
         if self._name != name:
             if self._receiver is not None:
-                self._receiver.close()
+                self._end(self._receiver)
             self._receiver = self._connection.create_receiver(
                 self._address(name), credit=1, options=_Place("source", self.broker)
             )
@@ -263,10 +263,14 @@ class Proton(_Client):
             "redelivered": message.delivery_count > 0 or not message.first_acquirer,
         }
 
+    def _end(self, link):
+        if self.broker != "rabbitmq":  # RabbitMQ 3 does not answer a detached link
+            link.close()
+
     def reply(self):
         sender = self._connection.create_sender(self._message.reply_to, options=_Place("target", self.broker))
         sender.send(Message(body="an answer", durable=True))
-        sender.close()
+        self._end(sender)
 
     def settle(self):
         self._receiver.accept()

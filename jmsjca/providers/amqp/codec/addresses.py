@@ -146,6 +146,7 @@ _PREFIXES: dict[AddressStyle, dict[DestinationKind, str]] = {
     "capability": {"queue": "", "topic": ""},
 }
 
+_REPLY_OF_STOMP = re.compile("/queue//(queue|topic)/.")  # RabbitMQ 3 takes the reply destination of STOMP for a name
 _DECLARED = "/amq"  # before "/queue/" for STOMP clients of RabbitMQ: a queue that exists
 _TEMPORARY_PREFIXES: dict[DestinationKind, str] = {"queue": "/queues/", "topic": "/exchanges/"}  # of encoded paths
 
@@ -226,12 +227,13 @@ def received_destination(
     if not isinstance(address, str):
         raise MessageFormatError(f"an address is a string, not {type(address).__name__}")
     naming = context.naming
-    kind = (
-        _from_type_number(annotations.get(annotation))
-        or _from_legacy_words(annotations.get(_LEGACY_ANNOTATIONS[annotation]))
-        or _from_prefix(address, naming)
-        or _kind_of_source(context.source)
+    kind = _from_type_number(annotations.get(annotation)) or _from_legacy_words(
+        annotations.get(_LEGACY_ANNOTATIONS[annotation])
     )
+    if kind is None:
+        if naming == "path" and _REPLY_OF_STOMP.match(address):
+            address = address.removeprefix(_PREFIXES["path"]["queue"])
+        kind = _from_prefix(address, naming) or _kind_of_source(context.source)
     make = _cached_destination if len(address) <= _MAX_CACHED_CHARACTERS else _destination_at
     return make(str(address), kind, naming)
 

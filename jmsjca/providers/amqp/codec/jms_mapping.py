@@ -503,10 +503,18 @@ def crossing_annotation(
     type, the group, and the form of a reply destination.
     """
     types = tuple([(name, value.__class__) for name, value in properties.items()]) if properties else ()
-    if naming != "encoded":
-        return _crossing_shape(types, None).annotation if types else ()
-    headers = message.__class__, message.type, message.reply_to
-    annotation, begin, dropped = _crossing_shape(types, headers)
+    characters, headers = sum(map(len, properties.keys())) if properties else 0, None
+    if naming == "encoded":
+        word, reply_to = message.type, message.reply_to
+        headers = message.__class__, word, reply_to
+        characters += len(word or "")
+        if reply_to is not None:  # a temporary destination references a connection
+            characters += _MAX_CACHED_SHAPE + 1 if reply_to.temporary else len(reply_to.name)
+    if characters > _MAX_CACHED_SHAPE:
+        annotation, begin, dropped = _crossing_shape(types, headers)
+        annotation = [*annotation]
+    else:
+        annotation, begin, dropped = _cached_crossing_shape(types, headers)
     if not dropped or not properties:
         return annotation
     values = [f"{label}{to_json(convert(properties[name], 'string'))}" for name, label in dropped]
@@ -522,12 +530,11 @@ class _CrossingShape(NamedTuple):
         dropped: The properties whose values RabbitMQ 4 drops: the name, and the name as JSON with a colon.
     """
 
-    annotation: tuple[bytes, ...]
+    annotation: tuple[bytes, ...] | list[bytes]
     begin: str
     dropped: Sequence[tuple[str, str]]
 
 
-@lru_cache(64)  # applications send few shapes, and each is as large as the names of its properties
 def _crossing_shape(
     types: tuple[tuple[str, type], ...], headers: tuple[type[Message], str | None, Destination | None] | None
 ) -> _CrossingShape:
@@ -556,6 +563,8 @@ def _crossing_shape(
     )
 
 
+_cached_crossing_shape = lru_cache(64)(_crossing_shape)
+_MAX_CACHED_SHAPE = 512  # characters of names: other clients choose them in messages that are forwarded
 _DROPPED_BY_RABBITMQ: dict[type, str] = {
     bool: "boolean",
     Byte: "byte",
