@@ -67,10 +67,11 @@ class Stream:
             path.unlink()
 
 
-IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp", "rabbitmq4-amqp"}
+IN_EVERY_RUN = {"artemis-amqp", "activemq-stomp", "rabbitmq4-amqp", "artemis-java"}
+ALL = [*PAIRS, "artemis-java", "activemq-java"]
 
 
-@pytest.fixture(params=[pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in PAIRS])
+@pytest.fixture(params=[pytest.param(p, marks=[] if p in IN_EVERY_RUN else [pytest.mark.torture]) for p in ALL])
 def stream(request, spark, broker_url, tmp_path):
     return Stream(spark, broker_url(request.param), tmp_path)
 
