@@ -1,5 +1,6 @@
 """Units of Java's clients are branches of XA: prepared, committed, rolled back, and found by another process."""
 
+import json
 import threading
 import uuid
 
@@ -10,7 +11,7 @@ import transaction
 from jmsjca import ConnectionFactory, Queue, ResourceAdapter, TextMessage
 from jmsjca.config import ConnectionURL, Limits
 from jmsjca.config.clock import SYSTEM_CLOCK
-from jmsjca.errors import ConnectionLostError, TransactionRolledBackError
+from jmsjca.errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
 from jmsjca.management.commands import diagnose
 from jmsjca.providers.java.connection import JavaProvider
 from jmsjca.spi import Order
@@ -199,7 +200,7 @@ def test_unit_of_two_receipts_is_refused(connect, queue, target):
 
 @pytest.fixture
 def engine(tmp_path):
-    made = sa.create_engine(f"sqlite:///{tmp_path}/app.db")
+    made = sa.create_engine(f"sqlite:///{tmp_path}/app.db", poolclass=sa.NullPool)
     WORK.metadata.create_all(made)
     yield made
     made.dispose()
@@ -265,7 +266,10 @@ def test_session_of_a_transaction_manager(url, connect, engine, target, fails):
 
 
 def test_session_of_two_phases_decides(url, connect, postgresql, target):
-    engine, manager = sa.create_engine(postgresql.url()), transaction.TransactionManager(explicit=True)
+    engine, manager = (
+        sa.create_engine(postgresql.url(), poolclass=sa.NullPool),
+        transaction.TransactionManager(explicit=True),
+    )
     WORK.metadata.drop_all(engine)
     WORK.metadata.create_all(engine)
     last = LastResource(engine, interval=SECONDS)
@@ -297,3 +301,59 @@ def test_doctor_lists_prepared_units(url, connect, target):
     [finding] = [each for each in diagnose(url) if each.check == "prepared units"]
     assert str(xid) in finding.detail
     unit.rollback()
+
+
+@pytest.fixture
+def operate(broker_url):
+    """Return a function that lets an operator of Artemis end all prepared transactions, and returns their number."""
+    with ConnectionFactory(broker_url("artemis-amqp")).create_connection() as connection:
+        session = connection.create_session()
+        replies = session.create_temporary_queue()
+        consumer = session.create_consumer(replies)
+
+        def call(operation, *arguments):
+            told = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": operation}
+            request = TextMessage(json.dumps(arguments), properties=told, reply_to=replies)
+            session.create_producer(Queue("activemq.management")).send(request)
+            [result] = json.loads(consumer.receive(timeout=SECONDS).body)
+            return result
+
+        def end(operation):
+            named = [text.partition("base64: ")[2].split()[0] for text in call("listPreparedTransactions")]
+            return sum(call(operation, name) for name in named)
+
+        yield end
+
+
+@pytest.mark.parametrize("url", ["artemis-java"], indirect=True)
+class TestHeuristicOutcomes:
+    """An operator ends what is prepared."""
+
+    @pytest.fixture
+    def unit(self, connect, queue, target):
+        connection = connect()
+        send(connection, queue, "a")
+        unit = received(connection, connection.consumer(queue), target)
+        unit.prepare()
+        return unit
+
+    def test_what_was_rolled_back_cannot_be_committed(self, connect, decider, unit, operate, target):
+        assert operate("rollbackPreparedTransaction") == 1
+        with pytest.raises(TransactionRolledBackError, match="heuristic decision"):
+            unit.commit()
+        assert (ours(connect(), decider), bodies(connect(), target)) == ([], [])
+
+    def test_what_was_committed_cannot_be_rolled_back(self, connect, decider, operate, target):
+        connection = connect()
+        unit = connection.unit()
+        unit.send(TextMessage("a"), target)
+        unit.prepare()
+        assert operate("commitPreparedTransaction") == 1
+        with pytest.raises(TransactionInDoubtError, match="heuristic decision"):
+            unit.rollback()
+        assert (ours(connect(), decider), bodies(connect(), target)) == ([], ["a"])
+
+    def test_the_same_decision_is_no_error(self, connect, decider, unit, operate, target):
+        assert operate("commitPreparedTransaction") == 1
+        unit.commit()
+        assert (ours(connect(), decider), bodies(connect(), target)) == ([], ["a"])

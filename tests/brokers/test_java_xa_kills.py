@@ -3,8 +3,8 @@
 A sample in every run; all steps with JMSJCA_ALL_STEPS=1.
 """
 
-import itertools
 import os
+import uuid
 
 import pytest
 
@@ -23,7 +23,6 @@ STEPS = (
     ("after the broker's commit", 1),
 )
 ALL_STEPS = bool(os.environ.get("JMSJCA_ALL_STEPS"))
-_numbers = itertools.count()
 
 
 @pytest.fixture
@@ -31,11 +30,10 @@ def new_place(request, broker_url, tmp_path):
     """Return a function that returns a new place of a case."""
 
     def new(case, **fields):
-        number = next(_numbers)
+        number = uuid.uuid4().hex
         server = request.getfixturevalue("postgresql").url() if case.database == "PostgreSQL" else None
         rows = server or f"sqlite:///{tmp_path}/{number}.db"
-        name = f"xa.{number}.{tmp_path.name}"
-        return Place(broker_url(PAIRS[case.broker]), rows, name, BODIES, **{**case.fields, **fields})
+        return Place(broker_url(PAIRS[case.broker]), rows, f"xa.{number}", BODIES, **{**case.fields, **fields})
 
     return new
 
