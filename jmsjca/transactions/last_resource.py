@@ -85,7 +85,6 @@ class LastResource:
             schema=schema,
         )
         self._interval, self._keep, self._clock = interval, keep, clock
-        self._lock = threading.Lock()
         self._forget()
         reset_in_child(self, LastResource._forget)
 
@@ -196,9 +195,13 @@ class LastResource:
 
     def _recover_all(self) -> None:
         while True:
+            looked: set[bytes | None] = set()
             for connection in list(self._seen):
+                if connection.qualifier in looked:  # another connection to the same broker
+                    continue
                 try:
                     self.recover(connection)
+                    looked.add(connection.qualifier)
                 except JMSError:
                     self._seen.pop(connection, None)  # it is lost or closed; the next one is watched
                 except Exception as error:  # noqa: BLE001  # a driver may raise what SQLAlchemy does not wrap
@@ -245,6 +248,7 @@ class LastResource:
         return None if found is None else bytes.fromhex(found)
 
     def _forget(self) -> None:
+        self._lock = threading.Lock()
         self._identity = self._thread = None
         self._known, self._seen = WeakKeyDictionary(), WeakKeyDictionary()
 

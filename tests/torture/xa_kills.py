@@ -108,10 +108,10 @@ class Stage:
 
     def _bridge(self):
         """Return the number of the Java process, which starts with the first connection."""
-        path = Path(f"/proc/{self.application.pid}/task/{self.application.pid}/children")
         for _ in range(round(PATIENCE * 10)):
-            for child in path.read_text().split():
-                return int(child)
+            for children in Path(f"/proc/{self.application.pid}/task").glob("*/children"):
+                for child in children.read_text().split():
+                    return int(child)
             threading.Event().wait(0.1)
         raise AssertionError("The application has no Java process.")
 
