@@ -1,4 +1,4 @@
-"""The last resource: a database whose commit decides the units that a broker has prepared (XA), and their recovery.
+"""The last resource: the database decides by its commit about units that a broker has prepared (XA); recovery.
 
 ::
 
