@@ -105,7 +105,7 @@ class EventFlow:
         Raises:
             JMSError: The broker refuses a copy or the commit, or the collaboration, a queue or topic, is not reached.
         """
-        request = _report_request(event)
+        request = _report_request(event, self._config.connection_url)
         delivery = self._delivered(session, event, elimination, request)
         if delivery.outcome is DeliveryOutcome.CONNECTOR_NOT_ACTIVE:
             if take is None:
@@ -289,10 +289,10 @@ def _copy_of(event: Event, error: Exception | None) -> Message:
     return copy
 
 
-def _report_request(event: Event) -> ReportRequest | None:
+def _report_request(event: Event, connection_url: str) -> ReportRequest | None:
     """Return the reports that a message asks for; none if its properties are damaged."""
     with suppress(MessageFormatError):
-        return report_request(event)
+        return report_request(event, connection_url)
     return None
 
 

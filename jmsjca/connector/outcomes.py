@@ -11,7 +11,7 @@ from jmsjca.connector.config import ConnectorConfig
 from jmsjca.connector.event_conversion import Event, EventConversion
 from jmsjca.connector.header_mapping import message_format, set_message_format
 from jmsjca.connector.meta_objects import MetaData
-from jmsjca.connector.queue_uris import parse_target
+from jmsjca.connector.queue_uris import parse_target, reads_uris
 from jmsjca.destinations import Destination
 from jmsjca.errors import (
     ConfigurationError,
@@ -230,11 +230,15 @@ class ReportRequest:
     reply_to: Destination | None
 
 
-def report_request(event: Event) -> ReportRequest | None:
+def report_request(event: Event, connection_url: str = "") -> ReportRequest | None:
     """Return the reports that the message of an event asks for; None if it asks for none.
 
     The message is a datagram (``JMS_IBM_MsgType`` 8 or not set) with ``JMS_IBM_Report_PAN`` or ``JMS_IBM_Report_NAN``.
     The correlation id of the report is the message id, or, with ``JMS_IBM_Report_Pass_Correl_ID``, the correlation id.
+
+    Args:
+        event: The event.
+        connection_url: The URL of the connection that sends the reports.
     """
     message = event.message
     if not (may_contain_property(message, PAN) or may_contain_property(message, NAN)):
@@ -247,7 +251,8 @@ def report_request(event: Event) -> ReportRequest | None:
     if not (of_success or of_failure) or kind not in {None, DATAGRAM, str(DATAGRAM)}:
         return None
     correlation_id = message.correlation_id if passes_id else event.event_id or message.message_id
-    return ReportRequest(of_success, of_failure, correlation_id, _usable(message.reply_to))
+    reply_to = message.reply_to if reads_uris(connection_url) else _usable(message.reply_to)
+    return ReportRequest(of_success, of_failure, correlation_id, reply_to)
 
 
 def _usable(reply_to: Destination | None) -> Destination | None:

@@ -12,9 +12,10 @@ from jmsjca.destinations import Destination, Queue, destination
 from jmsjca.errors import ConfigurationError, excerpt
 from jmsjca.messages.message import DeliveryMode
 
-__all__ = ["Target", "destination_of", "parse_target"]
+__all__ = ["Target", "destination_of", "parse_target", "reads_uris"]
 
 _URI = "queue://"
+_IBM_MQ = "wmq:"
 _AS_DEFAULT = {-1, -2}  # the queue's setting, and the connector's setting
 
 
@@ -41,6 +42,18 @@ class Target:
     character_set: int | None = None
     encoding: int | None = None
     plain: bool = False
+
+    def on(self, connection_url: str) -> Destination:
+        """Return the destination for a connection: IBM MQ itself finds the queue manager, and sends without RFH2."""
+        if not reads_uris(connection_url) or not (self.queue_manager or self.plain):
+            return self.destination
+        options = "?targetClient=1" if self.plain else ""
+        return Queue(f"{_URI}{self.queue_manager}/{self.destination.name}{options}")
+
+
+def reads_uris(connection_url: str) -> bool:
+    """Return True if names of destinations may be queue URIs on a connection."""
+    return connection_url.startswith(_IBM_MQ)
 
 
 def destination_of(text: str) -> Destination:

@@ -7,7 +7,7 @@ value of the n-th path.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jmsjca.config import Limits
@@ -159,6 +159,7 @@ class RequestProcessing:
         if not target.plain:
             _set_properties(message, target, data, mapping.properties(business_object))
         selector = response_selector(business_object, self._config.definitions, raw=self._config.raw_response_selectors)
+        target = replace(target, destination=target.on(self._config.connection_url))
         return _Request(message, target, data, handler, selector, timeout)
 
     def _reply_to(self, data: MetaData, *, synchronous: bool) -> Destination | None:

@@ -48,6 +48,19 @@ class TestTargets:
     )
     def test_texts(self, text, target):
         assert parse_target(text) == target
+        assert target.on("amqp://hub") == target.destination
+
+    @pytest.mark.parametrize(
+        ("text", "name"),
+        [
+            ("orders", "orders"),
+            ("queue:///orders?priority=7&targetClient=0", "orders"),
+            ("queue://hub/orders?expiry=1500", "queue://hub/orders"),
+            ("queue:///orders?priority=7&targetClient=1", "queue:///orders?targetClient=1"),
+        ],
+    )
+    def test_ibm_mq_finds_the_queue_manager_and_sends_without_a_header(self, text, name):
+        assert parse_target(text).on("wmq://hub?QueueManager=QM1") == Queue(name)
 
     @pytest.mark.parametrize(
         "text",

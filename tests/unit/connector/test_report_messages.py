@@ -4,6 +4,8 @@ import pytest
 
 from jmsjca import ConnectionFactory, Queue, TextMessage
 from jmsjca.connector import BusinessObject, Connector, ConnectorConfig, DeliveryOutcome, ReturnCode
+from jmsjca.connector.event_conversion import Event
+from jmsjca.connector.outcomes import report_request
 
 BODY = '{"_type": "Order", "_verb": "Create", "id": 1}'
 RULES = {"Order_Create": "InputFormat=Ord;CollaborationName=orders"}
@@ -144,6 +146,13 @@ def test_without_a_reply_destination_the_event_fails(ask, messages, reply_to):
 def test_a_queue_uri_names_the_queue(ask):
     _, reports = ask(accept, {PAN: 1}, reply_to="queue://hub/replies")
     assert len(reports) == 1
+
+
+def test_ibm_mq_gets_the_uri_of_the_reply_destination_whole():
+    uri = "queue://hub/replies?targetClient=1&wildcardFormat=0"
+    event = Event(TextMessage("", properties={PAN: 1}, reply_to=Queue(uri)), Queue("in"), {})
+    assert report_request(event, "wmq://hub").reply_to == Queue(uri)
+    assert report_request(event, "amqp://hub").reply_to is None  # an option that only IBM MQ knows
 
 
 def test_the_dynamic_meta_object_cannot_name_the_collaboration(ask):
