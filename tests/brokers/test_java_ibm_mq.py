@@ -5,12 +5,13 @@ import os
 import socket
 import threading
 import uuid
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from brokers import BROKERS
+from certificate_authority import Authority
 from jms_java.program import FILES, bind_in_folder, classpath, download
 
 from jmsjca import ConnectionFactory, Message, Queue, TextMessage
@@ -42,8 +43,9 @@ def refused(jars, address="127.0.0.1:1", scheme="wmq", **options):
 class Server:
     """Listens, remembers what it was sent first, and closes or answers."""
 
-    def __init__(self, answer=b""):
+    def __init__(self, answer=b"", context=None):
         self._listening = socket.create_server(("127.0.0.1", 0))
+        self._context = context
         self._answer = answer
         self.port = self._listening.getsockname()[1]
         self.heard = []
@@ -55,9 +57,12 @@ class Server:
                 peer, _ = self._listening.accept()
             except OSError:
                 return
-            with peer:
-                self.heard.append(peer.recv(100))
-                peer.sendall(self._answer)
+            with (
+                suppress(OSError),
+                self._context.wrap_socket(peer, server_side=True) if self._context else peer as talk,
+            ):
+                self.heard.append(talk.recv(100))
+                talk.sendall(self._answer)
 
     def close(self):
         self._listening.close()
@@ -121,6 +126,18 @@ class TestErrors:
     def test_no_file_is_written_into_the_working_directory(self, jars):
         refused(jars)
         assert not list(Path.cwd().glob("mqjms*"))
+
+
+def test_tls_trusts_the_authority_of_the_option_alone(jars, tmp_path):
+    """And the queue manager is greeted over it."""
+    authority = Authority(tmp_path)
+    (tmp_path / "other").mkdir()
+    with closing(Server(context=authority.server("IP:127.0.0.1"))) as server:
+        options = {"SSLCipherSuite": "TLS_AES_256_GCM_SHA384", "ca_file": authority.file}
+        assert "(reason 2009)" in str(refused(jars, f"127.0.0.1:{server.port}", **options))
+        assert server.heard[0].startswith(b"TSH ")
+        other = {**options, "ca_file": Authority(tmp_path / "other").file}
+        assert "(reason 2397)" in str(refused(jars, f"127.0.0.1:{server.port}", **other))
 
 
 def test_table_of_channels_names_the_host(jars, tmp_path):

@@ -1,4 +1,4 @@
-"""An Artemis that speaks AMQP over TLS, on one port with every client and on another with certified ones only."""
+"""An Artemis with TLS: one port takes every client, another one certified clients only."""
 
 from brokers.products import Artemis
 
@@ -30,7 +30,7 @@ class EncryptedArtemis(Artemis):
         configuration.write_text(configuration.read_text().replace("</acceptors>", f"{added}</acceptors>"))
 
     def _acceptor(self, name, options):
-        return f'<acceptor name="{name}">tcp://127.0.0.1:{self.ports[name]}?protocols=AMQP;{options}</acceptor>'
+        return f'<acceptor name="{name}">tcp://127.0.0.1:{self.ports[name]}?protocols=AMQP,CORE,OPENWIRE;{options}</acceptor>'
 
     def _keys(self):
         """Make the broker's key and certificate; gives the file with both."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL
@@ -57,6 +57,7 @@ class JavaOptions(NetworkOptions):
     Args:
         class_path: The client's jars, separated by colons or commas: paths, folders with ``/*`` at their end, or Maven
             coordinates ``group:artifact:version`` of jars that are in the local repository already.
+        tls: True to connect with TLS. IBM MQ has ``SSLCipherSuite`` instead.
         allow_classes: The classes, separated by commas, that a URL may name in addition to the known ones.
         allow_remote_lookups: True to allow names and servers of JNDI by which a server could make this client load
             code: ``ldap:``, ``rmi:`` and their like.
@@ -64,6 +65,7 @@ class JavaOptions(NetworkOptions):
     """
 
     class_path: str = ""
+    tls: bool = False
     allow_classes: str = ""
     allow_remote_lookups: bool = False
     xa: bool = True
@@ -80,6 +82,8 @@ class Client:
         url: Returns the client's URL for a host with port, and the options.
         forbidden: What a name of a destination must not contain: the client would interpret it.
         beans: The properties that are set on a factory that was made elsewhere, for what ``url`` has otherwise.
+        tls_factories: The classes of the factories for TLS, without and with XA, if they are others.
+        reads_files: True if its URL has the files of certificates; else the bridge reads them.
         address: The property of such a factory with its URL, which must not have the client's own fail-over.
         vendor: The beginning of the names of the vendor's own properties of messages, which the client knows.
         polls: True if a wait for a message may prefetch another one.
@@ -103,6 +107,8 @@ class Client:
     url: Callable[[str, JavaOptions], str] | None
     forbidden: re.Pattern[str]
     beans: Mapping[str, str] = field(default_factory=dict[str, str])
+    tls_factories: tuple[str, str] | None = None
+    reads_files: bool = False
     address: str = ""
     vendor: str | None = None
     polls: bool = False
@@ -214,8 +220,16 @@ def _artemis_url(address: str, options: JavaOptions) -> str:
     milliseconds = round(options.reply_timeout * 1000)
     return (
         f"tcp://{address}?reconnectAttempts=0&initialConnectAttempts=1&ha=false&useTopologyForLoadBalancing=false"
-        f"&consumerWindowSize=0&callTimeout={milliseconds}"
+        f"&consumerWindowSize=0&callTimeout={milliseconds}{_artemis_tls(options) if options.tls else ''}"
     )
+
+
+def _artemis_tls(options: JavaOptions) -> str:
+    if options.key_file:
+        raise InvalidOptionError("java+core:// has no option key_file: put the key into the file of certificate_file.")
+    files = {"trustStore": ("PEMCA", options.ca_file), "keyStore": ("PEM", options.certificate_file)}
+    given = [f"&{store}Type={kind}&{store}Path={quote(file)}" for store, (kind, file) in files.items() if file]
+    return f"&sslEnabled=true&verifyHost=true{''.join(given)}"
 
 
 _DELIVERY_MODES = {"PERSISTENT": "DURABLE", "NON_PERSISTENT": "NON_DURABLE"}
@@ -256,6 +270,7 @@ ARTEMIS = Client(
     _artemis_url,
     re.compile(r"[*#?]|::"),
     polls=True,
+    reads_files=True,
     beans={
         "reconnectAttempts": "0",
         "initialConnectAttempts": "1",
@@ -287,8 +302,8 @@ _ACTIVEMQ_BEANS = {
 
 
 def _activemq_url(address: str, options: JavaOptions) -> str:
-    del options
-    return f"tcp://{address}?{'&'.join(f'jms.{name}={value}' for name, value in _ACTIVEMQ_BEANS.items())}"
+    scheme = "ssl" if options.tls else "tcp"
+    return f"{scheme}://{address}?{'&'.join(f'jms.{name}={value}' for name, value in _ACTIVEMQ_BEANS.items())}"
 
 
 ACTIVEMQ = Client(
@@ -324,6 +339,10 @@ ACTIVEMQ = Client(
     _activemq_url,
     re.compile(r"[*>?,]"),
     beans=_ACTIVEMQ_BEANS,
+    tls_factories=(
+        "org.apache.activemq.ActiveMQSslConnectionFactory",
+        "org.apache.activemq.ActiveMQXASslConnectionFactory",
+    ),
     address="brokerURL",
     headers={"JMSMessageID": MESSAGE_ID},
     appends_returned=True,
@@ -338,7 +357,7 @@ def _qpid_url(address: str, options: JavaOptions) -> str:
     # Without the prefix Broker-J would take a topic for a queue. Without forced sends the commit of a refused one fails
     # in a way that leaves it in doubt.
     options_of_jms = "jms.topicPrefix=amq.topic/&jms.prefetchPolicy.all=0&jms.forceSyncSend=true"
-    return f"amqp://{address}?{options_of_jms}&jms.requestTimeout={milliseconds}"
+    return f"amqp{'s' if options.tls else ''}://{address}?{options_of_jms}&jms.requestTimeout={milliseconds}"
 
 
 _QPID_IN_USE = ("Subscription details dont match", "There are active consumers", "Subscription is already in use")
@@ -509,6 +528,7 @@ class Recipe:
         destinations: The names in JNDI of destinations, by their kinds (1 for a queue, 2 for a topic) and names.
         encrypted: True if passwords certainly go over TLS.
         xa_factory: The class of the factory of XA; empty if it is the same one, or there is none.
+        tls_files: The files of the authority, the certificate and its key, for the bridge.
     """
 
     options: JavaOptions
@@ -520,6 +540,7 @@ class Recipe:
     destinations: Mapping[str, str] = field(default_factory=dict[str, str])
     encrypted: bool = False
     xa_factory: str = ""
+    tls_files: tuple[str | None, str | None, str | None] = (None, None, None)
 
     @property
     def secrets(self) -> list[str]:
@@ -557,14 +578,48 @@ def _recipe_of_broker(url: ConnectionURL, client: Client) -> Recipe:
     if not url.host:
         raise InvalidURLError(f"{url} names no host.")
     address = f"{url.host}:{url.port or client.port}"
-    argument = client.url(address, options) if client.url else None
-    chosen = (replace(client, factory="", beans={}, address=""),)
-    return Recipe(options, chosen, client.factory, url=argument, xa_factory=client.xa_factory)
+    _check_effects(url, "" if options.tls else "tls=true")
+    factory, xa_factory = (options.tls and client.tls_factories) or (client.factory, client.xa_factory)
+    return Recipe(
+        options,
+        (replace(client, factory="", beans={}, address=""),),
+        factory,
+        url=client.url(address, options) if client.url else None,
+        encrypted=options.tls,
+        xa_factory=xa_factory,
+        tls_files=(None, None, None) if client.reads_files else _files(options),
+    )
+
+
+_FILES = ("ca_file", "certificate_file", "key_file")
+
+
+def _files(options: JavaOptions) -> tuple[str | None, str | None, str | None]:
+    return options.ca_file, options.certificate_file, options.key_file
+
+
+def _check_effects(url: ConnectionURL, tls: str) -> None:
+    """Raise an error for options of other network brokers that would have no effect.
+
+    Args:
+        url: The URL.
+        tls: What the options of certificates need that the URL does not have; empty if they have an effect.
+
+    Raises:
+        InvalidOptionError: There is one.
+    """
+    reasons = dict.fromkeys(("heartbeat", "management_url"), "leave it out")
+    reasons |= dict.fromkeys(_FILES, f"it needs {tls}") if tls else {}
+    reasons |= {} if url.protocol in CLIENTS else {"tls": "TLS is SSLCipherSuite, or a property of the factory"}
+    for name in url.query:
+        if name in reasons:
+            raise InvalidOptionError(f"Option {name} of {url} would have no effect: {reasons[name]}.")
 
 
 def _recipe_of_class(url: ConnectionURL, options: JavaOptions, beans: Mapping[str, str]) -> Recipe:
     if not url.host or url.path or url.others:
         raise InvalidURLError(f"{url} needs one class: java://com.example.ConnectionFactory?property=value.")
+    _check_effects(url, _OF_FACTORY)
     _check_classes([url.host], _FACTORIES, options, str(url))
     if given := [name for name in beans if name.lower() in {"user", "username", "password"}]:
         raise InvalidOptionError(
@@ -574,6 +629,7 @@ def _recipe_of_class(url: ConnectionURL, options: JavaOptions, beans: Mapping[st
 
 
 def _recipe_of_lookup(url: ConnectionURL, options: JavaOptions, given: Mapping[str, str]) -> Recipe:
+    _check_effects(url, _OF_FACTORY)
     found = {name: _DESTINATION.fullmatch(name) for name in given}
     destinations = {f"{1 if m[1] == 'queue' else 2}{m[2]}": given[name] for name, m in found.items() if m}
     environment = {name: value for name, value in given.items() if not found[name]}
@@ -601,6 +657,7 @@ def _recipe_of_lookup(url: ConnectionURL, options: JavaOptions, given: Mapping[s
     return Recipe(options, _DETECTED, lookup=name, settings=environment, destinations=destinations)
 
 
+_OF_FACTORY = "a client that jmsjca configures; this factory has its own properties"
 _INITIAL = "java.naming.factory.initial"
 _FACTORY_OPTIONS = {"jmsjca.unifiedcf", "jmsjca.queuecf", "jmsjca.topiccf"}
 
@@ -650,9 +707,11 @@ def _recipe_of_ibm_mq(url: ConnectionURL, options: JavaOptions, given: Mapping[s
     elif not {"CCDTURL", "connectionNameList"} & beans.keys() and beans.get("transportType") != "0":
         raise InvalidURLError(f"{url} names no host: wmq://host:1414?QueueManager=…, or wmq://?CCDTURL=file:///….")
     beans.setdefault("transportType", "1")
-    return Recipe(
-        options, (replace(IBM_MQ, factory=""),), IBM_MQ.factory, settings=beans, encrypted="SSLCipherSuite" in beans
-    )
+    encrypted = bool(beans.get("SSLCipherSuite"))
+    has_table = "CCDTURL" in beans  # which may name a cipher suite
+    _check_effects(url, "" if encrypted or has_table else "SSLCipherSuite")
+    client = replace(IBM_MQ, factory="")
+    return Recipe(options, (client,), IBM_MQ.factory, settings=beans, encrypted=encrypted, tls_files=_files(options))
 
 
 def _mq_bean(name: str) -> str:
@@ -677,6 +736,13 @@ _KINDS: dict[str, type[JMSError]] = {
 }
 
 
+_OF_TLS = ("javax.net.ssl.SSLHandshake", "java.security.cert.", "sun.security.validator.")
+_CERTIFICATE_REMEDY = (
+    "Use the host name of the broker's certificate, name its authority with ca_file, and your own certificate with"
+    " certificate_file if the broker wants one."
+)
+
+
 def translated(
     error: BridgeReplyError, client: Client, doing: str, default: type[JMSError] = ConnectionLostError
 ) -> JMSError:
@@ -693,6 +759,9 @@ def translated(
     codes = (code for _, text, own in error.causes for code in (own or "", text.partition(":")[0]))
     known = (kind for text, kind in client.texts.items() if any(told.startswith(text) for _, told, _ in error.causes))
     code = next((code for code in codes if code in client.codes), "")
+    certificates = any(of.startswith(_OF_TLS) for of, _, _ in error.causes)
+    if certificates and not code:
+        return JMSSecurityError(f"Java's client cannot {doing}: {error.text}. {_CERTIFICATE_REMEDY}")
     kind = client.codes.get(code) or next(known, _KINDS.get(error.kind, default))
     reason = f" (reason {code})" if code.isdigit() else ""
     remedy = client.remedies.get(code) or (LOGIN_REMEDY if kind is JMSSecurityError else "")

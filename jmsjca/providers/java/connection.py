@@ -458,9 +458,9 @@ class JavaProvider:
         options = recipe.options
         if credentials and credentials.password and not (recipe.encrypted or options.allow_insecure_login):
             raise JMSSecurityError(
-                f"{url} would send the password of {credentials.user_name!r} in the clear, as far as this URL shows. On"
-                " a network that you trust, or if the client is configured for TLS, use the option"
-                " allow_insecure_login=true."
+                f"{url} would send the password of {credentials.user_name!r} in the clear, as far as this URL shows."
+                " Use TLS (the option tls=true; for IBM MQ SSLCipherSuite). On a network that you trust, or if the"
+                " factory itself uses TLS, use the option allow_insecure_login=true."
             )
         jars = find_jars(options, url)
         user = credentials.user_name if credentials else None
@@ -510,7 +510,8 @@ def _connect_body(
     factory = ((qualifier and recipe.xa_factory) or recipe.factory).format(**in_jakarta)
     texts = (namespace, "\n".join(jars), factory, recipe.lookup, recipe.url)
     body = [*map(pack_text, texts), _pack_pairs(recipe.settings), _pack_pairs(recipe.destinations)]
-    body += [*map(pack_text, login), _U32.pack(len(recipe.clients))]
+    body += map(pack_text, (*login, *recipe.tls_files))
+    body.append(_U32.pack(len(recipe.clients)))
     for client in recipe.clients:
         beans = {name: value.format(timeout=timeout) for name, value in client.beans.items()}
         body += [pack_text(client.factory.format(**in_jakarta)), _pack_pairs(beans), pack_text(client.address)]

@@ -177,3 +177,41 @@ class TestIBMMQ:
 def test_names_that_some_client_interprets_are_refused_for_unknown_ones(name):
     with pytest.raises(InvalidDestinationError, match="would interpret"):
         OTHER.check_name(Queue(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("java+core://h:1?", "tcp://h:1?"),
+        ("java+tcp://h:1?", "ssl://h:1?"),
+        ("java+amqp://h:1?", "amqps://h:1?"),
+    ],
+)
+def test_tls_is_in_the_url_of_the_client_or_in_its_factory(text, address):
+    found = recipe(f"{text}tls=true&ca_file=/a%20b.pem&certificate_file=c.pem")
+    assert found.encrypted
+    assert found.url.startswith(address)
+    if "core" in text:  # which reads the files itself
+        assert "&sslEnabled=true&verifyHost=true" in found.url
+        assert "&trustStoreType=PEMCA&trustStorePath=/a%20b.pem&keyStoreType=PEM&keyStorePath=c.pem" in found.url
+        assert found.tls_files == (None, None, None)
+    else:
+        assert found.tls_files == ("/a b.pem", "c.pem", None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "java+core://h?ca_file=a.pem",
+        "java+core://h?tls=true&certificate_file=a.pem&key_file=b.pem",
+        "java+tcp://h?heartbeat=5",
+        "java+amqp://h?management_url=http://h",
+        "wmq://h?ca_file=a.pem",
+        "wmq://h?tls=true&SSLCipherSuite=X",
+        "java://com.sun.messaging.ConnectionFactory?tls=true",
+        f"jndi://CF?{FOLDER}&ca_file=a.pem",
+    ],
+)
+def test_options_without_an_effect_are_refused(text):
+    with pytest.raises(InvalidOptionError):
+        recipe(text)

@@ -37,8 +37,10 @@ public final class Opener implements Port.Opener {
             String user = request.text();
             String password = request.text();
             String clientId = request.text();
+            String[] files = {request.text(), request.text(), request.text()};
             Map<String, Object> found = lookup == null ? Map.of() : find(settings, lookup, names);
             ConnectionFactory factory = (ConnectionFactory) (lookup == null ? make(factoryClass, url, settings) : found.get(lookup));
+            Tls.apply(factory, files[0], files[1], files[2]);
             Dialect dialect = Dialect.of(factory, request);
             byte[] qualifier = request.bytes();
             boolean hasXa = qualifier != null && factory instanceof XAConnectionFactory;
@@ -196,7 +198,7 @@ public final class Opener implements Port.Opener {
     }
 
     /** The configuration names something that does not fit. */
-    private static final class WrongSetting extends ReflectiveOperationException {
+    static final class WrongSetting extends ReflectiveOperationException {
         private static final long serialVersionUID = 1;
 
         WrongSetting(String message) {
