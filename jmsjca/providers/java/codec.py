@@ -210,7 +210,7 @@ def _properties(properties: Properties, ours: dict[str, Any], vendor: str | None
     hidden: dict[str, Any] = {}
     for name, value in dict[str, Any](properties).items():  # of a received message it may also be bytes
         is_vendors = vendor is not None and name.startswith(vendor)
-        if isinstance(value, bytes) and not is_vendors:
+        if not is_vendors and isinstance(value, bytes):
             raise TypeError(f"the property {name!r:.100} holds bytes")
         before = len(shown)
         if value is not None and is_identifier(name) and (is_vendors or name in _JMSX or not name.startswith("JMS")):
