@@ -485,7 +485,7 @@ class QpidJMS(_Client):
             "persistent": told["persistent"],
             "priority": told["priority"],
             "expiration": told["expiration"] or None,
-            "group": group and group.removeprefix("string "),
+            "group": None if group in {None, "null"} else group.removeprefix("string "),
             "properties": properties,
             "count": told.get("delivery_count", 1) - 1,
             "redelivered": told["redelivered"],

@@ -16,6 +16,7 @@ from jmsjca.destinations import Destination, Queue, Subscription, destination
 from jmsjca.errors import InvalidDestinationError, MessageFormatError
 from jmsjca.log_records import get_logger
 from jmsjca.messages import (
+    GROUP_ID,
     Byte,
     Char,
     Double,
@@ -58,6 +59,8 @@ logger = get_logger("jmsjca.stomp")
 _READ = re.compile(r"/(?:reply-|amq/)?(queue|topic)/(.+)\Z", re.DOTALL)
 _READ_OF_AMQP = re.compile(r"(?:/reply-queue)?(/queues|/exchanges/amq\.topic)/(.+)\Z", re.DOTALL)
 _DECLARED_ELSEWHERE = re.compile(r"precondition_failed|resource_locked")
+_DEAD_CHANNEL = "Processing error"  # the refused declaration ended the channel while it was used
+_TRIES = 5
 _FIRST_MILLISECONDS = 10**11  # less would be a time before 1974
 _SPECIAL = re.compile(r"[*#]|%2[Ff]")
 _DELIVERY_TAG = re.compile(r"[TQ]_.*@@session-.*@@\d+\Z", re.DOTALL)  # the subscription, the session, and a number
@@ -86,7 +89,7 @@ class RabbitMQ(Dialect):
         """Find out whether a queue has other arguments than the plug-in declares, such as the quorum queues of AMQP.
 
         The plug-in declares a queue at each first SUBSCRIBE and SEND, and ends the session over an existing queue with
-        other arguments. A SEND in a transaction declares it too, and sends nothing.
+        other arguments.
         """
         if (
             self.broker.release != RABBITMQ4.release
@@ -95,16 +98,27 @@ class RabbitMQ(Dialect):
             or to.name in self.existing
         ):
             return
-        side = open_side_session()
+        refusal = _DEAD_CHANNEL
+        for _ in range(_TRIES):
+            if refusal.startswith(_DEAD_CHANNEL):
+                refusal = self._refusal_of_declaration(to, open_side_session())
+        self.existing[to.name] = _DECLARED_ELSEWHERE.match(refusal) is not None  # others are reported at the first use
+
+    def _refusal_of_declaration(self, to: Queue, side: STOMPSession) -> str:
+        """Declare a queue by a SEND in a transaction that is never committed. Return the broker's refusal, or empty.
+
+        The broker answers that SEND only after a commit, and declares without waiting for the result. So another SEND,
+        to a queue that does not exist, asks whether the channel is still open.
+        """
+        sent = side.encode("SEND", {**self.address(to), **TRANSACTION}, b"")
+        nowhere = {"destination": f"/amq/queue/jmsjca.{uuid.uuid4().hex}"}
         try:
-            side.request("BEGIN", TRANSACTION)
-            side.request("SEND", {**self.address(to), **TRANSACTION})
-            self.existing[to.name] = False
-        except BrokerRefusedError as error:  # another refusal is reported where the queue is used
-            if _DECLARED_ELSEWHERE.match(error.text):
-                self.existing[to.name] = True
+            side.request("SEND", nowhere, head=side.encode("BEGIN", TRANSACTION) + sent)
+        except BrokerRefusedError as error:
+            return error.text
         finally:
             side.close(side.reply_timeout)
+        return ""
 
     def read_address(self, text: str) -> Destination | None:
         """Parse a destination, which the broker percent-encodes."""
@@ -236,8 +250,9 @@ def _without_delivery_tag(frame: Frame) -> Frame:
 
 _SECTIONS = ("properties", "app-properties", "message-annotations")
 _ENCODED = "amqp-1.0"
-_SUBJECT = 3  # its index in the properties section
+_SUBJECT, _GROUP = 3, 10  # their indices in the properties section
 _STRUCTURED: dict[str | None, Callable[[Any], Message]] = {"map": MapMessage, "stream": StreamMessage}
+_KINDS = {2: "map", 4: "stream"}  # by the number in the annotation
 _BODILESS = {3: "no bytes", 5: "no text"}
 
 
@@ -263,9 +278,13 @@ def _translated(frame: Frame, sections: Mapping[str, Any]) -> Frame:
     if properties:
         ours["t"] = {name: type_name(value) for name, value in properties if value is not None}
         ours["p"] = {name: None if value is None else convert(value, "string") for name, value in properties}
-    kind, body = _body(frame, sections.get("message-annotations", {}), ours.get("k"))
+    annotations = sections.get("message-annotations", {})
+    told = ours.get("k") or _KINDS.get(annotations.get("x-opt-jms-msg-type"))
+    kind, body = _body(frame, annotations, told)
     ours["k"] = kind
     fields = sections.get("properties", [])
+    if len(fields) > _GROUP and fields[_GROUP]:
+        ours["p"] = {**ours.get("p", {}), GROUP_ID: str(fields[_GROUP])}
     subject = {"type": fields[_SUBJECT]} if len(fields) > _SUBJECT and fields[_SUBJECT] else {}
     headers = {name: value for name, value in frame.headers.items() if name != "type"}
     return frame._replace(headers={**headers, **subject, METADATA_HEADER: json.dumps(ours)}, body=body)
@@ -277,7 +296,7 @@ def _body(frame: Frame, annotations: Mapping[str, Any], kind: str | None) -> tup
     Args:
         frame: The frame.
         annotations: The message annotations.
-        kind: The kind in the metadata of a sender with this library; None for others.
+        kind: The kind in the metadata or in the annotation of a JMS client; None for others.
     """
     value: Any = frame.body
     if frame.headers.get("type") == _ENCODED:

@@ -44,7 +44,7 @@ class Artemis(Broker):
     """Runs without the instance that ``artemis create`` writes: four small files replace it."""
 
     name, release = "artemis", "2.56.0"
-    usual_ports = {"amqp": 5672, "stomp": 61613, "core": 61617}  # noqa: RUF012
+    usual_ports = {"amqp": 5672, "stomp": 61613, "core": 61618}  # noqa: RUF012
 
     def install(self):
         folder = provide(f"{self.name}-{self.release}", lambda draft: download_all(self.name, draft))

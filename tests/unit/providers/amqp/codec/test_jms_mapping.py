@@ -254,6 +254,13 @@ def test_an_address_of_the_broker_is_the_destination_that_we_would_name_so(namin
         assert replies(address, naming) == place
 
 
+@pytest.mark.parametrize("place", [Queue("a"), Topic("a"), Queue("/queue/a")])
+def test_a_reply_destination_of_stomp_on_rabbitmq_3_is_no_name_of_a_queue(place):
+    told = listed(PROPERTIES, reply_to=f"/queue//{place.kind}/{place.name}")
+    assert replies(told, "path") == place
+    assert replies(annotated(x_opt_jms_reply_to=byte(0)) + told, "path") == Queue(f"/{place.kind}/{place.name}")
+
+
 @pytest.mark.parametrize("naming", NAMINGS)
 def test_a_name_without_anything_before_it_is_one(naming):
     assert replies(listed(PROPERTIES, reply_to="a.b"), naming, Topic("t")) == Topic("a.b")
