@@ -224,20 +224,15 @@ def _without_names(value, name, answers):
 
 def measure(broker, sender, receiver, cases=CASES):
     """Return what differs in each case between two clients."""
-    crossing, told = Crossing(broker, sender, receiver), {}
-    try:
-        for case in cases:
-            if case in {"reply", *WAYS}:  # which may end a connection
-                crossing.close()
-                crossing = Crossing(broker, sender, receiver)
-            try:
-                told[case] = crossing.run(case)
-            except Exception as error:  # noqa: BLE001  # whatever a client says is the outcome
-                told[case] = f"{type(error).__name__}: {_NUMBERS.sub('NAME', str(error))[:200]}"
-                crossing.close()
-                crossing = Crossing(broker, sender, receiver)
-    finally:
-        crossing.close()
+    told = {}
+    for case in cases:
+        crossing = Crossing(broker, sender, receiver)  # a case may end a connection, and its acknowledgement too
+        try:
+            told[case] = crossing.run(case)
+        except Exception as error:  # noqa: BLE001  # whatever a client says is the outcome
+            told[case] = f"{type(error).__name__}: {_NUMBERS.sub('NAME', str(error))[:200]}"
+        finally:
+            crossing.close()
     return told
 
 
