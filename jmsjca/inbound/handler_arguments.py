@@ -179,6 +179,7 @@ class ArgumentResolver:
         may_yield: bool = False,
     ) -> None:
         if not may_yield:
+            _refuse_class_or_method(function)
             _refuse_generator(function)
         self.dependencies = _dependencies_of(function)
         sources = _sources_of(function, converters or Converters.default(), self.dependencies, joined=joined)
@@ -420,6 +421,25 @@ def _bindable_parameters(function: Callable[..., object]) -> list[inspect.Parame
     bound = _bound(function)
     open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [found for found in parameters.values() if found.kind not in open_ended and found.name not in bound]
+
+
+def _refuse_class_or_method(function: Callable[..., object]) -> None:
+    """Check that a handler is neither a class, nor a method without its object: ``self`` would be the message.
+
+    Raises:
+        ConfigurationError: The handler is one of these.
+    """
+    if inspect.isclass(function):
+        raise ConfigurationError(
+            f"The handler {callable_name(function)} is a class, so calling it would only make an object. Give a "
+            "function, a method of an object, or an object whose class has a __call__ method."
+        )
+    in_class = inspect.isfunction(function) and function.__qualname__.rpartition(".")[0].split(".")[-1]
+    if in_class and in_class != "<locals>" and next(iter(inspect.signature(function).parameters), None) == "self":
+        raise ConfigurationError(
+            f"The handler {function.__qualname__} is a method without an object for its 'self'. Declare it where there "
+            f"is one, with adapter.listener('orders')(it.{function.__name__}), or make it a function."
+        )
 
 
 def _refuse_generator(function: Callable[..., object]) -> None:
