@@ -163,7 +163,7 @@ def check_options(owner: str, options: Mapping[str, object], fields: type) -> No
 
 def set_headers(message: Message, options: SendOptions) -> None:
     """Set the properties and headers of a message that the options of a send name."""
-    for name, value in (options.get("properties") or {}).items():
+    for name, value in _PROPERTIES("properties", options.get("properties") or {}).items():
         message.set_object_property(name, value)
     for name in HEADERS:
         if (header := options.get(name)) is not None:

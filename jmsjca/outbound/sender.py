@@ -13,6 +13,7 @@ from jmsjca.arguments import MAX_INT, SECONDS, TEXT_OR_NONE, TIMEOUT, Constraint
 from jmsjca.config.limits import AcknowledgeMode
 from jmsjca.destinations import Destination, check_destination, named_destination
 from jmsjca.errors import (
+    ArgumentTypeError,
     ConnectionLostError,
     InvalidArgumentError,
     JMSError,
@@ -45,6 +46,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DUPLICATE_ID = "_AMQ_DUPL_ID"
 _LONGEST_PAUSE = 5.0  # seconds
 _NEXT_MESSAGE = 0.1  # seconds
+_BODIES = Constraint[Iterable[object]](
+    "a list of bodies, one for each message, while send(…) takes one body",
+    Iterable,
+    fits=lambda value: not isinstance(value, str | bytes | Mapping),
+    misfit=ArgumentTypeError,
+    secret=True,
+)
 _LIMIT = Constraint[int](f"a number of messages from 1 to {MAX_INT}", int, within=(1, MAX_INT))
 
 
@@ -230,7 +238,8 @@ class Sender:
             InvalidArgumentError: There is no such option, or a message object stands twice in the bodies.
             JMSError: No message was sent; without transactions, the last ones were not.
         """
-        return self._send_all(self._delivery(), destination, bodies, duplicate_id, options)
+        check_options("A send", options, SendOptions)
+        return self._send_all(self._delivery(), destination, _BODIES("bodies", bodies), duplicate_id, options)
 
     def _delivery(self) -> DeliverySends | None:
         """Return the delivery that the caller's sends join; None to send at once."""
