@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, ClassVar, Protocol, TypeVar, Union, get_args, get_origin
 
 from jmsjca.arguments import Constraint, check
+from jmsjca.destinations import Destination
 from jmsjca.errors import ArgumentTypeError, ConfigurationError, JMSError, MessageFormatError
 from jmsjca.messages.bytes_and_stream import BytesMessage
 from jmsjca.messages.json_text import CONTENT_TYPE, body_reader, is_model, json_text, kind_name, without_metadata
@@ -285,6 +286,11 @@ _MESSAGE_TYPES: dict[type, type[Message]] = {
 
 
 def _plain_message(body: object, *, map_messages: bool) -> Message:
+    if isinstance(body, Destination):
+        raise MessageFormatError(
+            f"{body!r:.200} cannot be a body: a send has the destination first, and then the body. To send the name of "
+            "a destination, give the text."
+        )
     for kind, create in _MESSAGE_TYPES.items():
         if isinstance(body, kind) and (map_messages or kind is not Mapping):
             return create(body)

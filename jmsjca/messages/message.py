@@ -466,7 +466,10 @@ def _described(body: object) -> str:
 _BODY = ": the content is message.body"
 _ACKNOWLEDGE = ": a message is acknowledged by message.acknowledge()"
 _HINTS = {
-    **dict.fromkeys(("text", "gettext", "settext", "data", "content", "payload", "getobject"), _BODY),
+    **dict.fromkeys(("text", "gettext", "get_text", "settext", "data", "content", "payload", "getobject"), _BODY),
+    "json": _BODY,
+    **dict.fromkeys(("id", "messageid", "getjmsmessageid"), ": the id is message.message_id"),
+    "headers": ": each header is an attribute, as message.priority; the others are message.properties",
     **dict.fromkeys(("ack", "accept", "settle"), _ACKNOWLEDGE),
     **dict.fromkeys(("nack", "reject", "requeue"), ": a handler raises jmsjca.Reject(…) or jmsjca.Retry(…)"),
     **dict.fromkeys(("getstringproperty", "getintproperty", "getobjectproperty"), ": use message.properties[name]"),
