@@ -72,4 +72,4 @@ def _unknown_scheme_message(scheme: str) -> str:
     if advice := successor(scheme):
         return f"No provider for the scheme {scheme}://, which is one of JMSJCA's: {advice}."
     schemes = {name: f"{name}://" for name in known_schemes()}
-    return f"No provider for the scheme {scheme}:// {did_you_mean(scheme, schemes)}."
+    return f"No provider for the scheme {scheme}:// {did_you_mean(scheme.lower(), schemes)}."

@@ -357,6 +357,8 @@ _REMEDIES = {
     ".": "Names with dots cannot be selected.",
     "!": "Unequal is written <>.",
     "=": "Equal is written =, unequal <>.",
+    "&": "Both is written AND.",
+    "|": "Either is written OR.",
     "NULL": "Use IS NULL or IS NOT NULL to test whether a property is set.",
     "IN": "IN takes strings in parentheses, as in region IN ('EU', 'US').",
 }
