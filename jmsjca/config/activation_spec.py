@@ -643,15 +643,22 @@ def resolve_spec(
 
 
 def check_pool_is_used(spec: ActivationSpec, effective: ActivationSpec) -> None:
-    """Raise an error if the spec of a listener has a pool of handlers that its mode does not use.
+    """Raise an error if the spec of a listener has a pool of handlers, or a subscription, that is not used.
 
     Args:
         spec: The spec as the application wrote it.
         effective: The result of `resolve_spec` for it.
 
     Raises:
-        InvalidActivationSpecError: The mode is "serial", and the spec names a pool of more than one handler.
+        InvalidActivationSpecError: The mode is "serial", and the spec names a pool of more than one handler; or a
+            subscription of a topic has a name, which no selector uses, and is neither durable nor shared.
     """
+    named = spec.subscription_name if effective.destination_type == "topic" else None
+    if named and not (effective.durable or effective.subscription_shared or "${" in f"{spec.selector}{spec.options}"):
+        raise InvalidActivationSpecError(
+            f"subscription_name={named!r:.200} has no effect: the subscription ends with the listener, and misses what "
+            "is sent until the next start. Add subscription_durable=True, or leave the name out."
+        )
     size = spec.endpoint_pool_max_size
     if effective.concurrency_mode == "serial" and size > 1 and "endpoint_pool_max_size" in spec.model_fields_set:
         raise InvalidActivationSpecError(
