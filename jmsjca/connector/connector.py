@@ -9,6 +9,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event as Flag
@@ -132,6 +133,14 @@ class Connector(ProcessBound):
             ConfigurationError: The file has no such connector, or its properties are invalid; or as the class.
         """
         table = _table(read_configuration(path), name)
+        try:
+            return cls._from_table(table)
+        except ConfigurationError as error:  # not another error, which would show the values of the one that it chains
+            error.args = (f"{path}: connectors{'.' if name else ''}{name or ''}: {error}",)
+            raise
+
+    @classmethod
+    def _from_table(cls, table: dict[str, Any]) -> Self:
         collaboration = table.pop("collaboration", None)
         named: object = table.pop("collaborations", {})
         if not isinstance(named, dict):
@@ -377,6 +386,20 @@ def _has_methods(contract: type) -> Constraint[Any]:
     )
 
 
+def _takes_one_argument(function: Callable[..., object]) -> bool:
+    try:
+        signature(function).bind(None)
+    except TypeError:
+        return False
+    except ValueError:  # some functions in C have no signature
+        return True
+    return True
+
+
+_ONE_ARGUMENT = Constraint[Any](
+    "a function of one argument, the business object", fits=_takes_one_argument, misfit=ArgumentTypeError
+)
+
 _ARGUMENTS: dict[str, Constraint[Any]] = {  # each would otherwise fail with the first event
     "config": Constraint("a ConnectorConfig(…)", ConnectorConfig),
     "resolver": FUNCTION_OR_NONE,
@@ -395,10 +418,11 @@ def _checked_collaboration(
         raise ConfigurationError("Container managed events go to a queue or topic: set delivery_queue.")
     if collaboration is None:
         if needed or config.input_destination:
-            raise ConfigurationError("The connector polls events, but has no collaboration for them.")
+            raise ConfigurationError("The connector polls events, but has no collaboration for them: name one.")
         return lambda _: DeliveryOutcome.NO_SUBSCRIPTION_FOUND
     if not isinstance(COLLABORATION(name, collaboration), Destination):
         FUNCTION(name, collaboration)
+        _ONE_ARGUMENT(name, collaboration)
         return collaboration
     monitor = config.monitor_queue if config.duplicate_event_elimination else None
     held = (config.in_progress_destination, config.source_queue if managed else None, monitor)

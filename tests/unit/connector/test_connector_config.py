@@ -237,6 +237,7 @@ class Asynchronous:
         ({"collaboration": 5}, "collaboration must be"),
         ({"collaboration": asynchronous}, "collaboration must be a function without async"),
         ({"collaboration": Asynchronous()}, "collaboration must be a function without async"),
+        ({"collaboration": lambda: None}, "collaboration must be a function of one argument, the business object"),
         ({"collaborations": {"orders": "hub"}}, "collaboration orders must be"),
         ({"resolver": "look"}, "resolver must be a function"),
         ({"resolver": asynchronous}, "resolver must be a function without async"),
