@@ -189,7 +189,8 @@ class Configuration(_Section):
             return next(iter(self.adapters))
         if (name or "default") not in self.adapters:
             what = f"no adapter {excerpt(name)!r}" if name else "no adapter 'default'; name one"
-            raise ConfigurationError(f"The configuration has {what} (it has: {known}).")
+            connectors = f"; connectors: {', '.join(self.connectors)}" if self.connectors else ""
+            raise ConfigurationError(f"The configuration has {what} (it has: {known}{connectors}).")
         return name or "default"
 
     def listeners_of(self, adapter: str) -> Mapping[str, ListenerSection]:

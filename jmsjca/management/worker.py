@@ -195,6 +195,9 @@ def _adapter_of(file: str, name: str | None) -> ResourceAdapter:
 
 def _imported(target: str) -> ResourceAdapter:
     module, _, name = target.partition(":")
+    if module.endswith(".py"):
+        shown = excerpt(module.removesuffix(".py").replace(os.sep, "."))
+        raise ConfigurationError(f"{excerpt(module)} is a file: name its module, as {shown}:{name or 'adapter'}.")
     try:
         found: Any = import_module(module)
         for part in (name or "adapter").split("."):

@@ -104,6 +104,8 @@ def test_adapter_is_found_by_name_or_as_the_only_one(tmp_path):
     with pytest.raises(ConfigurationError, match=r"no adapter 'c'"):
         two.adapter_name("c")
     assert read(tmp_path, "[adapters.a]").adapter_name() == "a"
+    with pytest.raises(ConfigurationError, match=r"no adapter 'hbu' \(it has: none; connectors: hub\)"):
+        read(tmp_path, "[connectors.hub]").adapter_name("hbu")
 
 
 def test_schema_describes_each_field():

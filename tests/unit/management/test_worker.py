@@ -400,6 +400,8 @@ def unused_tcp_port():
     [
         ("shop_app:adapter.none", "has no ResourceAdapter"),
         ("no_such_module:adapter", "no_such_module cannot be imported"),
+        ("shop.py", "shop.py is a file: name its module, as shop:adapter"),
+        ("work/shop.py:orders", "work/shop.py is a file: name its module, as work.shop:orders"),
         ("shop_app:none", "has no ResourceAdapter 'none'"),
         ("shop_app:nothing", "has no ResourceAdapter 'nothing'"),
     ],
