@@ -79,6 +79,11 @@ class Deferred(jmsjca.Hooks):
     on_completion = on_exception = coroutine
 
 
+class Listener:
+    def on_order(self, message):
+        """Not run."""
+
+
 class DeferredListener:
     on_completion = on_exception = Deferred.coroutine
 
@@ -370,6 +375,26 @@ CALLS = [
         r"A send has no option 'priorty' \(did you mean priority\?",
     ),
     ("adapter.send_many('q', 'a', time_to_life=9)", ArgumentTypeError, r"did you mean time_to_live\?"),
+    ("adapter.send('hello', QUEUE)", MessageFormatError, r"Queue\(name='q'\) cannot be a body: .* destination first"),
+    ("adapter.send('q', 'a', properties=[('a', 1)])", MessageFormatError, "properties must be a mapping from names to"),
+    ("adapter.send_many('q', 'hello')", ArgumentTypeError, "a list of bodies, one for each message, .*, not str"),
+    ("adapter.send_many('q', {'a': 1})", ArgumentTypeError, "a list of bodies, one for each message, .*, not dict"),
+    ("adapter.publisher('q', str).send_many(b'a')", ArgumentTypeError, "a list of bodies, one for .*, not bytes"),
+    ("adapter.send_many('q', None)", ArgumentTypeError, "a list of bodies, one for each message, .*, not NoneType"),
+    ("adapter.listener('q')(Listener)", ConfigurationError, "Listener is a class, .* Give a function, a method of an"),
+    ("adapter.listener('q')(Listener.on_order)", ConfigurationError, r"for its 'self'. Declare .*\(it.on_order\)"),
+    (
+        "adapter.listener(TOPIC, subscription_name='s')",
+        InvalidActivationSpecError,
+        "subscription_name='s' has no effect: .* Add subscription_durable=True",
+    ),
+    ("message.id", AttributeError, "the id is message.message_id"),
+    ("message.headers", AttributeError, "each header is an attribute, as message.priority"),
+    ("message.json()", AttributeError, "the content is message.body"),
+    ("message.get_text()", AttributeError, "the content is message.body"),
+    ("session.create_consumer(QUEUE, 'a = 1 && b = 2')", InvalidSelectorError, "Both is written AND"),
+    ("session.create_consumer(QUEUE, 'a = 1 || b = 2')", InvalidSelectorError, "Either is written OR"),
+    ("ConnectionFactory('AMQP://localhost').create_connection()", JMSError, r"AMQP:// \(did you mean amqp://\?\)"),
     ("asyncio.run(adapter.send_async('q', 'a', typ='t'))", ArgumentTypeError, r"did you mean type\?"),
     ("adapter.request('q', 'a', corelation_id='c')", ArgumentTypeError, r"did you mean correlation_id\?"),
     ("adapter.publisher('q', str).send('a', x=1)", ArgumentTypeError, r"\(there are .*correlation_id, "),
