@@ -67,7 +67,7 @@ def properties_of(name: str, value: object) -> Properties:
     return Properties(_PROPERTIES(name, value))
 
 
-_PROPERTIES = Constraint[Mapping[str, object]]("a mapping from names to values", Mapping, error=MessageFormatError)
+_PROPERTIES = Constraint[Mapping[str, Any]]("a mapping from names to values", Mapping, error=MessageFormatError)
 
 
 class DeliveryFields(TypedDict, total=False):
