@@ -654,7 +654,9 @@ def check_pool_is_used(spec: ActivationSpec, effective: ActivationSpec) -> None:
             subscription of a topic has a name, which no selector uses, and is neither durable nor shared.
     """
     named = spec.subscription_name if effective.destination_type == "topic" else None
-    if named and not (effective.durable or effective.subscription_shared or "${" in f"{spec.selector}{spec.options}"):
+    if named and not (
+        effective.durable or effective.subscription_shared or "${" in f"{spec.selector}{effective.options}"
+    ):
         raise InvalidActivationSpecError(
             f"subscription_name={named!r:.200} has no effect: the subscription ends with the listener, and misses what "
             "is sent until the next start. Add subscription_durable=True, or leave the name out."

@@ -707,3 +707,8 @@ def test_empty_receive_on_a_stopped_connection_is_not_logged(names, caplog):
     names["connection"].stop()
     assert names["consumer"].receive(0.01) is None
     assert caplog.records == []
+
+
+def test_a_subscription_name_that_a_selector_of_the_adapter_uses_is_none(jms_broker_url):
+    adapter = ResourceAdapter(jms_broker_url, options={"JMSJCA.selector": "sub = '${subscribername}'"})
+    adapter.listener(Topic("news"), subscription_name="s")(lambda message: None)
