@@ -41,7 +41,7 @@ def new_place(request, broker_url, tmp_path):
 def in_every_run(case):
     if case.database != "PostgreSQL":
         return set()
-    return {PREPARED, DECIDED} if case.broker == "Artemis over Core" else {DECIDED}
+    return {PREPARED} if case.broker == "Artemis over Core" else {DECIDED}
 
 
 @pytest.mark.timeout(1200)
