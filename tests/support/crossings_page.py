@@ -23,7 +23,7 @@ CASES = {
 }
 LONGEST = 90  # characters of a value
 HEAD = """\
-<!-- Written by `python -m tests.support.crossings_page`. Do not edit. -->
+<!-- Written by python -m tests.support.crossings_page: do not edit. -->
 # Messages that cross protocols
 
 Use this page when a message is sent by one client and received by another one, over the same protocol or another one.
