@@ -608,7 +608,7 @@ def _check_effects(url: ConnectionURL, tls: str) -> None:
     Raises:
         InvalidOptionError: There is one.
     """
-    reasons = dict.fromkeys(("heartbeat", "management_url"), "leave it out")
+    reasons: dict[str, str] = dict.fromkeys(("heartbeat", "management_url"), "leave it out")
     reasons |= dict.fromkeys(_FILES, f"it needs {tls}") if tls else {}
     reasons |= {} if url.protocol in CLIENTS else {"tls": "TLS is SSLCipherSuite, or a property of the factory"}
     for name in url.query:
