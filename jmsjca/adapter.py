@@ -118,7 +118,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
     ) -> None:
         check(_ARGUMENTS, mbean_object_name=mbean_object_name, mbean_server_domain=mbean_server_domain)
         check(_ARGUMENTS, user_name=user_name, password=password, credentials=credentials)
-        check(_ARGUMENTS, executor=executor, limits=limits)
+        check(_ARGUMENTS, executor=executor, limits=limits, last_resource=last_resource)
         self._retry_timeout = SECONDS("retry_timeout", retry_timeout)
         HookChain(hooks)  # raises here what would be raised by the first listener
         self._url = ConnectionURL.parse(connection_url) if connection_url is not None else None

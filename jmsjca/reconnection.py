@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jmsjca.config.clock import SYSTEM_CLOCK, Clock
 from jmsjca.config.connection_url import (
@@ -49,6 +49,7 @@ __all__ = [
 logger = get_logger("jmsjca.reconnection")
 
 
+@runtime_checkable
 class LastResource(Protocol):
     """The database that decides the prepared units of connections: `jmsjca.transactions.LastResource`."""
 

@@ -69,6 +69,7 @@ ARGUMENTS: dict[str, Constraint[Any]] = {
     "producer_pooling": FLAG,
     "credentials": CREDENTIALS,
     "converters": Constraint("a Converters() or None", (Converters, NoneType)),
+    "last_resource": Constraint("a LastResource(…) of jmsjca.transactions, or None", (LastResource, NoneType)),
 }
 """The arguments of a factory; an adapter has some of them, too."""
 
@@ -195,7 +196,7 @@ class ConnectionFactory(GuardedAttributes, SendsMessages):
     ) -> None:
         check(ARGUMENTS, connection_url=connection_url, user_name=user_name, password=password, client_id=client_id)
         check(ARGUMENTS, limits=limits, producer_pooling=producer_pooling)
-        check(ARGUMENTS, credentials=credentials, converters=converters)
+        check(ARGUMENTS, credentials=credentials, converters=converters, last_resource=last_resource)
         idle_timeout, retry_timeout = SECONDS("idle_timeout", idle_timeout), SECONDS("retry_timeout", retry_timeout)
         self._naming = naming
         self._converters = converters

@@ -157,7 +157,9 @@ def test_a_reply_is_a_send_and_a_reconnect_a_connection(measured, registry, valu
 
 
 def test_prepared_units_of_adapters_with_a_last_resource(metrics, registry):
-    metrics.watch(ResourceAdapter("embedded://shop", last_resource=SimpleNamespace(prepared=3)))
+    metrics.watch(
+        ResourceAdapter("embedded://shop", last_resource=SimpleNamespace(prepared=3, identity=bytes, watch=print))
+    )
     assert registry.get_sample_value("jmsjca_prepared_units") == 3
 
 

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 from transaction import TransactionManager
 
+from jmsjca import ConnectionFactory, ResourceAdapter
 from jmsjca.errors import (
     ArgumentTypeError,
     ConnectionLostError,
@@ -349,3 +350,9 @@ def test_a_database_that_cannot_be_reached(tmp_path):
 def test_an_asynchronous_engine_is_refused(tmp_path):
     with pytest.raises(ArgumentTypeError, match="a synchronous Engine of SQLAlchemy"):
         LastResource(create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/app.db"))
+
+
+@pytest.mark.parametrize("kind", [ConnectionFactory, ResourceAdapter])
+def test_an_engine_is_no_last_resource(engine, kind):
+    with pytest.raises(ArgumentTypeError, match="last_resource must be a LastResource"):
+        kind("embedded://shop", last_resource=engine)
