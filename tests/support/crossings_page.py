@@ -46,6 +46,7 @@ such feature there.
 A second table shows a message that the receiver has returned: by a release (over STOMP `UNSUBSCRIBE`, in JMS a closed
 session), a reject (`NACK`, a rollback or recover), an orderly close of the connection, and a cut of its socket. The
 number counts earlier deliveries as the receiver sees them; *redelivered* and *as new* are the receiver's mark.
+After a cut of an AMQP connection Artemis counts the delivery in some runs and not in others.
 """
 
 
