@@ -448,6 +448,10 @@ class TwoPhaseUnit(Unit, Protocol):
         """
         ...
 
+    def abandon(self) -> None:
+        """Leave the prepared unit to recovery, and end its connection: a consumer may still have its deliveries."""
+        ...
+
 
 @runtime_checkable
 class TwoPhaseConnection(Connection, Protocol):

@@ -321,6 +321,13 @@ class UnitOfWork:
         """
         return cast("spi.TwoPhaseUnit", self.unit).prepare()
 
+    def abandon(self) -> None:
+        """Leave the prepared unit to recovery, as the database does not answer. The connection ends."""
+        try:
+            cast("spi.TwoPhaseUnit", self.unit).abandon()
+        finally:
+            self._end(Outcome.IN_DOUBT)
+
     def commit(self, *, confirmed: bool = True) -> None:
         """Commit the unit.
 
@@ -484,6 +491,10 @@ class CurrentUnit:
     def prepare(self) -> spi.Xid | None:
         """Prepare the open unit, if any, as `UnitOfWork.prepare` does."""
         return None if self.unit is None else self.unit.prepare()
+
+    def abandon(self) -> None:
+        """Leave the prepared unit to recovery, as `UnitOfWork.abandon` does."""
+        self._end(UnitOfWork.abandon)
 
     def commit(self, *, confirmed: bool = True) -> None:
         """Commit the open unit, if any. See `UnitOfWork.commit` for ``confirmed``."""

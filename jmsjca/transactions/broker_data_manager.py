@@ -275,7 +275,9 @@ class BrokerDataManager:
         else:
             mark_in_doubt(_transaction)
             if self._decision.commits:
-                self._unit.commit()  # else recovery ends it
+                self._unit.commit()
+            else:
+                cast("Any", self._unit).abandon()
 
     def _roll_back(self) -> None:
         self._unit.rollback()

@@ -248,6 +248,33 @@ def test_recovery_beside_a_living_owner(url, connect, engine, queue, target, mon
     assert (written(engine), bodies(connect(), target)) == (["a"], ["a"])
 
 
+def test_database_that_does_not_answer(url, connect, engine, queue, target, monkeypatch):
+    """Recovery rolls the unit back, and the message is redelivered although its process lives."""
+    last, done, attempts = LastResource(engine, interval=0.2), threading.Event(), []
+
+    def make(decision, session, commit):
+        attempts.append(decision)
+        if len(attempts) == 1:
+            decision.commits = None
+            raise TransactionInDoubtError("no answer")
+        original(decision, session, commit)
+        done.set()
+
+    original = Decision.make
+    monkeypatch.setattr(Decision, "make", make)
+    adapter = ResourceAdapter(url, last_resource=last)
+
+    @adapter.listener(queue, transaction="required", concurrency_mode="cc")
+    def handle(message, session, transaction):
+        session.create_producer(target).send(session.create_text_message(message.body))
+        joined_session(engine, transaction).execute(WORK.insert().values(text=message.body))
+
+    with adapter:
+        adapter.send(queue, "a")
+        assert done.wait(SECONDS)
+    assert (written(engine), bodies(connect(), target)) == (["a"], ["a"])
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_session_of_a_transaction_manager(url, connect, engine, target, fails):
     manager, last = transaction.TransactionManager(explicit=True), LastResource(engine, interval=SECONDS)

@@ -285,6 +285,9 @@ class Bridge:
         self._process.returncode = 0  # another process's child: there is nothing to wait for
 
 
+_CLOSED = ConnectionLostError("This connection was closed.")
+
+
 class Channel:
     """The requests of one connection.
 
@@ -300,12 +303,19 @@ class Channel:
     def __init__(self, bridge: Bridge, number: int, on_lost: Callable[[JMSError], None]) -> None:
         self._bridge = bridge
         self._on_lost = on_lost
-        self._is_lost = False
+        self._is_lost = self._is_closed = False
         self.number = number
 
     def start(self, operation: int, *body: bytes) -> "Future[FrameReader]":
-        """Send a request, and return its reply to wait for. It may raise `BridgeReplyError`."""
-        return self._bridge.request(operation, self.number, body)
+        """Send a request, and return its reply to wait for. It may raise `BridgeReplyError`.
+
+        Raises:
+            ConnectionLostError: The bridge has ended. If the connection is closed, the reply raises it.
+        """
+        reply = self._bridge.request(operation, self.number, body)
+        if self._is_closed:
+            self._bridge.forget(self.number, _CLOSED)
+        return reply
 
     def lost(self, reason: JMSError) -> None:
         """Report that the connection is lost, once, on a thread of its own: the caller reads the replies."""
@@ -317,8 +327,8 @@ class Channel:
 
     def close(self) -> None:
         """Forget the connection, which is closed."""
-        self._is_lost = True
-        self._bridge.forget(self.number, ConnectionLostError("This connection was closed."))
+        self._is_lost = self._is_closed = True
+        self._bridge.forget(self.number, _CLOSED)
 
 
 def _fail(reply: "Future[FrameReader]", error: JMSError) -> None:

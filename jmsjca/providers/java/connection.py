@@ -278,6 +278,7 @@ class JavaConnection:
 
     def prepared(self) -> Sequence[Xid]:
         """Return the prepared branches of the broker that this library has made."""
+        self._check_open()
         found = self.ask("list prepared branches", _RECOVER)
         return [Xid(found.bytes() or b"", found.bytes() or b"") for _ in range(found.count())]
 

@@ -322,6 +322,12 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
                 self._forget_taken()
         return self._xid
 
+    def abandon(self) -> None:
+        """Leave the prepared unit to recovery, and end the connection: ActiveMQ's client keeps its deliveries."""
+        self._xid = None
+        self._forget_taken()
+        self._end_connection(ConnectionLostError("The database that decides a prepared unit does not answer."))
+
     def start_commit(self) -> Callable[[], None]:
         """Send the messages, and do not wait. Return a function that waits, and raises as `commit` does.
 

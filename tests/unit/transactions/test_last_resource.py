@@ -91,6 +91,9 @@ class Unit:
     def rollback(self, *, delay=0.0):
         self.calls.append("rollback")
 
+    def abandon(self):
+        self.calls.append("abandon")
+
 
 @pytest.fixture
 def broker(last):
@@ -240,7 +243,7 @@ class TestLostReplyOfTheDatabase:
         write(engine, manager)
         with pytest.raises(TransactionInDoubtError, match="recovery ends the prepared unit"):
             manager.commit()
-        assert unit.calls == ["prepare"]  # neither committed nor rolled back
+        assert unit.calls == ["prepare", "abandon"]
         monkeypatch.undo()
         for _ in range(2):
             last.recover(broker)
