@@ -348,7 +348,7 @@ def operate(broker_url, decider):
 
         def end(operation):
             named = [text.partition("base64: ")[2].split()[0] for text in call("listPreparedTransactions")]
-            return sum(call(operation, name) for name in named if decider in base64.b64decode(name))
+            return sum(call(operation, name) for name in named if decider in base64.urlsafe_b64decode(name))
 
         yield end
 
