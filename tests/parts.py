@@ -119,7 +119,7 @@ TORTURE = """
 -m tests.torture.replay_kills embedded artemis-amqp
 -m tests.torture.stop_moments embedded artemis-amqp
 -m tests.torture.unseen_moves
--m tests.torture.xa_kills --kills 200 artemis-java activemq-java
+-m tests.torture.xa_kills --kills 200 artemis-java
 -m tests.torture.spark_kills --messages 20000 --kills 100 embedded artemis-amqp activemq-stomp
 -m tests.torture.backlog_memory
 -m tests.model.run --steps 1000000
