@@ -434,6 +434,8 @@ def _refuse_class_or_method(function: Callable[..., object]) -> None:
             f"The handler {callable_name(function)} is a class, so calling it would only make an object. Give a "
             "function, a method of an object, or an object whose class has a __call__ method."
         )
+    if getattr(Message, callable_name(function).rpartition(".")[2], None) is function:
+        return  # as Message.set_rollback_only, whose self is the message
     in_class = inspect.isfunction(function) and function.__qualname__.rpartition(".")[0].split(".")[-1]
     if in_class and in_class != "<locals>" and next(iter(inspect.signature(function).parameters), None) == "self":
         raise ConfigurationError(

@@ -19,7 +19,7 @@ from jmsjca.spi import Order
 from jmsjca.transactions import LastResource, joined_session, two_phase_session
 from jmsjca.transactions.last_resource import Decision
 
-PAIRS = ("artemis-java", "activemq-java")
+PAIRS = ("artemis-java",)
 SECONDS = 30
 WORK = sa.Table("work", sa.MetaData(), sa.Column("text", sa.String))
 

@@ -12,7 +12,7 @@ from tests.unit.transactions.failures import cases_of
 from tests.unit.transactions.two_resources import Place, account_of_a_kill, verdict_on
 
 BODIES = ("a",)
-PAIRS = {"Artemis over Core": "artemis-java", "ActiveMQ over OpenWire": "activemq-java"}
+PAIRS = {"Artemis over Core": "artemis-java"}
 PREPARED, DECIDED = ("after the broker has prepared", 1), ("after the database's commit", 1)
 STEPS = (
     ("before the broker prepares", 1),

@@ -1,6 +1,6 @@
 """Kills what takes part in units that a database decides (XA), at random moments; each message has its effects once.
 
-``python -m tests.torture.xa_kills --kills 200 artemis-java activemq-java``
+``python -m tests.torture.xa_kills --kills 200 artemis-java``
 
 A listener in a process of its own writes a row for each message, and sends it on. Its process, its Java process, the
 broker or the database is killed and started again, in random order. In the end recovery has ended all prepared units.
@@ -198,7 +198,7 @@ def receive(url, least):
 def main():
     """Print one line for each broker; 0 if each message had its effects once."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=["artemis-java", "activemq-java"], help="pairs")
+    parser.add_argument("names", nargs="*", default=["artemis-java"], help="pairs")
     parser.add_argument("--kills", type=int, default=200, help="of all brokers together")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
     parser.add_argument("--listen", nargs=2, metavar="URL", help="of the broker and the database: be the listener")

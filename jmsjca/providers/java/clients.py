@@ -82,7 +82,7 @@ class Client:
         url: Returns the client's URL for a host with port, and the options.
         forbidden: What a name of a destination must not contain: the client would interpret it.
         beans: The properties that are set on a factory that was made elsewhere, for what ``url`` has otherwise.
-        tls_factories: The classes of the factories for TLS, without and with XA, if they are others.
+        tls_factory: The class of the factory for TLS, if it is another one.
         reads_files: True if its URL has the files of certificates; else the bridge reads them.
         address: The property of such a factory with its URL, which must not have the client's own fail-over.
         vendor: The beginning of the names of the vendor's own properties of messages, which the client knows.
@@ -98,7 +98,7 @@ class Client:
         remedies: The remedies by the codes.
         uri_options: The options of destinations ``queue://…?…``; None if names are not such URIs. The client ignores
             others without a word.
-        xa_factory: The class of the factory of XA, with the same constructor; empty if the client has none.
+        xa_factory: The class of the factory of XA, with the same constructor; empty if its XA is not proven.
     """
 
     profile: BrokerProfile
@@ -107,7 +107,7 @@ class Client:
     url: Callable[[str, JavaOptions], str] | None
     forbidden: re.Pattern[str]
     beans: Mapping[str, str] = field(default_factory=dict[str, str])
-    tls_factories: tuple[str, str] | None = None
+    tls_factory: str = ""
     reads_files: bool = False
     address: str = ""
     vendor: str | None = None
@@ -339,16 +339,12 @@ ACTIVEMQ = Client(
     _activemq_url,
     re.compile(r"[*>?,]"),
     beans=_ACTIVEMQ_BEANS,
-    tls_factories=(
-        "org.apache.activemq.ActiveMQSslConnectionFactory",
-        "org.apache.activemq.ActiveMQXASslConnectionFactory",
-    ),
+    tls_factory="org.apache.activemq.ActiveMQSslConnectionFactory",
     address="brokerURL",
     headers={"JMSMessageID": MESSAGE_ID},
     appends_returned=True,
     hears_refusals=True,
     texts={"Durable consumer is in use": IllegalStateError},
-    xa_factory="org.apache.activemq.ActiveMQXAConnectionFactory",
 )
 
 
@@ -579,14 +575,13 @@ def _recipe_of_broker(url: ConnectionURL, client: Client) -> Recipe:
         raise InvalidURLError(f"{url} names no host.")
     address = f"{url.host}:{url.port or client.port}"
     _check_effects(url, "" if options.tls else "tls=true")
-    factory, xa_factory = (options.tls and client.tls_factories) or (client.factory, client.xa_factory)
     return Recipe(
         options,
         (replace(client, factory="", beans={}, address=""),),
-        factory,
+        (options.tls and client.tls_factory) or client.factory,
         url=client.url(address, options) if client.url else None,
         encrypted=options.tls,
-        xa_factory=xa_factory,
+        xa_factory=client.xa_factory,
         tls_files=(None, None, None) if client.reads_files else _files(options),
     )
 

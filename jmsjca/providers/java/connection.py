@@ -443,7 +443,7 @@ class JavaProvider:
         """
         del clock
         broker = ",".join(sorted(map(str, url.addresses))).encode()
-        qualifier = decider + zlib.crc32(broker).to_bytes(4, "big")
+        qualifier = decider + zlib.crc32(broker).to_bytes(4, "big") if recipe_of(url).xa_factory else None
         return self._connect(url, credentials, client_id, limits, on_lost, qualifier)
 
     @staticmethod
