@@ -98,7 +98,7 @@ CASES = (
     *(
         KillCase(_JAVA, database, broker, *_DECIDES)
         for database in ("PostgreSQL", "SQLite")
-        for broker in ("Artemis over Core", "ActiveMQ over OpenWire")
+        for broker in ("Artemis over Core",)
     ),
 )
 
