@@ -282,6 +282,19 @@ def _crossed_type(encoded: EncodedMessage) -> str | None:
     return expect_text(ours.get("y")) or _text(encoded.fields[3]) or _text(encoded.annotations.get(_BASIC_TYPE))
 
 
+def _crossed_id(encoded: ReceivedHeaders) -> Any:
+    shown = _DECODERS["message_id"](encoded)  # by which the broker's management finds the message
+    told = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES)).get("i")
+    return expect_text(told) if shown is None else shown
+
+
+def _crossed_expiration(encoded: ReceivedHeaders) -> Any:
+    told = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES)).get("x")
+    # In the past it is no longer so: the broker has removed it, as from a message that it dead-letters.
+    is_over = told is None or told <= encoded.arrival_time * 1000
+    return _DECODERS["expiration"](encoded) if is_over else to_datetime(told)
+
+
 def _crossed_properties(encoded: EncodedMessage) -> Any:
     values = encoded.map_of_section(APPLICATION_PROPERTIES)
     ours = metadata_in(values)
@@ -302,12 +315,12 @@ def _crossed_properties(encoded: EncodedMessage) -> Any:
 
 CrossedHeaders.decoders = {
     **_DECODERS,
-    "message_id": _crossed("message_id", "i", expect_text),
+    "message_id": _crossed_id,
     "correlation_id": _crossed("correlation_id", "c", expect_text),
     "type": _crossed_type,
     "reply_to": _crossed("reply_to", "r", destination_from_json),
     "timestamp": _crossed("timestamp", "s", to_datetime),
-    "expiration": _crossed("expiration", "x", to_datetime),
+    "expiration": _crossed_expiration,
     "delivery_time": _crossed("delivery_time", "d", to_datetime),
     "properties": _crossed_properties,
 }
