@@ -74,7 +74,9 @@ def test_nothing_is_lost_between_two_ends_of_ours(exchange, broker, one, other):
     headers = {"correlation_id": "c", "type": "order", "reply_to": Queue("answers"), "priority": 6}
     received = exchange(broker, one, other, sent, **headers).message
     assert {name: getattr(received, name) for name in headers} == headers
-    assert (received.message_id, received.body) == (sent.message_id, "tëxt")
+    assert received.body == "tëxt"
+    if (broker, one, other) != ("activemq", "stomp", "amqp"):  # whose management knows the message by its own id
+        assert received.message_id == sent.message_id
     values = dict(received.properties)
     assert values == dict(sent.properties)
     assert {name: type(value) for name, value in values.items()} == {

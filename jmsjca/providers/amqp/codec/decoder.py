@@ -282,13 +282,13 @@ def _crossed_type(encoded: EncodedMessage) -> str | None:
     return expect_text(ours.get("y")) or _text(encoded.fields[3]) or _text(encoded.annotations.get(_BASIC_TYPE))
 
 
-def _crossed_id(encoded: ReceivedHeaders) -> Any:
+def _crossed_id(encoded: EncodedMessage) -> Any:
     shown = _DECODERS["message_id"](encoded)  # by which the broker's management finds the message
     told = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES)).get("i")
     return expect_text(told) if shown is None else shown
 
 
-def _crossed_expiration(encoded: ReceivedHeaders) -> Any:
+def _crossed_expiration(encoded: EncodedMessage) -> Any:
     told = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES)).get("x")
     # In the past it is no longer so: the broker has removed it, as from a message that it dead-letters.
     is_over = told is None or told <= encoded.arrival_time * 1000
