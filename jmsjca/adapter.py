@@ -215,7 +215,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             UnknownSchemeError: No provider has the scheme of the connection URL.
             ConfigurationError: The function has a parameter for which there is no argument.
         """
-        from jmsjca.config.activation_spec import ActivationSpec, check_pool_is_used, resolve_spec  # loads pydantic
+        from jmsjca.config.activation_spec import ActivationSpec, check_fields_are_used, resolve_spec  # loads pydantic
 
         if callable(destination):
             raise InvalidActivationSpecError(
@@ -223,7 +223,7 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             )
         activation_spec = ActivationSpec(destination=destination, **spec)
         effective = resolve_spec(activation_spec, self._options, self._connection_url)
-        check_pool_is_used(activation_spec, effective)
+        check_fields_are_used(activation_spec, effective)
         if effective.selector:
             check_built_selector(effective.selector, activation_spec.selector_variables)
         if effective.connection_url and not effective.connection_url.startswith(LOOKUP):

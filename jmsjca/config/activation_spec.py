@@ -47,7 +47,7 @@ __all__ = [
     "Seconds",
     "SelectorVariables",
     "URLText",
-    "check_pool_is_used",
+    "check_fields_are_used",
     "field_of",
     "merge_options",
     "resolve_spec",
@@ -642,7 +642,7 @@ def resolve_spec(
     return _with_changes(spec, changes, {name: options[name] for name in _REPLACING if _is_set(options, name)})
 
 
-def check_pool_is_used(spec: ActivationSpec, effective: ActivationSpec) -> None:
+def check_fields_are_used(spec: ActivationSpec, effective: ActivationSpec) -> None:
     """Raise an error if the spec of a listener has a pool of handlers, or a subscription, that is not used.
 
     Args:

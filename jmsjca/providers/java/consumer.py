@@ -343,6 +343,7 @@ class JavaUnit(RequeuingUnit[JavaConsumer, JavaDelivery]):
         reply = self._start()
 
         def wait() -> None:
+            """Wait for the reply."""
             self._wait(reply, self._timeout)
 
         return wait

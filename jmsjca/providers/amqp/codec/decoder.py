@@ -58,7 +58,6 @@ from jmsjca.providers.common.codec import (
     destination_from_json,
     encoding_of,
     expect_text,
-    metadata_in,
     property_from_text,
     to_datetime,
 )
@@ -218,6 +217,7 @@ _BASIC_TYPE = "x-basic-type"  # the annotation in which RabbitMQ 4 has the type 
 
 
 _METADATA_MARK, _COUNT_MARK = METADATA_HEADER.encode(), b"JMSXDeliveryCount"
+_LENGTH_MARK = b"content-length"  # of other clients, whose messages have no type number either
 
 
 def _holds_mark(raw: bytes, begin: int, end: int) -> bool:
@@ -225,9 +225,12 @@ def _holds_mark(raw: bytes, begin: int, end: int) -> bool:
     return raw.find(_METADATA_MARK, begin, end) >= 0 or raw.find(_COUNT_MARK, begin, end) >= 0
 
 
-def _is_marked(encoded: EncodedMessage) -> bool:
+def _is_marked(encoded: EncodedMessage, *, has_number: bool = True) -> bool:
     begin = encoded.sections.get(APPLICATION_PROPERTIES)
-    return begin is not None and _holds_mark(encoded.raw, begin, end_of_value(encoded.raw, begin))
+    if begin is None:
+        return False
+    raw, end = encoded.raw, end_of_value(encoded.raw, begin)
+    return _holds_mark(raw, begin, end) or (not has_number and raw.find(_LENGTH_MARK, begin, end) >= 0)
 
 
 def _came_over_stomp(values: Mapping[Any, Any]) -> bool:
@@ -245,7 +248,7 @@ def _decode_crossed_body(
     if _came_over_stomp(values) and isinstance(encoded, ReceivedHeaders):
         encoded.__class__ = CrossedHeaders
         body = content if section == DATA else content.encode() if isinstance(content, str) else b""
-        if kind := metadata_in(values).get("k"):
+        if kind := encoded.metadata.get("k"):
             return decode_kind(kind, body)
         told = values.get("_AMQ_CONTENT_TYPE")
         charset = _charset_or_none(told) if isinstance(told, str) else None
@@ -271,25 +274,26 @@ def _crossed(name: str, key: str, read: Callable[[Any], Any]) -> Callable[[Any],
     """Return the decoder of a header that prefers the metadata."""
 
     def decoder(encoded: ReceivedHeaders) -> Any:
-        told = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES)).get(key)
+        """Decode the header."""
+        told = encoded.metadata.get(key)
         return read(told) if told is not None else _DECODERS[name](encoded)
 
     return decoder
 
 
 def _crossed_type(encoded: EncodedMessage) -> str | None:
-    ours = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES))
+    ours = encoded.metadata
     return expect_text(ours.get("y")) or _text(encoded.fields[3]) or _text(encoded.annotations.get(_BASIC_TYPE))
 
 
 def _crossed_id(encoded: EncodedMessage) -> Any:
     shown = _DECODERS["message_id"](encoded)  # by which the broker's management finds the message
-    told = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES)).get("i")
+    told = encoded.metadata.get("i")
     return expect_text(told) if shown is None else shown
 
 
 def _crossed_expiration(encoded: EncodedMessage) -> Any:
-    told = metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES)).get("x")
+    told = encoded.metadata.get("x")
     # In the past it is no longer so: the broker has removed it, as from a message that it dead-letters.
     is_over = told is None or told <= encoded.arrival_time * 1000
     return _DECODERS["expiration"](encoded) if is_over else to_datetime(told)
@@ -297,7 +301,7 @@ def _crossed_expiration(encoded: EncodedMessage) -> Any:
 
 def _crossed_properties(encoded: EncodedMessage) -> Any:
     values = encoded.map_of_section(APPLICATION_PROPERTIES)
-    ours = metadata_in(values)
+    ours = encoded.metadata
     hidden = {*_FRAME_HEADERS, *(("timestamp",) if ours else ())}
     shown = {
         name: value
@@ -344,7 +348,8 @@ def _decode_any_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
     section = _body_section(encoded.sections)
     content = None if section is None else _read_content(encoded, section)
     number = encoded.annotations.get(MESSAGE_TYPE)
-    if (number is None or _is_marked(encoded)) and (crossed := _decode_crossed_body(encoded, section, content)):
+    is_marked = _is_marked(encoded, has_number=number is not None)
+    if is_marked and (crossed := _decode_crossed_body(encoded, section, content)):
         return crossed
     told = None if number is None else MESSAGE_CLASSES.get(number)
     if section == DATA and told is not BytesMessage and encoded.content_encoding is not None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jmsjca.errors import MessageFormatError
 from jmsjca.providers.amqp.codec.addresses import ReceiveContext
 from jmsjca.providers.common.amqp_types import MALFORMED, UByte, UInt, read, read_uint32
-from jmsjca.providers.common.codec import encoding_of
+from jmsjca.providers.common.codec import encoding_of, metadata_in
 
 __all__ = [
     "ANNOTATIONS",
@@ -318,16 +318,18 @@ class EncodedMessage:
         beginning: The sections before the properties.
         fields: The fields of the properties section; omitted fields are None.
         is_damaged: True if a header is known to be damaged.
+        metadata: What this library sent over STOMP beside the headers; empty if the message was not sent so.
         reads: How many headers were read one by one.
         is_typed: True if the body is an object of AMQP types.
     """
 
     __slots__ = (
-        *("arrival_time", "beginning", "context", "failures", "fields", "is_damaged", "is_typed", "raw", "reads"),
-        "sections",
+        *("arrival_time", "beginning", "context", "failures", "fields", "is_damaged", "is_typed", "metadata", "raw"),
+        *("reads", "sections"),
     )
 
     sections: Sections
+    metadata: Mapping[str, Any]
     beginning: Beginning
     fields: list[Any]
 
@@ -395,6 +397,7 @@ def _beginning(encoded: EncodedMessage) -> Beginning:
 
 _LATER: dict[str, Callable[[EncodedMessage], Any]] = {
     "sections": lambda encoded: find_sections(encoded.raw),
+    "metadata": lambda encoded: metadata_in(encoded.map_of_section(APPLICATION_PROPERTIES)),
     "beginning": _beginning,
     "fields": lambda encoded: fields_of(encoded.value_of(PROPERTIES, []), 13),
 }

@@ -74,7 +74,7 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes | None = 
         if special(name) or special(value):
             lines.append(f"{_escaped(name, name, version)}:{_escaped(name, value, version)}")
         else:
-            lines.append(name + ":" + value)  # of a member of an enum of texts a format has its name
+            lines.append(name + ":" + value)  # an f-string would write the name of an enum's member, not its value
     if body is not None:
         lines.append(f"content-length:{len(body)}")
     return _joined(lines, body or b"")
