@@ -29,9 +29,12 @@ def run(adapter, timeout=None):
         adapter.start(wait=60)
         queues = [each.spec.source() for each in adapter.activations]
         queues = [each for each in queues if isinstance(each, Queue)]
-        wait_until_idle(adapter, 60)
-        while any(connection.admin.depth(each).scheduled for each in queues):  # delayed by the redelivery handling
-            time.sleep(0.01)
+        delivered = -1
+        # A message that is delayed by the redelivery handling may become due between two looks, and be delayed again.
+        while delivered != (delivered := sum(each.stats.n_delivered_messages for each in adapter.activations)):
+            wait_until_idle(adapter, 60)
+            while any(connection.admin.depth(each).scheduled for each in queues):
+                time.sleep(0.01)
             wait_until_idle(adapter, 60)
 
 
