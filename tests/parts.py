@@ -62,7 +62,6 @@ OTHER_SPARK = [
     f"tests/spark/{name}" for name in ("test_amqp_defects.py", "test_duplicate_resolution.py", "test_staging_faults.py")
 ]
 SOME_FAULTS = "tests/torture/test_documentation_faults.py"
-ONE_DEMO = "tests/demo/test_demo.py"
 running = set()  # processes
 LONGEST = 1000  # characters of what is repeated of a failure
 
@@ -87,20 +86,20 @@ PARTS = {
         [*PYTEST, "-m", "not torture", *WITH_DATABASES],
     ],
     "crash": [
-        [*PYTEST, "-s", "tests/torture", f"--ignore={SOME_FAULTS}"],
+        [*PYTEST, "-s", "-m", "not torture", "tests/torture", f"--ignore={SOME_FAULTS}"],
         [*PYTEST, "-s", SOME_FAULTS, "tests/model"],
         [*PYTEST, "-m", "not torture", "tests/release"],
+        [*PYTEST, "-m", "not torture", "tests/demo"],
     ],
     "spark": [
         [
             *(*PYTEST, "-s", "-m", "not torture", "tests/spark"),
             *(f"--ignore={path}" for path in (*SOME_SPARK, *OTHER_SPARK)),
         ],
-        [*PYTEST, "-s", *SOME_SPARK],
+        [*PYTEST, "-s", "-m", "not torture", *SOME_SPARK],
         [*PYTEST, "-s", "-m", "not torture", *OTHER_SPARK],
         [*PYTEST, "-m", "spark", "tests/docs"],
     ],
-    "demo": [[*PYTEST, "tests/demo", f"--ignore={ONE_DEMO}"], [*PYTEST, ONE_DEMO]],
 }
 CHECK = {  # two minutes, before a commit
     "lint": PARTS["lint"],
@@ -137,7 +136,8 @@ TORTURE = """
 -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
 -m tests.torture.failovers artemis-replication activemq-shared-store rabbitmq4-quorum
 -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
--m pytest -q -m torture tests/brokers tests/contract tests/release tests/unit tests/spark
+-m pytest -q -s -m torture tests/brokers tests/contract tests/demo tests/release tests/spark tests/typing tests/unit \
+    tests/torture/test_spark_faults.py
 JMSJCA_POOL_CYCLES=100000 -m pytest -q --timeout 1200 tests/unit/outbound/test_pool.py
 JMSJCA_ALL_STEPS=1 -m pytest -q --timeout 1200 tests/unit/transactions tests/unit/descriptors tests/unit/outbound \
     tests/unit/providers tests/unit/inbound/test_interrupted_adapters.py tests/unit/test_adapter.py \

@@ -44,8 +44,10 @@ def fail(url, name, times):
 
 
 def expire(url, sender_url, name):
-    """Send a message that expires at once; the broker moves it to its dead-letter queue."""
+    """Send a message that expires at once; the broker moves it to its dead-letter queue when it looks at it."""
     ConnectionFactory(sender_url).send(name, TextMessage("x", properties={"source": name}), time_to_live=0.001)
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        assert session.create_consumer(Queue(name)).receive(1) is None
     until(lambda: bool(letters(url, DLQ, name)))
 
 

@@ -79,6 +79,7 @@ def test_a_crash_over_a_broker_without_transactions_loses_nothing_either(run, pa
     assert account["crash"]["unsettled_messages"] >= 1
 
 
+@pytest.mark.torture
 def test_the_command_line_loses_nothing_and_doubles_nothing_either(broker_url, tmp_path, capsys):
     """What it prints is the account that it writes."""
     file = tmp_path / "account.json"

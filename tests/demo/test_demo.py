@@ -19,6 +19,7 @@ DATA = Path(__file__).parent / "data"
 HIDDEN = "s3cret-of-the-url"
 
 
+@pytest.mark.torture
 @pytest.mark.timeout(0)  # a busy machine makes the run long; the fixture ends one without progress
 def test_every_event_of_the_sample_is_accounted_for(demo, sample):
     done, account = demo(*sample, "--poison", "0.05")

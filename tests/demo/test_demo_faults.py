@@ -10,7 +10,7 @@ from jmsjca.demo.events import DemoRequest
 from jmsjca.demo.run import Display, run_demo
 from tests.demo.accounts import assert_balanced, assert_crashed
 
-pytestmark = pytest.mark.demo
+pytestmark = [pytest.mark.demo, pytest.mark.torture]
 
 HERE = Path(__file__).parent
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-STEPS = 20_000
+STEPS = 8_000
 SELDOM = ("commit", "rollback", "crash", "receive", "give_back", "purge")
 
 

@@ -10,7 +10,7 @@ from tests.torture.documentation_faults import ELSEWHERE, cited_tests, plant_all
 from tests.torture.planting import ROOT
 from tests.torture.public_api import ROOMS, public_members
 
-SAMPLE, SEED = 15, 20
+SAMPLE, SEED = 8, 20
 FAULTS = read_faults()
 BEANS = (ActivationBean, AdapterBean, ServerBean)
 MANAGEMENT = ("jmsjca.management.beans",)  # whose attributes have faults, too

@@ -69,7 +69,7 @@ def test_planted_fault_is_found(fault) -> None:
     assert find(fault).said is not None
 
 
-FUZZ_SAMPLE = 100_000
+FUZZ_SAMPLE = 30_000
 WHOLE = 10_000_000
 
 
