@@ -31,9 +31,12 @@ WITH_CLIENTS = [  # of other languages, kills of brokers, and Spark
 WITH_DATABASES = [  # and what else rather waits than works
     f"tests/brokers/{name}"
     for name in (
+        "test_acknowledge_modes.py",
         "test_console_browser.py",
         "test_exactly_once.py",
+        "test_failovers.py",
         "test_inbound.py",
+        "test_java_tls.py",
         "test_outbox.py",
         "test_postgresql.py",
         "test_pytest_kit.py",

@@ -19,7 +19,6 @@ SHARES = {  # of these, one case of so many
     "inbound_memory": 8,
     "inbound_file": 4,
     "inbound": 8,  # over real brokers
-    "console_browser": 3,  # most have two widths
     "console_browser of Artemis": 8,  # the pages are the same
 }
 SLOW = {  # of files that start processes, brokers, browsers or Spark for each case
@@ -78,6 +77,7 @@ SLOW = {  # of files that start processes, brokers, browsers or Spark for each c
     "unit/inbound/test_inbox_outages": 3,
     "unit/inbound/test_shutdown": 2,
     "unit/management/test_console_access": 4,
+    "unit/management/test_console_browser": 2,
     "unit/management/test_mcp": 2,
     "unit/management/test_terminal": 4,
     "unit/management/test_worker": 3,
@@ -137,7 +137,7 @@ def matrix_of(item):
         return f"{file} {item.callspec.params['pair']}"
     if item.nodeid.startswith("tests/brokers/test_console_browser"):
         return "console_browser of Artemis"
-    return file if file in SHARES and file != "console_browser" else f"{file} {name}"
+    return file if file in SHARES else f"{file} {name}"
 
 
 def drawn_of(name, total):
