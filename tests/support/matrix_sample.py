@@ -128,7 +128,7 @@ def pytest_collection_modifyitems(items):
 
 
 def matrix_of(item):
-    """Return the name of the matrix of a case: a suite over a pair, a file with a share, or else the cases of a test."""
+    """Return the name of the matrix of a case: a suite over a pair, a file with a share, or the cases of a test."""
     name = item.nodeid.partition("[")[0]
     if (path := item.nodeid.partition(".py::")[0].removeprefix("tests/")) in SLOW:
         return path
