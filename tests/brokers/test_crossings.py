@@ -92,3 +92,16 @@ def test_a_map_arrives_or_is_refused(exchange, broker, one, other):
             _ = delivery.message
     else:
         assert dict(delivery.message.body) == {"n": 1}
+
+
+def test_what_rabbitmq_3_drops_is_told_once_for_each_queue(exchange, caplog):
+    sent = TextMessage("tëxt", properties=PROPERTIES)
+    received = exchange("rabbitmq", "stomp", "amqp", sent, type="order").message
+    assert (received.body, received.type, dict(received.properties)) == ("tëxt", None, {})
+    assert received.message_id == sent.message_id
+    [told] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert told.startswith(f"{received.destination} holds messages that were sent over STOMP")
+    caplog.clear()
+    same = exchange("rabbitmq", "amqp", "amqp", TextMessage("x", properties={"n": 3}), type="order").message
+    assert (same.type, same.properties["n"]) == ("order", 3)
+    assert not caplog.records

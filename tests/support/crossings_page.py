@@ -30,8 +30,8 @@ Use this page when a message is sent by one client and received by another one, 
 Each cell names what differs from what was sent; `=` means no difference. For example, a text that a stomp.py script
 sends to Artemis with `content-length`, its default, is a bytes message for a JMS client.
 
-Between two jmsjca clients nothing is lost without an error, except from STOMP to AMQP on RabbitMQ 3, which delivers
-no properties and no group, the name of the queue as the type, and a map as bytes: use one protocol there. Over STOMP
+Between two jmsjca clients nothing is lost without a word. From STOMP to AMQP, RabbitMQ 3 delivers no properties, no
+type and no group, and a map as bytes; the receiver logs a warning for the queue: use one protocol there. Over STOMP
 the header `_jmsjca`, and over AMQP on Artemis and RabbitMQ 4 the annotation `x-opt-jmsjca`, carry the types of
 properties, the type, the group and the reply destination that the broker drops. Other clients ignore both. Two
 crossings are refused with `MessageFormatError` when the message is read: a map, stream or object from AMQP to STOMP

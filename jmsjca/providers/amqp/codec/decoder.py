@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from jmsjca.destinations import Destination
 from jmsjca.errors import MessageFormatError
+from jmsjca.log_records import get_logger
 from jmsjca.messages import (
     BytesMessage,
     DeliveryMode,
@@ -66,6 +67,8 @@ __all__ = ["UNDECODABLE", "ReceivedHeaders", "decode", "decode_body", "decode_us
 
 UNDECODABLE = (*MALFORMED, OSError)
 """The errors of decoding arbitrary bytes, including timestamps out of range."""
+
+logger = get_logger("jmsjca.amqp")
 
 _DELIVERY_TIME = "x-opt-delivery-time"
 _MAX_PRIORITY, _DEFAULT_PRIORITY = 9, 4
@@ -334,6 +337,31 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+class _ConvertedHeaders(CrossedHeaders):
+    """The headers of a message that RabbitMQ 3 converted to AMQP 1.0: its subject is the routing key, and no type."""
+
+    __slots__ = ()
+
+
+_ConvertedHeaders.decoders = {**_DECODERS, "type": lambda _: None}
+
+
+def _was_converted(encoded: EncodedMessage) -> bool:
+    """Return True for a message that RabbitMQ 3 received over STOMP or AMQP 0-9-1."""
+    source = encoded.context.source
+    return encoded.context.naming == "path" and source is not None and _text(encoded.fields[3]) == source.name
+
+
+@lru_cache(maxsize=1000)  # once for each queue
+def _warn_of_conversion(source: Destination | None) -> None:
+    logger.warning(
+        "%s holds messages that were sent over STOMP or AMQP 0-9-1: RabbitMQ 3 delivers them over AMQP 1.0 without"
+        " their properties, type and group, and a map as bytes. Receive them over the protocol by which they are sent,"
+        " or use RabbitMQ 4.",
+        source,
+    )
+
+
 def decode_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
     """Return the class of a message and its body, for `Message.received`.
 
@@ -351,6 +379,9 @@ def _decode_any_body(encoded: EncodedMessage) -> tuple[type[Message], Any]:
     is_marked = _is_marked(encoded, has_number=number is not None)
     if is_marked and (crossed := _decode_crossed_body(encoded, section, content)):
         return crossed
+    if number is None and isinstance(encoded, ReceivedHeaders) and _was_converted(encoded):
+        encoded.__class__ = _ConvertedHeaders
+        _warn_of_conversion(encoded.context.source)
     told = None if number is None else MESSAGE_CLASSES.get(number)
     if section == DATA and told is not BytesMessage and encoded.content_encoding is not None:
         return BytesMessage, content  # the content type holds after decoding (AMQP 1.0, section 3.2.4)
