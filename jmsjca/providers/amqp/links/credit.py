@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from jmsjca.errors import JMSError
 
@@ -13,47 +13,6 @@ _EMPTY_DRAINS_REQUIRED = 2  # consecutive answers to drains, without a message b
 _PLAIN_REPEATS = 1  # of a drain, before the next ones grant credit
 
 _DECAY = 8  # with each arrival the estimate decreases by this fraction
-
-
-class CreditControl(Protocol):
-    """Grants and revokes the credit of a receiver link. Engine thread only."""
-
-    def grant(self, more: int) -> None:
-        """Grant credit for more messages."""
-        ...
-
-    def drain(self) -> "Future[bool]":
-        """Revoke unused credit.
-
-        Returns:
-            A future that is done when the broker has stopped sending; True if it certainly has no more messages.
-        """
-        ...
-
-    def repeat_drain(self) -> None:
-        """Request the answer to a pending drain again, perhaps with more credit."""
-        ...
-
-    def round_trip(self) -> "Future[bool]":
-        """Return a future that is done when the broker has processed everything written before on this session."""
-        ...
-
-    @property
-    def draining(self) -> bool:
-        """Whether messages in flight are awaited until a drain ends."""
-        ...
-
-    def on_messages(self, count: int = 1) -> None:
-        """Messages used up some of the credit."""
-        ...
-
-    def on_flow(self) -> None:
-        """The broker reported its view of the credit."""
-        ...
-
-    def on_link_ended(self, error: JMSError | None) -> None:
-        """The link is closed, or failed with an error: pending requests will not be answered."""
-        ...
 
 
 class DrainCredit:
@@ -506,3 +465,10 @@ class RabbitMQ4Credit:
             self.grant(more)
         for request in answered:
             request.reply.set_result(left > 0)
+
+
+CreditControl = DrainCredit | RabbitMQ3Credit | RabbitMQ4Credit
+"""Grants and revokes the credit of a receiver link. Engine thread only.
+
+`drain` returns a future that is done when the broker has stopped sending; True if it certainly has no more messages.
+"""
