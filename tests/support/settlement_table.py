@@ -10,8 +10,8 @@ _TABLE = re.compile(r"(<!-- brokers -->\n).*?(<!-- end -->)", re.DOTALL)
 
 HEAD = (
     "broker",
-    "receipts and sends of a unit",
-    "a batch that is cut",
+    "receipts and sends of a unit commit",
+    "a batch commits",
     "the handler raises",
     "the process is killed",
     "prefetched, not processed",
