@@ -307,7 +307,7 @@ class SourceOptions(JmsOptions):
     columns: Annotated[tuple[str, ...], _from_text(_parse_columns)] = tuple(SCHEMA.names)
     """The columns to read, as ``text,properties``; no others are decoded and staged. A sink ignores it."""
     bodyFormat: Literal["", "json", "csv"] = ""
-    """``json`` or ``csv``: the format of the bodies that ``.schema(…)`` names columns of; by default JSON."""
+    """``json`` or ``csv``: the format of the bodies whose values ``.schema(…)`` names; by default JSON."""
     delimiter: Annotated[str, _from_text(_parse_delimiter, "one character")] = ","
     """The character between two values of CSV."""
     stagingLocation: Annotated[str | None, _from_text(parse_location)] = None
@@ -323,15 +323,15 @@ class SourceOptions(JmsOptions):
     sourceChange: Literal["fail", "allow"] = "fail"
     """``fail`` or ``allow``: the reaction to a checkpoint that belongs to another destination or broker."""
     partitions: Annotated[_Count, Field(ge=1, le=_MAX_PARTITIONS)] = 2
-    """The number of consumers of each batch. A table is browsed in one partition of each queue unless this is given."""
+    """The number of consumers of each batch. Without this option, a table browses each queue in one partition."""
     maxMessagesPerBatch: Annotated[_Count, Field(ge=1)] = 10_000
     """The maximum number of messages of a batch, over all partitions."""
     prefetchEpochs: Annotated[Literal[0, 1], _from_text(_parse_count)] = 0
     """1 if the driver stages the next batch while Spark works on the current one, else 0."""
     maxBytesPerBatch: Annotated[_Size, Field(ge=1)] = 1 << 28
-    """The maximum size of the messages of a batch with headers and properties, over all partitions and whatever
-    ``columns`` are read, as ``64 MiB``. A partition may exceed its share by one message, and by its first hundred. A
-    large partition needs at most twice the memory of its share."""
+    """The maximum size of the messages of a batch, as ``64 MiB``, over all partitions. Headers and properties count, also
+    in columns that are not read. A partition may exceed its share by one message, and in any case receives up to 100
+    messages. A large partition needs at most twice the memory of its share."""
     receiveIdleTimeout: _Duration = 0.2
     """A partition ends after this time without a message."""
     maxBatchLatency: _Duration = 0.5
@@ -348,8 +348,7 @@ class SourceOptions(JmsOptions):
     retainEpochs: _Count = 1
     """The number of committed epochs that remain staged."""
     inDoubtRetention: _Duration = 7 * 86400.0
-    """The running time of the query for which the keys of messages without a confirmed settlement are kept, at most
-    200,000."""
+    """How long the keys of messages without a confirmed settlement are kept, while the query runs; at most 200,000 keys."""
     orphans: Literal["fail", "ignore"] = "fail"
     """``fail`` or ``ignore``: the reaction to staged messages of another checkpoint that may be unprocessed."""
 
@@ -429,9 +428,9 @@ class SinkOptions(JmsOptions):
     timeToLive: _Duration = 0.0
     """The time to live of written messages; 0 means unlimited."""
     queryName: str = ""
-    """The name of a sink, which is also the name of Spark's query; of a table within ``foreachBatch``."""
+    """The name of a sink, which is also the name of Spark's query; within ``foreachBatch`` the name of the table."""
     batchId: _Count | None = None
-    """The number of the batch that a table is; the default is the number of the streaming query's batch."""
+    """The number of the batch that is written as a table; the default is the number of the streaming query's batch."""
 
     @property
     def exactly_once(self) -> bool:
