@@ -57,13 +57,13 @@ class Capabilities:
     transacted_receive: bool = False  #: acknowledgements of a unit succeed or fail together
     transacted_send: bool = False  #: sends of a unit appear together or not at all
     atomic: bool = False  #: acknowledgements and sends of a unit happen together or not at all
-    units: Literal["any", "receive"] = "any"  #: "receive": a unit takes all deliveries of one `Consumer.receive`
-    give_back: Literal["uncounted", "counted", "local", "none"] = "none"  #: effect of `Consumer.release` on the count
-    exact_credit: bool = False  #: ``window=0`` never prefetches more than `Consumer.receive` asks for
+    units: Literal["any", "receive"] = "any"  #: a unit takes any deliveries, or all of one receive
+    give_back: Literal["uncounted", "counted", "local", "none"] = "none"  #: whether `Consumer.release` is counted
+    exact_credit: bool = False  #: with ``window=0`` the broker sends only what `Consumer.receive` asks for
     redelivery_delay: bool = False  #: the broker can delay redelivery after a rollback
     delivery_delay: bool = False  #: the broker can delay delivery of a sent message
-    delivery_count: bool = False  #: `Delivery.count` comes from the broker
-    counts_handovers: bool = False  #: the count includes only deliveries of `Consumer.hand_over`, and rollbacks
+    delivery_count: bool = False  #: the broker counts deliveries: `Delivery.count`
+    counts_handovers: bool = False  #: counted are only deliveries to a caller (`Consumer.hand_over`) and rollbacks
     counts_lost: bool = False  #: deliveries of a lost connection are redelivered, and counted if there is a count
     priority: bool = False  #: messages of higher priority are delivered first
     selectors: bool = False  #: consumers and browsers can filter
@@ -83,7 +83,7 @@ class Capabilities:
     no_local: bool = False  #: a subscriber can exclude messages that its own connection sends
     durable_no_local: bool = False  #: the same for durable subscriptions and all connections of the client id
     groups: bool = False  #: messages with the same ``JMSXGroupID`` go to one consumer while it is open
-    groups_apart: bool = False  #: a group with an idle consumer does not block other groups
+    groups_apart: bool = False  #: a group whose consumer does not receive does not block other groups
     structured: bool = False  #: map, stream and object messages
     duplicate_detection: bool = False  #: a second message with the same ``_AMQ_DUPL_ID`` is dropped
     checks: bool = False  #: `Connection.check` finds out whether messages can be sent

@@ -329,9 +329,9 @@ class SourceOptions(JmsOptions):
     prefetchEpochs: Annotated[Literal[0, 1], _from_text(_parse_count)] = 0
     """1 if the driver stages the next batch while Spark works on the current one, else 0."""
     maxBytesPerBatch: Annotated[_Size, Field(ge=1)] = 1 << 28
-    """The maximum size of the messages of a batch, as ``64 MiB``, over all partitions. Headers and properties count, also
-    in columns that are not read. A partition may exceed its share by one message, and in any case receives up to 100
-    messages. A large partition needs at most twice the memory of its share."""
+    """The maximum size of the messages of a batch, as ``64 MiB``, over all partitions. Headers and properties count,
+    also in columns that are not read. A partition may exceed its share by one message, and in any case receives up to
+    100 messages. A large partition needs at most twice the memory of its share."""
     receiveIdleTimeout: _Duration = 0.2
     """A partition ends after this time without a message."""
     maxBatchLatency: _Duration = 0.5
@@ -348,7 +348,7 @@ class SourceOptions(JmsOptions):
     retainEpochs: _Count = 1
     """The number of committed epochs that remain staged."""
     inDoubtRetention: _Duration = 7 * 86400.0
-    """How long the keys of messages without a confirmed settlement are kept, while the query runs; at most 200,000 keys."""
+    """The time for which a running query keeps the keys of messages without a confirmed settlement, at most 200,000."""
     orphans: Literal["fail", "ignore"] = "fail"
     """``fail`` or ``ignore``: the reaction to staged messages of another checkpoint that may be unprocessed."""
 

@@ -22,9 +22,26 @@ HEAD = """\
 # What each broker can do
 
 Use this page to choose a broker and a protocol. For example, a handler that receives and sends in one transaction needs
-`atomic`. A missing capability is refused with `NotSupportedError`, never weakened; `Connection.capabilities` has the
-capabilities at run time. The tests check this page: a connection must report exactly these values, and every case of
-the contract suite for an available capability must pass on that broker.
+`atomic`:
+
+```python
+from jmsjca import ConnectionFactory
+
+with ConnectionFactory("embedded://shop").create_connection() as connection:
+    print(connection.capabilities.atomic)  # True
+```
+
+A missing capability is refused with `NotSupportedError`; it is never weakened. The tests check this page: a connection
+must report exactly these values, and for each capability that a broker has, every case of the contract suite must pass
+on that broker.
+
+The values of `units` and `give_back` are words:
+
+- `units`: with *any*, a unit may take any received messages. With *receive*, it takes all messages of one
+  `Consumer.receive`.
+- `give_back`: with *uncounted*, a released message returns to the broker, and its delivery count stays. With *counted*,
+  the delivery count grows. With *local*, the message stays with its consumer until the consumer is closed
+  ([Prefetched messages](network.md#prefetched-messages)).
 """
 
 
@@ -45,7 +62,7 @@ def page():
     """The whole page."""
     columns = [("embedded", "", EMBEDDED)]
     columns += [(b.name, protocol, b.capabilities) for protocol, brokers in PROTOCOLS.items() for b in brokers]
-    parts = [HEAD, table(columns), NOTES.read_text(), "## Why a broker lacks something\n"]
+    parts = [HEAD, table(columns), NOTES.read_text()]
     parts += [gaps(broker, protocol) for protocol, brokers in PROTOCOLS.items() for broker in brokers]
     return "\n".join(parts)
 
@@ -60,8 +77,22 @@ def table(columns):
 
 def gaps(broker, protocol):
     rows = [["capability", "what the broker did", "where it is written"], ["---"] * 3]
-    rows += [[f"`{gap.capability}`", text(gap.observed), text(gap.reference)] for gap in gaps_of(broker)]
+    rows += [[", ".join(names), text(observed), text(reference)] for (observed, reference), names in grouped(broker)]
     return f"### {broker.name} {broker.release} over {protocol}\n\n{lines(rows)}"
+
+
+def grouped(broker):
+    """The evidence of all gaps, each with its capabilities. "As shared." stands for the evidence of `shared`."""
+    found = {gap.capability: (gap.observed, gap.reference) for gap in gaps_of(broker)}
+
+    def evidence(name):
+        observed, reference = found[name]
+        return evidence(observed[3:-1]) if reference == "The same" else found[name]
+
+    capabilities = {}
+    for name in found:
+        capabilities.setdefault(evidence(name), []).append(f"`{name}`")
+    return capabilities.items()
 
 
 def lines(rows):

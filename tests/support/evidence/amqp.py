@@ -6,7 +6,7 @@ __all__ = ["LINK_OUTLIVES_CONSUMER", "protocol_gaps"]
 
 LINK_OUTLIVES_CONSUMER = (
     "ends_at_close",
-    "detach -> what is unsettled goes back; so a closed consumer's link stays while a unit holds messages of it.",
+    "detach -> the broker requeues unsettled messages. So the link stays open while a unit holds messages of it.",
 )
 
 
@@ -20,19 +20,19 @@ def protocol_gaps(*, delays, settings):
     return (
         CapabilityGap(
             "counts_handovers",
-            "No frame of AMQP says that an application gets a message which was transferred before: prefetched ones"
-            " have the same count or mark.",
+            "No frame of AMQP shows whether an application got a message that was transferred before: a prefetched"
+            " message has the same count or mark.",
             "AMQP 1.0, sections 3.2.1 and 3.4: delivery-count counts deliveries, first-acquirer covers any link",
         ),
         CapabilityGap(
             "redelivery_delay",
-            "The outcome modified has delivery-failed, undeliverable-here and annotations, and no delay (AMQP 1.0,"
-            " section 3.4.5).",
+            "The outcome modified has the fields delivery-failed, undeliverable-here and annotations, but no delay"
+            " (AMQP 1.0, section 3.4.5).",
             delays,
         ),
         CapabilityGap(
             "configurable",
-            "No frame of AMQP changes what a destination does with its messages; who operates the broker does that.",
+            "No frame of AMQP changes the settings of a destination; the operator of the broker does that.",
             settings,
         ),
     )

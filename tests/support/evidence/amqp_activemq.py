@@ -9,43 +9,46 @@ __all__ = ["GAPS"]
 GAPS = (
     CapabilityGap(
         "give_back",
-        "disposition(released) or disposition(modified, delivery-failed) -> the broker sends the message again over"
-        " the same link, after what it sent in between; no other consumer gets it before detach.",
+        "disposition(released) or disposition(modified, delivery-failed) -> the broker sends the message again"
+        " over the same link, after the messages that it sent in between; no other consumer gets the message"
+        " before detach.",
         "activemq.apache.org/amqp does not mention outcomes (6.3)",
     ),
     CapabilityGap(
         "exact_credit",
-        "flow(drain=true) that crosses the last message asked for -> no answer; the broker chooses one message"
-        " more, and keeps it for this link until its next credit or its end.",
+        "flow(drain=true), while the last requested message is on its way -> no answer. The broker reserves one"
+        " more message for this link, until the link gives credit again or ends.",
         "activemq.apache.org/amqp, Prefetch Size and Credit: credit is honoured; it does not mention drain (6.3)",
     ),
     CapabilityGap(
         "delivery_count",
-        "After modified(delivery-failed) and detach the next link gets transfer with delivery-count=0. Only what a"
-        " broken connection held comes with delivery-count=1, looked at or not.",
-        "activemq.apache.org/amqp has a header.deliveryCount, and does not say when it rises (6.3)",
+        "After modified(delivery-failed) and detach the next link gets transfer with delivery-count=0. Only"
+        " messages that a broken connection held are redelivered with delivery-count=1, whether an application saw"
+        " them or not.",
+        "activemq.apache.org/amqp has a header.deliveryCount, and does not say when it grows (6.3)",
     ),
     CapabilityGap("browse_counts", "As delivery_count.", "The same"),
     CapabilityGap(
         "delivery_delay",
-        "transfer with x-opt-delivery-time is held where schedulerSupport is set, which is not the default; else it"
-        " comes at once, and no answer shows which.",
+        "A transfer with x-opt-delivery-time is delayed if the broker has schedulerSupport, which is not the"
+        " default. Otherwise it is delivered at once, and no answer shows which.",
         "activemq.apache.org/delay-and-schedule-message-delivery",
     ),
     CapabilityGap(
         "priority",
-        "Messages come in the order of sending: queues mind priorities only with prioritizedMessages.",
+        "Messages are delivered in the order of the sends: queues follow priorities only with prioritizedMessages.",
         "activemq.apache.org/how-can-i-support-priority-queues",
     ),
     CapabilityGap(
         "duplicate_detection",
         "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
-        "Artemis' manual, duplicate detection, has the property; no page of ActiveMQ's knows it (6.3)",
+        "Artemis' manual, duplicate detection, has the property; no page of ActiveMQ mentions it (6.3)",
     ),
     CapabilityGap(
         "shared",
         "attach(source with the capabilities shared and global), twice -> attach, attach; each gets every message.",
-        "activemq.apache.org/components/classic/documentation/jms2: shared topic consumers are not done (AMQ-8323)",
+        "activemq.apache.org/components/classic/documentation/jms2: shared topic consumers are not implemented"
+        " (AMQ-8323)",
     ),
     CapabilityGap("volatile_reuse", "As shared.", "The same"),
     CapabilityGap("subscription_kinds", "As shared.", "The same"),
@@ -55,12 +58,14 @@ GAPS = (
     ),
     CapabilityGap(
         "durable_no_local",
-        "attach(durable=2, no-local-filter), detach; another connection of the client id sends, and gets it.",
+        "attach(durable=2, no-local-filter), detach; another connection with the client id sends -> the"
+        " subscription gets the message.",
         "activemq.apache.org/destination-options has noLocal, and does not mention durable subscriptions (6.3)",
     ),
     CapabilityGap(
         "admin",
-        "transfer to ActiveMQ.Statistics.Broker with reply-to -> accepted, and no answer: it is just a queue.",
+        "transfer to ActiveMQ.Statistics.Broker with reply-to -> accepted, and no answer: the broker treats it as"
+        " an ordinary queue.",
         "activemq.apache.org/statisticsplugin: only with statisticsBrokerPlugin, which is not the default",
     ),
     CapabilityGap("counts_held", "As admin.", "The same"),
@@ -69,7 +74,7 @@ GAPS = (
     CapabilityGap("counts_consumers", "As admin.", "The same"),
     CapabilityGap("counts_traffic", "As admin.", "The same"),
     *protocol_gaps(
-        delays="activemq.apache.org, redelivery policy: it is the client library's, or a plug-in's of the broker",
+        delays="activemq.apache.org, redelivery policy: a feature of the client library, or of a plug-in of the broker",
         settings="activemq.apache.org, per destination policies: in the broker's configuration",
     ),
 )

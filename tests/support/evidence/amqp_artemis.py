@@ -9,7 +9,7 @@ __all__ = ["GAPS"]
 GAPS = (
     CapabilityGap(
         "counts_lost",
-        "Messages of a broken connection are redelivered with delivery-count=0 as a rule, and now and then with 1.",
+        "Messages of a broken connection are usually redelivered with delivery-count=0, sometimes with 1.",
         "Artemis' manual, undelivered messages: the count is kept for rolled-back messages, not for delivered ones",
     ),
     CapabilityGap(
@@ -19,9 +19,10 @@ GAPS = (
     ),
     CapabilityGap(
         "volatile_reuse",
-        "detach of the last link of a shared subscription -> detach; attach by the same name at once -> attach, but"
-        " nothing comes: the queue behind it is removed later, under the new link.",
-        "Artemis' manual, address model: protocols make and remove such queues; it does not say when (2.56)",
+        "detach of the last link of a shared subscription -> detach; an attach with the same name right after"
+        " that -> attach, but no messages: the broker removes the queue of the subscription later, although the"
+        " new link uses it.",
+        "Artemis' manual, address model: protocols create and remove such queues; it does not say when (2.56)",
     ),
     CapabilityGap(
         "subscription_kinds",
@@ -35,18 +36,18 @@ GAPS = (
     CapabilityGap(
         "temporary_guarded",
         "attach(source=the name of another connection's temporary queue) -> attach, and its messages.",
-        "Artemis' manual, security: permissions go by addresses and roles; it has no owners of addresses",
+        "Artemis' manual, security: permissions are set for addresses and roles; an address has no owner",
     ),
     CapabilityGap(
         "temporary_ends",
-        "attach(target=a temporary queue that is gone) -> attach; transfer -> accepted, into a queue of that name.",
+        "attach(target=a deleted temporary queue) -> attach; transfer -> accepted, into a new queue of that name.",
         "Artemis' manual, address settings: auto-create-queues, which is the default",
     ),
     CapabilityGap(
         "groups_apart",
-        "While a consumer without credit has the group of the first message, flow(link-credit=1) of another gets"
-        " nothing, of whatever group.",
-        "Artemis' manual, message grouping: messages of a group at the head hold up those behind them",
+        "While a consumer without credit has the group of the first message, another consumer with"
+        " flow(link-credit=1) gets no message of any group.",
+        "Artemis' manual, message grouping: messages of a group at the head of the queue block later messages",
     ),
     *protocol_gaps(
         delays="Artemis' manual, undelivered messages: redelivery-delay is a setting of addresses",

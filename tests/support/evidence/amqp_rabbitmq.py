@@ -19,12 +19,12 @@ GAPS = (
         "give_back",
         "disposition(released) -> the message is redelivered, also to others, with first-acquirer=false, whether"
         " it was processed or not; disposition(modified) -> end(amqp:invalid-field, Unrecognised state).",
-        f"{_README}, unsupported: the outcome modified; first-acquirer stands for not redelivered",
+        ", unsupported: the outcome modified; first-acquirer means: not redelivered",
     ),
     CapabilityGap(
         "exact_credit",
         "flow(drain=true) -> end(amqp:internal-error, function_clause, send_drained). flow(link-credit=0) is"
-        " answered before the messages that are under way.",
+        " answered before the messages that are in flight.",
         f"{_README}, does not mention drain",
     ),
     CapabilityGap(
@@ -39,37 +39,39 @@ GAPS = (
     ),
     CapabilityGap(
         "priority",
-        "Messages come in the order of sending: a queue minds priorities only if it was declared with"
-        " x-max-priority, which a link cannot ask for.",
+        "Messages are delivered in the order of the sends: a queue follows priorities only if it was declared"
+        " with x-max-priority, which a link cannot request.",
         "rabbitmq.com/priority",
     ),
     CapabilityGap(
         "selectors",
-        "attach(source with the filter jms-selector) -> attach with the same filter, and everything comes.",
+        "attach(source with the filter jms-selector) -> attach with the same filter, and all messages are delivered.",
         f"{_README}, unsupported: filters",
     ),
     CapabilityGap("exact_selectors", "As selectors.", "The same"),
     CapabilityGap(
         "browse",
-        "attach(source with distribution-mode=copy) -> attach with the same mode, and messages are taken.",
+        "attach(source with distribution-mode=copy) -> attach with the same mode, and the messages are removed"
+        " from the queue.",
         f"{_README}, does not mention distribution modes",
     ),
     CapabilityGap("browse_counts", "As browse.", "The same"),
     CapabilityGap(
         "durable",
-        "attach(source=/topic/x, durable=2, expiry-policy=never), detach -> the queue behind it is gone, and with"
-        " it what is sent before the next attach.",
+        "attach(source=/topic/x, durable=2, expiry-policy=never), detach -> the broker deletes the queue of the"
+        " link, so messages that are sent before the next attach are lost.",
         f"{_README}, unsupported: expiry policies other than link-detach",
     ),
     CapabilityGap(
         "client_ids",
-        "open(container-id in use, desired-capabilities=[sole-connection-for-container]) -> open, for both.",
-        "No page of RabbitMQ's knows the capability (3.10)",
+        "open(container-id in use, desired-capabilities=[sole-connection-for-container]) -> open, for both"
+        " connections.",
+        "No page of RabbitMQ mentions the capability (3.10)",
     ),
     CapabilityGap(
         "duplicate_detection",
         "A second transfer with the same _AMQ_DUPL_ID -> disposition(accepted), and both are delivered.",
-        f"{_README}, does not know the property, which is Artemis'",
+        ", does not mention the property, which belongs to Artemis",
     ),
     CapabilityGap(
         "shared",
@@ -89,14 +91,15 @@ GAPS = (
     CapabilityGap("temporary_ends", "As temporary.", "The same"),
     CapabilityGap(
         "no_local",
-        "attach(source with the filter no-local) -> attach with the same filter, and own messages come.",
+        "attach(source with the filter no-local) -> attach with the same filter, and the consumer gets its own"
+        " messages.",
         f"{_README}, unsupported: filters",
     ),
     CapabilityGap("durable_no_local", "As no_local.", "The same"),
     CapabilityGap(
         "groups",
-        "transfer of two messages with one group-id -> transfer, each to another consumer.",
-        "No page of RabbitMQ's knows groups of queues (3.10)",
+        "transfer of two messages with one group-id -> each is transferred to another consumer.",
+        "No page of RabbitMQ mentions groups of queues (3.10)",
     ),
     CapabilityGap("groups_apart", "As groups.", "The same"),
     CapabilityGap(
@@ -110,7 +113,7 @@ GAPS = (
     CapabilityGap("counts_consumers", "As admin.", "The same"),
     CapabilityGap("counts_traffic", "As admin.", "The same"),
     *protocol_gaps(
-        delays="rabbitmq.com/nack: what is requeued is ready for redelivery at once",
+        delays="rabbitmq.com/nack: a requeued message is ready for redelivery at once",
         settings="rabbitmq.com/parameters: policies are set by rabbitmqctl or the HTTP API",
     ),
 )

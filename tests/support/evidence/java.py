@@ -4,8 +4,8 @@ from tests.support.evidence import CapabilityGap
 
 __all__ = ["GAPS"]
 
-_UNTRIED = "Not tried yet with this client, and therefore not promised: the provider refuses it."
-_UNTRIED_REFERENCE = "Other clients of the same broker may have it: see their columns."
+_UNTRIED = "Not tested with this client yet, so the provider refuses it."
+_UNTRIED_REFERENCE = "Other clients of the same broker may have it: see their columns"
 
 
 def _untried(*names):
@@ -13,7 +13,7 @@ def _untried(*names):
 
 
 _NO_ADMIN = tuple(
-    CapabilityGap(name, "JMS has no call for it: a client sees its destinations only by their messages.", "JMS 3.1")
+    CapabilityGap(name, "JMS has no call for it.", "JMS 3.1")
     for name in (
         "admin",
         "counts_held",
@@ -27,10 +27,10 @@ _NO_ADMIN = tuple(
 _OF_JMS = (
     CapabilityGap(
         "units",
-        "Session.commit() -> all that the session has received is acknowledged. So each unit has a session: all that is"
-        " outstanding where the order is kept, elsewhere the messages of one receive. A commit of other deliveries is"
-        " refused before anything is committed: two sessions commit one after the other, and a crash between them"
-        " leaves half a unit.",
+        "Session.commit() -> all messages that the session has received are acknowledged. So each unit has a"
+        " separate session. It takes all outstanding messages where the order is kept, elsewhere the messages of"
+        " one receive. Other units are refused: they would need two sessions, and a crash between the two commits"
+        " would leave half a unit.",
         "JMS 3.1, section 6.2.7",
     ),
     CapabilityGap(
@@ -67,12 +67,13 @@ GAPS = {
         ),
         CapabilityGap(
             "checks",
-            "createProducer() for a name that does not exist creates the queue, where a user may: it is no question.",
+            "createProducer() for a name that does not exist creates the queue, if the user has the permission. So"
+            " the call cannot check whether the queue exists.",
             "auto-create-queues (2.56.0)",
         ),
         CapabilityGap(
             "temporary_ends",
-            "A send to a temporary queue that is gone makes a lasting queue of that name.",
+            "A send to a deleted temporary queue creates a permanent queue of that name.",
             "auto-create-queues (2.56.0)",
         ),
         *_untried(

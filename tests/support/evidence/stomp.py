@@ -6,19 +6,19 @@ __all__ = ["EVERYWHERE", "GROUPS_WAIT", "NO_LOCAL", "NO_TEMPORARY", "TEXT_IS_NUM
 
 _NO_COUNT = CapabilityGap(
     "delivery_count",
-    "MESSAGE says redelivered:true from the second delivery on, and no header counts. Delivery.count is a lower bound:"
-    " 1, or 2 with that header, and one more for each rollback here.",
+    "From the second delivery on MESSAGE has redelivered:true, but no header has the count. Delivery.count is"
+    " a lower bound: 1, or 2 with that header, plus 1 for each rollback of this consumer.",
     "STOMP 1.2, MESSAGE: no such header",
 )
 _NO_HANDOVER = CapabilityGap(
     "counts_handovers",
-    "No frame says that an application gets a MESSAGE which was sent before: prefetched ones have the same mark,"
-    " redelivered:true.",
+    "No frame shows whether an application got a MESSAGE that was delivered before: a prefetched message has"
+    " the same mark, redelivered:true.",
     "STOMP 1.2, client frames",
 )
 _NO_DELAY = CapabilityGap(
     "redelivery_delay",
-    "NACK and ABORT know no delay; a rolled-back message stays with this client, where no broker holds it.",
+    "NACK and ABORT have no delay. A rolled-back message stays with this client, so the broker cannot delay it.",
     "STOMP 1.2, NACK and ABORT",
 )
 _NO_BROWSE_COUNTS = CapabilityGap("browse_counts", "As browse.", "The same")
@@ -30,25 +30,26 @@ _NO_CHECK = CapabilityGap(
 )
 TEXT_IS_NUMBER = CapabilityGap(
     "exact_selectors",
-    "SEND with n:2, SUBSCRIBE with the selector n = 2 -> MESSAGE: headers are text, so a text compares as the number"
-    " that it holds. Artemis also knows no JMSMessageID: AMQUserID is null.",
+    "SEND with n:2, SUBSCRIBE with the selector n = 2 -> MESSAGE: headers are text, and the broker compares a"
+    " text that looks like a number as a number. On Artemis JMSMessageID is also missing: AMQUserID is null.",
     "activemq.apache.org/stomp: selectors; Artemis manual: convert_string_expressions",
 )
 _NOT_CONFIGURABLE = CapabilityGap(
     "configurable",
-    "STOMP has no frame that changes what a destination does; its operator does that.",
+    "STOMP has no frame that changes the settings of a destination; the operator of the broker does that.",
     "STOMP 1.2, client frames",
 )
 TWO_CLIENTS = CapabilityGap(
     "client_ids",
-    "CONNECT with the client-id of another connection -> CONNECTED, and both go on.",
+    "CONNECT with the client-id of another connection -> CONNECTED, and both connections continue.",
     "STOMP 1.2, CONNECT: no such header",
 )
 GROUPS_WAIT = CapabilityGap(
     "groups",
-    "With two subscriptions of one connection, messages of one JMSXGroupID all go to the first. A queue's consumer here"
-    " is several subscriptions when it holds more than one of them may, so a group would wait for the wrong one.",
-    "STOMP 1.2: nothing widens what a subscription may hold",
+    "With two subscriptions of one connection, all messages of one JMSXGroupID go to the first. jmsjca opens"
+    " several subscriptions for a consumer that holds many messages, so a group would wait for the wrong"
+    " subscription.",
+    "STOMP 1.2: no frame enlarges the window of a subscription",
 )
 _FURTHER = (
     _NO_HANDOVER,

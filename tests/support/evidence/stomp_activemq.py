@@ -8,38 +8,39 @@ __all__ = ["GAPS"]
 GAPS = (
     CapabilityGap(
         "give_back",
-        "NACK -> RECEIPT, and the message is gone to the dead-letter queue. BEGIN, ACK, ABORT -> RECEIPT, and it is"
-        " not sent again as long as its subscription lives. UNSUBSCRIBE -> RECEIPT: all that was unsettled goes to"
-        " others, in order, redelivered:true; an ACK after it gets its RECEIPT and settles nothing.",
+        "NACK -> RECEIPT, and the broker moves the message to the dead-letter queue. BEGIN, ACK, ABORT ->"
+        " RECEIPT, and the message is not delivered again while its subscription exists. UNSUBSCRIBE -> RECEIPT,"
+        " and all unsettled messages go to other consumers, in order, with redelivered:true; a later ACK gets a"
+        " RECEIPT and settles nothing.",
         "StompSubscription.onStompMessageNack: POISON_ACK_TYPE (6.3)",
     ),
     CapabilityGap(
         "exact_credit",
-        "activemq.prefetchSize:1 sends one message before the client asks, and the next one at each ACK;"
-        " activemq.prefetchSize:0 sends none at all: there is no frame that pulls.",
+        "With activemq.prefetchSize:1 the broker sends one message before the client asks, and the next one after"
+        " each ACK. With activemq.prefetchSize:0 it sends no message, because no frame requests one.",
         "activemq.apache.org/stomp: prefetchSize; ProtocolConverter.onStompSubscribe (6.3)",
     ),
     CapabilityGap(
         "delivery_delay",
-        "AMQ_SCHEDULED_DELAY holds a message where schedulerSupport is set, which is not the default; else it comes"
-        " at once, and no answer shows which.",
+        "AMQ_SCHEDULED_DELAY delays a message if the broker has schedulerSupport, which is not the default."
+        " Otherwise the message is delivered at once, and no answer shows which.",
         "activemq.apache.org/delay-and-schedule-message-delivery",
     ),
     CapabilityGap(
         "priority",
-        "Messages come in the order of sending: queues mind priorities only with prioritizedMessages.",
+        "Messages are delivered in the order of the sends: queues follow priorities only with prioritizedMessages.",
         "activemq.apache.org/how-can-i-support-priority-queues",
     ),
     CapabilityGap(
         "browse",
-        "SUBSCRIBE with browser:true -> 400 of 401 messages, and then `browser:end`: a page, and nothing asks for the"
-        " next one. It also shows what a consumer holds.",
+        "SUBSCRIBE with browser:true -> 400 of 401 messages, and then `browser:end`: one page, and no frame"
+        " requests the next one. It also shows messages that a consumer holds.",
         "activemq.apache.org/per-destination-policies: maxBrowsePageSize",
     ),
     CapabilityGap(
         "duplicate_detection",
         "A second SEND with the same _AMQ_DUPL_ID is delivered like the first.",
-        "The property is Artemis'; ActiveMQ audits only its own producer ids",
+        "The property belongs to Artemis; ActiveMQ recognises only its own producer ids",
     ),
     CapabilityGap(
         "shared",
@@ -48,20 +49,20 @@ GAPS = (
     ),
     CapabilityGap(
         "durable_no_local",
-        "activemq.noLocal:true spares a consumer its own connection's messages, but what its client sends to its"
-        " durable subscription without a consumer is added to that.",
-        "JMS 3.1, section 8.3.3, wants it otherwise",
+        "With activemq.noLocal:true a consumer does not get messages of its own connection. But messages that its"
+        " client sends while the durable subscription has no consumer are added to the subscription.",
+        "JMS 3.1, section 8.3.3, requires another behaviour",
     ),
     CapabilityGap(
         "temporary_guarded",
-        "SUBSCRIBE /queue/ID:… with the name of another connection's temporary queue -> RECEIPT: it is a queue of its"
-        " own with that name. SUBSCRIBE /remote-temp-queue/ID:… -> ERROR.",
+        "SUBSCRIBE /queue/ID:… with the name of another connection's temporary queue -> RECEIPT: the broker uses"
+        " another queue with that name. SUBSCRIBE /remote-temp-queue/ID:… -> ERROR.",
         "activemq.apache.org/stomp: temp destinations",
     ),
     CapabilityGap(
         "temporary_ends",
-        "SEND to one of an ended connection -> ERROR. But no frame deletes one before that: what others send to a"
-        " deleted one is confirmed, and goes with the connection.",
+        "SEND to a temporary queue of an ended connection -> ERROR. But no frame deletes a temporary queue"
+        " earlier: a message that is sent to a deleted one is confirmed, and is lost with the connection.",
         "activemq.apache.org/stomp: temp destinations",
     ),
     GROUPS_WAIT,

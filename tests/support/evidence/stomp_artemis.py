@@ -8,7 +8,8 @@ __all__ = ["GAPS"]
 GAPS = (
     CapabilityGap(
         "transacted_receive",
-        "BEGIN, ACK with a transaction, ABORT -> RECEIPT, and the message is acknowledged all the same.",
+        "BEGIN, ACK with a transaction, ABORT -> RECEIPT, and the message is acknowledged although the"
+        " transaction was aborted.",
         "StompFrameHandlerV12.onAck: stompTXAckNorSupported (2.44); manual: transactional acknowledgements are not"
         " supported",
     ),
@@ -19,41 +20,41 @@ GAPS = (
     ),
     CapabilityGap(
         "give_back",
-        "NACK -> RECEIPT, and the message is gone: it is handled as an ACK. UNSUBSCRIBE gives all that was"
-        " unsettled to others, in order, redelivered:false; an ACK after it -> ERROR AMQ339018, and the"
-        " connection closes.",
+        "NACK -> RECEIPT, and the broker handles it like an ACK: the message is deleted. UNSUBSCRIBE -> all"
+        " unsettled messages go to other consumers, in order, with redelivered:false; a later ACK -> ERROR"
+        " AMQ339018, and the connection is closed.",
         "StompFrameHandlerV11.onNack (2.44)",
     ),
     CapabilityGap(
         "exact_credit",
-        "consumer-window-size counts bytes, and 0 sends one message before the client asks.",
+        "consumer-window-size counts bytes. With 0 the broker sends one message before the client asks.",
         "StompSession.addSubscription: receiveCredits(1) (2.44)",
     ),
     CapabilityGap(
         "browse",
-        "SUBSCRIBE knows no browser; StompSession makes every consumer with browseOnly=false.",
+        "SUBSCRIBE has no header for browsing; StompSession creates each consumer with browseOnly=false.",
         "StompSession.addSubscription (2.44)",
     ),
     CapabilityGap(
         "shared",
-        "SUBSCRIBE with a durable-subscription-name that is in use -> RECEIPT, and both get parts; but without a"
-        " client-id -> ERROR, and no kind of subscription ends with its last consumer.",
+        "SUBSCRIBE with a durable-subscription-name that is in use -> RECEIPT, and each consumer gets a part of"
+        " the messages. But without a client-id -> ERROR, and no subscription ends with its last consumer.",
         "Artemis manual: durable subscriptions over STOMP",
     ),
     CapabilityGap(
         "subscription_lock",
-        "SUBSCRIBE to a durable subscription that has a consumer -> RECEIPT, and each gets a part. Over one"
-        " connection the second is refused here.",
+        "SUBSCRIBE to a durable subscription that has a consumer -> RECEIPT, and each consumer gets a part of the"
+        " messages. jmsjca refuses a second consumer of one connection.",
         "Artemis manual: durable subscriptions over STOMP",
     ),
     CapabilityGap(
         "no_local",
-        "With no-local:true a message comes all the same if its own connection sent it in a transaction.",
-        "Artemis manual: no-local, without a word on transactions",
+        "With no-local:true a consumer still gets a message that its own connection sent in a transaction.",
+        "Artemis manual: no-local; it does not mention transactions",
     ),
     CapabilityGap(
         "temporary",
-        "SUBSCRIBE /temp-queue/x -> RECEIPT, over two connections: it is an address like any other, and stays.",
+        "SUBSCRIBE /temp-queue/x -> RECEIPT, over two connections: the address is an ordinary one, and stays.",
         "Artemis manual: STOMP; no such prefix",
     ),
     TWO_CLIENTS,
