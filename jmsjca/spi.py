@@ -83,7 +83,7 @@ class Capabilities:
     no_local: bool = False  #: a subscriber can exclude messages that its own connection sends
     durable_no_local: bool = False  #: the same for durable subscriptions and all connections of the client id
     groups: bool = False  #: messages with the same ``JMSXGroupID`` go to one consumer while it is open
-    groups_apart: bool = False  #: a group whose consumer does not receive does not block other groups
+    groups_apart: bool = False  #: a group with a consumer that does not receive blocks no other group
     structured: bool = False  #: map, stream and object messages
     duplicate_detection: bool = False  #: a second message with the same ``_AMQ_DUPL_ID`` is dropped
     checks: bool = False  #: `Connection.check` finds out whether messages can be sent

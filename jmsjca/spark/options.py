@@ -307,7 +307,7 @@ class SourceOptions(JmsOptions):
     columns: Annotated[tuple[str, ...], _from_text(_parse_columns)] = tuple(SCHEMA.names)
     """The columns to read, as ``text,properties``; no others are decoded and staged. A sink ignores it."""
     bodyFormat: Literal["", "json", "csv"] = ""
-    """``json`` or ``csv``: the format of the bodies whose values ``.schema(…)`` names; by default JSON."""
+    """``json`` or ``csv``: the format of the bodies, for the columns that ``.schema(…)`` adds; by default JSON."""
     delimiter: Annotated[str, _from_text(_parse_delimiter, "one character")] = ","
     """The character between two values of CSV."""
     stagingLocation: Annotated[str | None, _from_text(parse_location)] = None

@@ -49,7 +49,7 @@ GAPS = (
     ),
     CapabilityGap(
         "durable_no_local",
-        "With activemq.noLocal:true a consumer does not get messages of its own connection. But messages that its"
+        "With activemq.noLocal:true a consumer does not get messages of the same connection. But messages that its"
         " client sends while the durable subscription has no consumer are added to the subscription.",
         "JMS 3.1, section 8.3.3, requires another behaviour",
     ),

@@ -68,7 +68,7 @@ GAPS = (
     ),
     CapabilityGap(
         "temporary",
-        "SEND with reply-to:/temp-queue/x creates a queue whose messages are acknowledged automatically. SEND to"
+        "SEND with reply-to:/temp-queue/x creates a queue with automatic acknowledgement. SEND to"
         " it after its connection has ended -> RECEIPT, and the message is lost.",
         "rabbitmq.com/stomp: temp queue destinations",
     ),
