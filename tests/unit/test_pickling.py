@@ -51,7 +51,7 @@ def test_what_belongs_to_a_process_names_the_remedy(connection, kind, encode):
     assert vars(copy.copy(bound)) == vars(bound)
 
 
-def test_what_has_an_adapter_names_it(url):
+def test_an_object_with_an_adapter_refuses_to_be_pickled_and_names_it(url):
     adapter = ResourceAdapter(url)
     for each in (adapter.publisher("q", str), Activities(adapter)):
         with pytest.raises(TypeError, match="This ResourceAdapter cannot be pickled"):

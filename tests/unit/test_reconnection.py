@@ -55,7 +55,7 @@ def use(monkeypatch):
 SETTINGS = ConnectionSettings(f"fake://ann:{HIDDEN}@host", client_id="me")
 
 
-def test_one_attempt(use):
+def test_a_provider_gets_url_credentials_and_client_id_once(use):
     provider = use(Provider())
     assert connect(SETTINGS) == "connected"
     [(url, credentials, client_id)] = provider.calls

@@ -8,9 +8,9 @@ __all__ = ["GAPS"]
 GAPS = (
     CapabilityGap(
         "transacted_receive",
-        "ACK with a transaction, of a message of a SUBSCRIBE without one -> ERROR BSS4031. A subscription with a transaction in"
-        " its SUBSCRIBE gets messages only while a transaction is open, and an ACK settles all"
-        " messages up to its own.",
+        "ACK with a transaction, of a message of a SUBSCRIBE without one -> ERROR BSS4031. A subscription with a"
+        " transaction in its SUBSCRIBE gets messages only while a transaction is open, and an ACK settles all messages"
+        " up to its own.",
         "StompTransactedSession.ack and .run (6.5.1, 6.7.0)",
     ),
     CapabilityGap("atomic", "As transacted_receive.", "The same"),

@@ -28,7 +28,7 @@ in_each_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 
 
 @in_each_mode
-async def test_receive_that_waits(jms_connection_factory, connection, receiving, mode):
+async def test_a_cancelled_receive_loses_no_message(jms_connection_factory, connection, receiving, mode):
     async with aio.connect(jms_connection_factory) as c, c.create_session(**mode) as session:
         consumer = await session.create_consumer(QUEUE)
         await cancelled(await receiving(consumer.receive()))

@@ -67,7 +67,7 @@ async def test_closing_rolls_back(jms_connection_factory, connection):
     assert shown(connection) == ["a"]
 
 
-async def test_what_was_taken_ahead_goes_back_uncounted(jms_connection_factory, connection):
+async def test_prefetched_messages_are_released_uncounted(jms_connection_factory, connection):
     put(connection, *"abc")
     mode = AcknowledgeMode.AUTO
     async with aio.connect(jms_connection_factory) as c, c.create_session(acknowledge_mode=mode) as session:

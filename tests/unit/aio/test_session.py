@@ -51,7 +51,7 @@ async def test_cancelled_future_of_a_send_changes_nothing(jms_connection_factory
     assert waiting(connection) == ["a", "b"]
 
 
-async def test_destination_of_a_send(jms_connection_factory, connection):
+async def test_a_send_needs_a_destination_if_the_producer_has_none(jms_connection_factory, connection):
     async with aio.connect(jms_connection_factory) as c, c.create_session() as session:
         producer = await session.create_producer()
         await producer.send(TextMessage("a"), QUEUE)

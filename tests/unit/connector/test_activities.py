@@ -287,7 +287,7 @@ class TestPollBrowseAndSend:
         [again] = activities.poll("orders", receive_timeout=PATIENCE).responses
         assert again.message.redelivered
 
-    def test_the_timeout_of_a_poll_is_that_of_the_clock(self, activities, monkeypatch):
+    def test_an_unacknowledged_poll_rolls_back_at_its_timeout(self, activities, monkeypatch):
         clock = TimeTravel(monkeypatch)
         activities.send("orders", "a pear")
         activities.poll("orders", transacted=True, acknowledgement_timeout=600)

@@ -266,7 +266,7 @@ def test_a_file_of_a_time_that_is_no_date_blocks_none(polling, time):
 
 
 @pytest.mark.parametrize("error", [UnspeakableError(), ValueError("a\0\ud800")])
-def test_an_error_of_a_stored_event_without_a_text(folder, polling, error):
+def test_an_error_without_a_text_fails_its_stored_event_alone(folder, polling, error):
     folder.add("a", "b")
     orders = Failing(error)
     assert polling(folder.store, orders).poll_for_events() is ReturnCode.SUCCEED

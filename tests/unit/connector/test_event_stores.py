@@ -286,7 +286,7 @@ class TestTable:
         polling(database.store, lambda found: seen.append(found.get("ID"))).poll_for_events()
         assert seen == [2, 1]
 
-    def test_an_object_that_is_gone_and_one_that_cannot_be_read(self, database, polling):
+    def test_an_object_that_is_missing_or_unreadable_fails_its_event_alone(self, database, polling):
         database.add(1, 2)
         database.customers = {"ID=1": None, "ID=2": OSError("locked")}
         assert polling(database.store, print).poll_for_events() is ReturnCode.SUCCEED

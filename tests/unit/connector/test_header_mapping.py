@@ -53,7 +53,7 @@ def poll(connector, **fields):
     return seen
 
 
-def test_the_headers_that_the_definition_has(connector, session):
+def test_only_the_headers_that_the_definition_names_are_filled(connector, session):
     message = session.create_text_message(
         BODY,
         properties={"region": "south", "hub_level": Short(3), "ratio": 0.5, "urgent": True, "code": 9, "other": "x"},

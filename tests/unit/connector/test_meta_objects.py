@@ -196,7 +196,7 @@ class TestEvents:
         assert deliver('{"_type": "Other"}', "Order_In", "orders") == []
         assert len(messages("errors")) == 1
 
-    def test_the_encoding_of_the_rule(self, deliver, messages):
+    def test_a_body_is_decoded_with_the_encoding_of_its_rule(self, deliver, messages):
         assert deliver('{"name": "Zoë"}'.encode("latin-1"), "Latin") == [("Latin", "Create", {"name": "Zoë"})]
         assert deliver(b"{}", "Wrong") == []
         assert "no-such-code" in messages("errors")[0].properties["_JMSJCA_ExceptionMessage"]

@@ -422,7 +422,7 @@ class TestResponseSelectors:
         request.attributes["Name"] = "x' OR '' = '"
         assert requesting().do_verb_for(request) is ReturnCode.SUCCEED
 
-    def test_raw_values_by_the_switch(self, requesting, application):
+    def test_raw_response_selectors_insert_values_unquoted(self, requesting, application):
         application(answer("", "SUCCESS", properties={"result": "SUCCESS", "Zip": "1"}))
         request = customer("Retrieve")
         request.attributes["Name"] = "x' OR Zip = '1' OR '' = '"

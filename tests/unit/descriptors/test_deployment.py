@@ -352,7 +352,7 @@ def test_jboss_overrides_the_bean_and_binds_its_adapter(write):
     assert "stop" in reported(found)["delivery"]
 
 
-def test_jboss_alone_has_beans(write):
+def test_a_bean_of_jboss_needs_no_ejb_jar(write):
     inside = f"<ejb-class>A</ejb-class>{active(destination='q', destinationType='javax.jms.Queue')}"
     assert read(write("jboss-ejb3.xml", JBOSS.format(name="other", inside=inside))).specs["other"].destination == "q"
 

@@ -278,7 +278,7 @@ def test_the_connection_of_a_durable_subscription_has_a_client_id_made_from_its_
     assert client_id_is_taken(jms_broker_url, "CLIENTID-s")
 
 
-def test_adapter_without_a_url():
+def test_an_adapter_without_a_url_creates_neither_listeners_nor_factories():
     adapter = ResourceAdapter()
     with pytest.raises(InvalidActivationSpecError, match="connection_url"):
         activate(adapter, Inbox())
@@ -330,7 +330,7 @@ def test_what_happens_to_an_earlier_run_means_nothing():
     assert (state.status, state.current_run) == ("Connecting", "second")
 
 
-def test_who_is_told_may_let_more_happen_and_is_told_in_order():
+def test_a_status_hook_that_causes_a_change_gets_the_next_status_afterwards():
     told = []
 
     def tell(status):

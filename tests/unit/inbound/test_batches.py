@@ -268,7 +268,7 @@ def test_without_one_there_is_no_call(deliver, got, make, mode):
     assert deliver(make(got), concurrency_mode=mode) == (["tea", "tea"], 2)
 
 
-def test_held_messages_need_no_end_that_nobody_saw(deliver, got, adapter):
+def test_a_held_batch_without_an_end_of_batch_settles_with_its_messages(deliver, got, adapter):
     """The unit is settled when the messages are: there is no end of the batch to acknowledge."""
 
     def handler(order: Order, message_id):

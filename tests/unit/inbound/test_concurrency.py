@@ -226,13 +226,13 @@ def rested(turns, release):
     return went_on.wait(PATIENCE)
 
 
-def test_nobody_rests_before_anything_was_taken(turns):
+def test_no_thread_rests_before_a_message_was_taken(turns):
     turns.wait_for_turn()
     turns.wait_for_turn()
     assert not turns.scaled_up
 
 
-def test_who_took_the_last_message_goes_on(turns):
+def test_the_thread_that_took_the_last_message_continues(turns):
     turns.record_taken(1)
     turns.wait_for_turn()
     assert not turns.scaled_up
@@ -266,7 +266,7 @@ def test_one_of_those_who_rest_watches_and_all_go_on_when_there_is_need():
     assert not turns.may_prefetch()
 
 
-def test_nothing_is_taken_ahead_while_somebody_waits():
+def test_nothing_is_prefetched_while_a_thread_waits_for_a_message():
     turns = LeaderFollowers(shared=True)
     turns.supervised = True
     assert turns.may_prefetch()

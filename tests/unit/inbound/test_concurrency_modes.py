@@ -191,12 +191,12 @@ def test_other_modes_leave_the_adapters_alone(jms_broker_url, pools):
 
 
 @pytest.mark.parametrize("mode", ["serial", "sync"])
-def test_one_of_their_own_is_refused(jms_adapter, pools, mode):
+def test_an_executor_is_refused_in_serial_and_sync(jms_adapter, pools, mode):
     with pytest.raises(ConfigurationError, match=f"concurrency_mode='cc', not '{mode}'"):
         jms_adapter.listener("q", concurrency_mode=mode, executor=pools[1])(Inbox())
 
 
-def test_one_that_takes_no_work_is_no_loss(jms_broker_url, recorder, pools, caplog):
+def test_an_executor_that_takes_no_work_loses_no_message(jms_broker_url, recorder, pools, caplog):
     _, own = pools
     own.shutdown()
     adapter = ResourceAdapter(jms_broker_url, hooks=[recorder])

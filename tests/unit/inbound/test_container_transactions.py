@@ -386,7 +386,7 @@ class TestOtherDataManagers:
         assert isinstance(record.exc_info[1], error)
 
     @pytest.mark.parametrize(("step", "key"), [("commit", "a"), ("vote", "a"), ("commit", "~~~z")])
-    def test_one_that_fails_before_rolls_all_back(self, adapter, recorder, engine, step, key):
+    def test_a_data_manager_that_fails_before_the_broker_rolls_all_back(self, adapter, recorder, engine, step, key):
         managers = [FailingManager(step, key)]
 
         def handler(message, session, transaction):

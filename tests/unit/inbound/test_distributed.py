@@ -271,7 +271,7 @@ def test_the_topic_side_has_the_redelivery_handling_too(subscribed, jms_broker_u
     assert properties["JMS_Sun_JMSJCA_SubscriberName"] == "s"
 
 
-def test_what_is_published_while_nobody_is_there_waits(subscribed, jms_broker_url):
+def test_messages_that_are_published_while_all_nodes_are_down_wait(subscribed, jms_broker_url):
     inbox = Inbox()
     activation, _ = subscribed(spec(), inbox)
     activation.stop()

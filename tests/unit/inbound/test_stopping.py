@@ -114,7 +114,7 @@ def test_in_time_is_true(adapter, recorder, mode):
 
 
 @MODES
-def test_who_waits_longer_learns_that_another_ones_deadline_came_first(
+def test_a_stop_that_waits_reports_the_earlier_deadline_of_another_stop(
     adapter, made, recorder, blocked, monkeypatch, mode
 ):
     provider = Shaky()

@@ -136,7 +136,7 @@ def test_null(where, wanted):
 
 
 @pytest.mark.parametrize("text", ["true", "TRUE", "tRuE"])
-def test_text_that_is_true(text):
+def test_the_word_true_in_any_case_is_true(text):
     assert Message(properties={"p": text}).get_boolean_property("p") is True
 
 

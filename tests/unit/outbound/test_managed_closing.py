@@ -112,7 +112,7 @@ class TestCloseInATransaction:
         manager.commit()
         assert (bodies(OUT), bodies(THIRD)) == (["sent"], ["sent"])
 
-    def test_a_rollback_and_a_commit_of_connections_that_stay_open(self, managed, manager, bodies):
+    def test_each_transaction_of_an_open_connection_ends_alone(self, managed, manager, bodies):
         """JMSJCA: testBeanManagedRBAllocateOutsideOfTx, …InTx, testXASessionRBAllocateOutsideOfTx."""
         with managed().create_connection() as connection:
             session = connection.create_session()

@@ -22,7 +22,7 @@ def made(request, session):
     return getattr(session, f"create_temporary_{request.param}")()
 
 
-def test_each_is_unique(session):
+def test_each_temporary_destination_has_a_unique_name(session):
     """Destinations that are system-generated uniquely for their connection (6.2.2)."""
     queues = {session.create_temporary_queue() for _ in range(3)}
     topics = {session.create_temporary_topic() for _ in range(3)}

@@ -197,7 +197,7 @@ def test_long_annotations_are_not_kept():
             assert decode(annotated(**{f"x{number}": MIB * "x"}), ReceiveContext(CACHED_QUEUE)).body == b"a"
 
 
-def test_of_how_messages_begin_only_a_short_one_is_kept():
+def test_only_a_short_beginning_of_a_message_is_cached():
     assert decode(annotated(x=100 * "x"), ReceiveContext(CACHED_QUEUE)).body == b"a"
     kept = decoder._last_prefix[0][0]
     assert decode(annotated(x=200 * "x"), ReceiveContext(CACHED_QUEUE)).body == b"a"

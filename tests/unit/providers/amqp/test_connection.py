@@ -218,7 +218,7 @@ def test_calls_after_the_loss(line, call):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_calls_after_the_close(line, call):
+def test_calls_after_the_close_are_refused(line, call):
     line = line()
     line.open().close()
     with pytest.raises((IllegalStateError, ConnectionLostError)):

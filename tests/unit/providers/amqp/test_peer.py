@@ -59,7 +59,7 @@ def test_a_uuid_is_sixteen_bytes():
     assert decode(b"\x98" + bytes(16)).value == uuid.UUID(int=0)
 
 
-def test_a_frame_that_comes_in_pieces():
+def test_a_frame_that_arrives_in_pieces_is_read_once():
     data = frame(Transfer(handle=0, delivery_id=1), 3, b"payload")
     buffer, found = bytearray(), []
     for byte in data:

@@ -334,12 +334,12 @@ MOST = 1000
 SIZES = st.integers(1, 3 * MOST)
 
 
-def test_the_first_one_is_asked_for_alone():
+def test_the_first_message_is_requested_alone():
     assert ByteBudget(MOST).messages_that_fit(0) == 1
 
 
 @given(st.lists(SIZES, min_size=1))
-def test_one_may_always_come_when_nothing_is_here(sizes):
+def test_one_message_may_always_be_requested_while_none_is_buffered(sizes):
     budget = ByteBudget(MOST)
     for size in sizes:
         budget.on_messages([size])
@@ -361,7 +361,7 @@ def test_what_waits_and_what_is_on_its_way_fit_where_all_are_of_one_size(size, r
 
 
 @given(SIZES)
-def test_a_large_one_is_forgotten_by_and_by(large):
+def test_a_large_message_reduces_the_credit_for_some_time_only(large):
     budget = ByteBudget(MOST)
     budget.on_messages([large])
     for _ in range(100):
@@ -370,7 +370,7 @@ def test_a_large_one_is_forgotten_by_and_by(large):
 
 
 @given(st.lists(SIZES, min_size=1), SIZES)
-def test_a_larger_one_counts_at_once(sizes, larger):
+def test_a_larger_message_reduces_the_credit_at_once(sizes, larger):
     budget = ByteBudget(MOST)
     budget.on_messages(sizes)
     budget.on_messages([larger, 1])

@@ -43,7 +43,7 @@ def killed(child):
 
 
 @pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
-def test_of_a_killed_session_what_it_returned_counts(connected_file, broker_file, mode):
+def test_messages_that_a_killed_session_had_returned_are_counted(connected_file, broker_file, mode):
     connection = connected_file()
     put(connection, "a", "b", "c")
     with process(broker_file, _SESSION.format(mode=mode) + _RECEIVE + "sys.stdin.read()") as child:
@@ -53,7 +53,7 @@ def test_of_a_killed_session_what_it_returned_counts(connected_file, broker_file
 
 
 @pytest.mark.parametrize("mode", [*MODES.values(), ""], ids=[*MODES, "auto"])
-def test_of_a_killed_session_what_its_listener_got_counts(connected_file, broker_file, mode):
+def test_messages_that_the_listener_of_a_killed_session_got_are_counted(connected_file, broker_file, mode):
     connection = connected_file()
     put(connection, "a", "b", "c")
     with process(broker_file, _SESSION.format(mode=mode) + _LISTEN + "sys.stdin.read()") as child:

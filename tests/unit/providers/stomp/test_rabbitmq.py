@@ -48,7 +48,7 @@ def shown(code, *, of):
 
 
 @pytest.mark.parametrize("cut", [len(RECORDED), 1, 7])
-def test_recorded_message_of_another_protocol(cut):
+def test_a_message_that_was_sent_over_amqp_has_its_headers_and_properties(cut):
     parser = FrameParser(1000)
     [frame] = [f for at in range(0, len(RECORDED), cut) for f in parser.feed(RECORDED[at : at + cut])]
     message = decoded(frame)

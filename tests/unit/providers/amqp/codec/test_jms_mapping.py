@@ -298,7 +298,7 @@ def test_a_header_is_left_out_before_what_is_no_section():
     assert bare_message(b"\0" + HEADERS["a small number"] + NO_FIELDS + b"\xff") == b"\xff"
 
 
-def test_nothing_but_a_header_leaves_nothing():
+def test_a_message_that_is_only_a_header_has_no_bare_message():
     assert bare_message(b"\0" + HEADERS["a name"] + NO_FIELDS) == b""
 
 

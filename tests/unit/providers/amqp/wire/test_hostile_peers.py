@@ -293,7 +293,7 @@ SECTIONS = {"header": 0x70, "annotations": 0x72, "properties": 0x73, "applicatio
 
 @pytest.mark.parametrize("section", SECTIONS)
 @pytest.mark.parametrize("shape", DEEP)
-def test_what_is_nested_without_end(stage, shape, section):
+def test_values_that_are_nested_too_deep_spoil_only_their_message(stage, shape, section):
     broker = Broker()
     deep = b"\0\x53" + bytes([SECTIONS[section]]) + DEEP[shape]
     poison = encode(Described(ULong(0x70), [True])) + deep if section == "body" else deep + encoded("x")

@@ -132,7 +132,7 @@ def test_a_link_that_ends_with_one_unanswered_refuses_it(sends, condition, how):
 
 @pytest.mark.parametrize("how", ["detach", "end"])
 @pytest.mark.parametrize("condition", DOUBTFUL)
-def test_a_link_that_ends_for_another_reason_with_one_unanswered(sends, condition, how):
+def test_an_unanswered_message_is_in_doubt_when_its_link_ends(sends, condition, how):
     """The broker may have taken the message before that happened, and its answer is lost."""
     sends.end_link("a", how, Error(condition=condition, description="because") if condition else None)
     with pytest.raises(TransactionInDoubtError, match=condition or "no reason given"):
