@@ -25,7 +25,7 @@ from jmsjca.inbound.activation import (
     listener_settings,
 )
 from jmsjca.inbound.activation_state import StatusMonitor, have_all_failed, raise_failures, wait_until_up
-from jmsjca.inbound.handler import HandlerLoop
+from jmsjca.inbound.handler import HandlerLoop, loop_of_this_thread
 from jmsjca.inbound.handler_arguments import callable_name
 from jmsjca.inbound.health import INTERVAL, Health
 from jmsjca.inbound.lifespan import Lifespan, LifespanFunction, Startable
@@ -502,12 +502,17 @@ class ResourceAdapter(DeclaresPublishers, Startable):
             The result of `stop`.
 
         Raises:
-            IllegalStateError: The adapter has no listeners; or the caller is not the main thread. In other threads, use
-                `start` and `stop`.
+            IllegalStateError: The adapter has no listeners; or the caller is not the main thread, where you use `start`
+                and `stop`; or it is a coroutine, which uses ``async with adapter:``.
             InvalidArgumentError: The timeout is not a number of seconds, or negative.
             ActivationFailedError: All activations have stopped permanently, so that nothing is served. The message
                 gives the reason of each. A program that does not catch the error ends with exit status 1.
         """
+        if loop_of_this_thread() is not None:
+            raise IllegalStateError(
+                "run() would block the event loop of this thread until a signal. In a coroutine, serve with 'async "
+                "with adapter:' and 'await asyncio.Event().wait()' in its block; or call run() where no loop runs."
+            )
         with self._lifespan.around():
             if not self._activations:
                 raise IllegalStateError(

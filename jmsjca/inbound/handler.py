@@ -27,11 +27,30 @@ from jmsjca.outbound.session import Session
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Handler", "HandlerLoop", "failure_of", "fulfil", "handler_traceback", "is_current", "send_replies"]
+__all__ = [
+    "Handler",
+    "HandlerLoop",
+    "failure_of",
+    "fulfil",
+    "handler_traceback",
+    "is_current",
+    "loop_of_this_thread",
+    "send_replies",
+]
 
 T = TypeVar("T")
 
 _CLOSE_TIMEOUT = 1.0  # seconds to wait for coroutines that do not react to cancellation
+
+
+def loop_of_this_thread() -> "asyncio.AbstractEventLoop | None":
+    """Return the event loop that runs on the current thread, or None."""
+    if (asyncio := sys.modules.get("asyncio")) is None:  # a program with a loop has imported it; others need not
+        return None
+    try:
+        return cast("asyncio.AbstractEventLoop", asyncio.get_running_loop())
+    except RuntimeError:
+        return None
 
 
 class HandlerLoop:
@@ -60,14 +79,7 @@ class HandlerLoop:
     def is_current(self) -> bool:
         """Return True if the caller runs on the coroutines' loop. No coroutine can end while such a caller blocks."""
         loop = self.running()
-        if loop is None:
-            return False
-        import asyncio  # already imported by any application with a loop
-
-        try:
-            return asyncio.get_running_loop() is loop
-        except RuntimeError:  # no loop runs on this thread
-            return False
+        return loop is not None and loop_of_this_thread() is loop
 
     def running(self) -> "asyncio.AbstractEventLoop | None":
         """Return the loop that coroutines run on; None before the first coroutine."""

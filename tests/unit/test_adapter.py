@@ -174,6 +174,25 @@ def test_run_restores_the_signal_handlers(jms_broker_url):
     assert {number: signal.getsignal(number) for number in before} == before
 
 
+def test_run_in_a_coroutine_is_refused_with_the_asynchronous_way(jms_broker_url):
+    """It would block the event loop until a signal: the alarm is one, so that the call ends in any case."""
+
+    async def main() -> None:
+        adapter.run()
+
+    adapter = ResourceAdapter(jms_broker_url)
+    adapter.listener("q")(print)
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGTERM))
+    signal.alarm(2)
+    try:
+        with pytest.raises(IllegalStateError, match=r"block the event loop.*'async with adapter:' and 'await"):
+            asyncio.run(main())
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert all(each.status == "Down" for each in adapter.activations)
+
+
 def test_stop_closes_the_connections_that_a_handler_sends_over_meanwhile(jms_adapter):
     """Not before the handler has returned, which would open other ones."""
     entered, intake_ended = threading.Event(), threading.Event()
