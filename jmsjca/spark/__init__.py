@@ -10,6 +10,8 @@
 Needs ``pip install "jmsjca[spark]"`` on the driver and on every executor.
 """
 
+import sys
+
 from jmsjca.errors import ProviderNotInstalledError
 
 try:
@@ -21,6 +23,9 @@ try:
 except ImportError as error:
     if (error.name or "").partition(".")[0] not in ("pyspark", "pyarrow"):
         raise
-    raise ProviderNotInstalledError(f'jmsjca.spark needs {error.name}: pip install "jmsjca[spark]"') from error
+    raise ProviderNotInstalledError(
+        f'jmsjca.spark needs {error.name}, which {sys.executable} does not have: pip install "jmsjca[spark]"; or set'
+        " PYSPARK_PYTHON to the Python that has it, because Spark's workers run the first python3 of the PATH."
+    ) from error
 
 __all__ = ["SCHEMA", "ForeachWriter", "JmsDataSource", "dead_letter", "register", "replies", "reports"]

@@ -40,6 +40,18 @@ _SPARK_OPTIONS = {"checkpointlocation"}  # passed to every streaming sink
 _OF_CATALOG = "provider"  # Spark passes it only when it creates a table in its catalog
 _OF_VIEW = {"columns"}  # a view is read, and may be written: its sink ignores what selects columns
 _VARIABLE = "selector."
+_QUEUE, _TOPIC = "destination, as 'orders'", "destination, as 'topic:news'"
+_COLUMN = "a column of that name, as it is a value of each message"
+_MEANT = {  # what newcomers write, in lower case without "_", and its remedy
+    **dict.fromkeys(("queue", "queuename"), _QUEUE),
+    **dict.fromkeys(("topic", "topicname"), _TOPIC),
+    **dict.fromkeys(("queues", "topics"), "destinations, as 'orders,returns', which are queues"),
+    **dict.fromkeys(("broker", "brokerurl", "connectionurl", "host", "hosts", "port"), "url, as 'amqp://HOST:5672'"),
+    **dict.fromkeys(("staging", "checkpoint"), "stagingLocation, beside Spark's checkpointLocation"),
+    **dict.fromkeys(("durable", "clientid", "subscriptionname"), "subscription, which is durable and shared"),
+    "ttl": "timeToLive",
+    **dict.fromkeys(("priority", "deliverymode", "deliverydelay", "correlationid", "replyto", "properties"), _COLUMN),
+}
 _SINK_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}\Z")
 _MAX_PARTITIONS = 99_999  # five digits in the names of staged files
 _DEDUP_KEYS = ("JMSMessageID", "JMSCorrelationID", "content", "none")
@@ -493,7 +505,9 @@ def _named(given: Mapping[str, str]) -> dict[str, str]:
         if name in known:
             texts[known[name]] = text
         elif name not in _SPARK_OPTIONS and not name.startswith(_VARIABLE):
-            raise InvalidOptionError(f"The jms data source has no option {name!r} {did_you_mean(name, known)}.")
+            meant = _MEANT.get(name.replace("_", ""))
+            hint = f"(use {meant})" if meant else did_you_mean(name, known)
+            raise InvalidOptionError(f"The jms data source has no option {name!r} {hint}.")
     if not texts.get("url"):
         raise InvalidOptionError(
             "The option 'url' is missing: .option(\"url\", …); or, for a table of Spark's catalog, WITH (url = '…',"

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from pyspark.sql.types import DataType, MapType, StructType, VariantVal
 
+from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, destination
 from jmsjca.errors import InvalidOptionError, MessageFormatError
 from jmsjca.messages import (
@@ -279,11 +280,12 @@ def int_or_none(value: object) -> Int | None:
 
 
 def _check_columns(types: Mapping[str, str]) -> None:
-    unknown = set(types) - _KNOWN - _IGNORED - _INTERNAL
+    unknown = sorted(set(types) - _KNOWN - _IGNORED - _INTERNAL)
     if unknown:
+        nearest = did_you_mean(unknown[0].lower() if len(unknown) == 1 else "", {name: name for name in sorted(_KNOWN)})
         raise InvalidOptionError(
-            f"The jms data source has no column {', '.join(sorted(unknown))} to write; "
-            f"put it into 'properties', or drop it. There are {', '.join(sorted(_KNOWN))}."
+            f"The jms data source has no column {', '.join(unknown)} to write {nearest}: rename it, put it into"
+            " 'properties', or drop it."
         )
     for name, kind in types.items():
         if name in _COLUMN_TYPES and kind not in _COLUMN_TYPES[name] | {_VOID}:

@@ -1,5 +1,7 @@
 """The options of the data source."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,25 @@ def test_an_unknown_option_gets_a_hint() -> None:
         SourceOptions.parse(GIVEN | {"partitons": "2"})
     with pytest.raises(InvalidOptionError, match="there are url, destination, "):
         SourceOptions.parse(GIVEN | {"xyzzy": "2"})
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("queue", "use destination, as 'orders'"),
+        ("queueName", "use destination"),
+        ("topic", "use destination, as 'topic:news'"),
+        ("brokerURL", "use url, as 'amqp://HOST:5672'"),
+        ("staging", "use stagingLocation"),
+        ("ttl", "use timeToLive"),
+        ("durable", "use subscription"),
+        ("priority", "use a column of that name"),
+        ("reply_to", "use a column of that name"),
+    ],
+)
+def test_an_option_that_has_another_name_here(name: str, remedy: str) -> None:
+    with pytest.raises(InvalidOptionError, match=f"(?i)has no option '{name}' .{remedy}"):
+        SourceOptions.parse(GIVEN | {name: "2"})
 
 
 @pytest.mark.parametrize(
@@ -319,3 +340,12 @@ def test_no_secret_shows() -> None:
     options = SourceOptions.parse(GIVEN | {"url": "amqp://me:hidden@host", "userName": "me", "password": "hidden"})
     assert options.settings.password
     assert "hidden" not in repr(options)
+
+
+def test_a_worker_without_the_packages_names_its_python() -> None:
+    """Spark's workers run the first `python3` of the PATH, which may not be the driver's."""
+    code = "import sys; sys.modules['pyarrow'] = None; import jmsjca.spark"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "jmsjca.spark needs pyarrow" in done.stderr
+    assert sys.executable in done.stderr.splitlines()[-1]
+    assert "set PYSPARK_PYTHON" in done.stderr

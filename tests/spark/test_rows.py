@@ -185,6 +185,13 @@ def test_unknown_columns_are_named() -> None:
         encoder(text=TEXT, region=TEXT, amount=LongType())
 
 
+@pytest.mark.parametrize(("name", "known"), [("TEXT", "text"), ("proprties", "properties")])
+def test_an_unknown_column_gets_a_hint(name: str, known: str) -> None:
+    """Spark itself does not distinguish upper and lower case."""
+    with pytest.raises(InvalidOptionError, match=rf"no column {name} to write \(did you mean {known}\?\): rename it"):
+        encoder(**{name: TEXT})
+
+
 def test_a_body_is_needed() -> None:
     with pytest.raises(InvalidOptionError, match="needs a body"):
         encoder(correlation_id=TEXT)
