@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from jmsjca import spi
 from jmsjca.arguments import did_you_mean
 from jmsjca.destinations import Destination, destination
-from jmsjca.errors import InvalidDestinationError, InvalidOptionError
+from jmsjca.errors import InvalidDestinationError, InvalidOptionError, JMSError
 from jmsjca.reconnection import connect
 from jmsjca.spark.body_columns import BodyColumns, CsvColumns, JsonColumns
 from jmsjca.spark.columns import ColumnBuilder, content_key, key_reader
@@ -82,12 +82,14 @@ class JmsDataSource(DataSource):
         return JmsBatchReader(options, options.partitions if self._has("partitions") else 1, body)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return the streaming reader, which consumes the messages.
+        """Return the streaming reader, which consumes the messages. If it is refused, its first call raises the error.
 
-        Raises:
-            InvalidOptionError: See `plan_columns`.
+        The error that a query shows for an exception raised here ends with an UnboundLocalError of Spark.
         """
-        return JmsStreamReader(*plan_columns(schema, self._source(schema), streaming=True))
+        try:
+            return JmsStreamReader(*plan_columns(schema, self._source(schema), streaming=True))
+        except JMSError as error:
+            return _RefusedReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the batch writer.
@@ -119,6 +121,28 @@ class JmsDataSource(DataSource):
 
     def _has(self, option: str) -> bool:
         return any(name.lower() == option for name in self._given)
+
+
+class _RefusedReader(DataSourceStreamReader):
+    """The reader of a stream that has wrong options or columns: every call raises the error."""
+
+    def __init__(self, error: JMSError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._error
+
+    def latestOffset(self, *arguments: Any) -> dict[str, Any]:
+        del arguments
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        del start, end
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        del partition
+        raise self._error
 
 
 class BrowsedPart(InputPartition):

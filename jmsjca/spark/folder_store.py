@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from errno import EACCES, ENOTDIR
 from functools import wraps
 from pathlib import Path
 from typing import BinaryIO, ParamSpec, TypeVar
@@ -209,6 +210,15 @@ class FolderStore:
         del beginning, last  # those have other names
         for path in self.folder.glob(f"{_TRASH}*"):
             shutil.rmtree(path, ignore_errors=True)
+
+    @_permitted
+    def look(self) -> None:
+        """Raise an error if the folder, or the nearest one above it that exists, is a file or cannot be written."""
+        nearest = next(path for path in (self.folder, *self.folder.parents) if path.exists())
+        if not nearest.is_dir():
+            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(nearest))
+        if not os.access(nearest, os.W_OK | os.X_OK, effective_ids=True):
+            raise PermissionError(EACCES, os.strerror(EACCES), str(nearest))
 
     def probe(self) -> None:
         """Raise an error for a folder on which reading is impossible.

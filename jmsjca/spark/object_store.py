@@ -204,6 +204,10 @@ class ObjectStore:
             if len(folder) == len(last) and folder <= last and _MARKER not in names:
                 self._delete([f"{folder}/{name}" for name in names])
 
+    def look(self) -> None:
+        """Raise an error if the service cannot be reached, or refuses the credentials."""
+        self.has_folder()
+
     def probe(self) -> None:
         """Raise an error for a store in which reading is impossible.
 

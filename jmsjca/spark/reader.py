@@ -37,7 +37,7 @@ from jmsjca.spark.body_columns import BodyColumns
 from jmsjca.spark.epoch_plans import AvailableNowLimit, EmptyEpochBackoff, EpochPlans, Offset, Progress, plan_shares
 from jmsjca.spark.options import SourceOptions
 from jmsjca.spark.partition import JmsPartition, PartitionReader, count_kept_by_others, orphans, plan_partitions
-from jmsjca.spark.staging import EpochPartition, Origin, Staging
+from jmsjca.spark.staging import EpochPartition, Origin, Staging, check_usable
 from jmsjca.spark.store import StoreUnavailableError
 
 __all__ = ["JmsStreamReader", "Prefetch", "QueueMonitor"]
@@ -316,7 +316,12 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._prefetch: Prefetch | None = None  # while Spark works on an epoch
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return the offset before the first epoch, which is constant."""
+        """Return the offset before the first epoch, which is constant.
+
+        Raises:
+            StoreError: The staging location cannot be used, which is told before the first message.
+        """
+        check_usable(self._location)
         return Offset().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:

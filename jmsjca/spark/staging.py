@@ -48,8 +48,8 @@ import re
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -340,13 +340,8 @@ class Staging:
             StoreError: The store cannot be used for reading with this guarantee.
             InvalidOptionError: Another source was read into this generation, and that is not allowed.
         """
-        try:
+        with _unusable(self.location):
             self.store.add_folder()
-        except OSError as error:
-            raise StoreError(
-                f"{self.location} cannot hold staged messages: {error}. The option stagingLocation must name a folder,"
-                " which is made if it does not exist, or a bucket that exists."
-            ) from error
         self.store.probe()
         self.store.sweep(name="SOURCE")
         self.store.sweep(name="probe")
@@ -672,6 +667,27 @@ class Staging:
         """Return True if the messages of this generation may be those that a query with this origin would read."""
         known = self.origin()
         return known is None or known == origin
+
+
+def check_usable(location: Store) -> None:
+    """Find an unusable location before the first message, without creating anything in it.
+
+    Raises:
+        StoreError: It is a file, cannot be written, or is a bucket that cannot be reached.
+    """
+    with _unusable(location):
+        location.within(_VERSION).look()
+
+
+@contextmanager
+def _unusable(location: Store) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"{location} cannot hold staged messages: {error}. The option stagingLocation must name a folder,"
+            " which is made if it does not exist, or a bucket that exists."
+        ) from error
 
 
 def _as_store(location: Store | Path) -> Store:

@@ -155,6 +155,15 @@ class Store(Protocol):
         """
         ...
 
+    def look(self) -> None:
+        """Find whether the store can be used at all, without creating anything in it.
+
+        Raises:
+            OSError: Its folder cannot be made.
+            StoreError: It cannot be used here.
+        """
+        ...
+
     def probe(self) -> None:
         """Try the operations that reading depends on.
 

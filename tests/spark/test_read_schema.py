@@ -105,7 +105,7 @@ def test_columns_are_named_in_one_place() -> None:
     source = JmsDataSource(GIVEN | {"columns": "text,error"})
     assert source.streamReader(source.schema())
     with pytest.raises(InvalidOptionError, match="leave out the option 'columns'"):
-        source.streamReader(schema_of(text="string"))
+        source.streamReader(schema_of(text="string")).initialOffset()
 
 
 @pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n"])

@@ -1,6 +1,7 @@
 """Staging locations that cannot be used: the error names the location, the reason and the remedy."""
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,6 +76,37 @@ def test_a_stream_with_a_location_that_is_a_file_is_told(broker) -> None:
         reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
     reader.stop()
     assert broker.waiting() == ["a"]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_a_location_that_is_a_file_is_told_before_the_first_message(broker, guarantee) -> None:
+    broker.location.write_text("x")
+    reader = JmsStreamReader(broker.options(guarantee=guarantee))
+    with pytest.raises(StoreError, match=r"cannot hold staged messages: .*Not a directory.*stagingLocation"):
+        reader.initialOffset()
+
+
+def test_a_location_of_another_user_is_told_before_the_first_message(broker, shared: Path) -> None:
+    reader = JmsStreamReader(broker.options(stagingLocation=shared / "new" / "staging"))
+    with another_user(shared), pytest.raises(StoreError, match=rf"{shared}.*Permission denied.*{ONE_USER}"):
+        reader.initialOffset()
+
+
+def test_a_bucket_that_cannot_be_reached_is_told_before_the_first_message(broker, monkeypatch) -> None:
+    monkeypatch.setenv("STAGING", "KEY:SECRET")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        closed_port = closed.getsockname()[1]
+    bucket = {"stagingLocation": "s3://bucket/x", "stagingEndpoint": f"http://127.0.0.1:{closed_port}"}
+    reader = JmsStreamReader(broker.options(**bucket, stagingCredentials="env:STAGING", stagingRegion="eu"))
+    with pytest.raises(StoreUnavailableError, match=r"s3://bucket/x/v1/FOLDER cannot be used now"):
+        reader.initialOffset()
+
+
+def test_a_look_at_a_location_makes_no_folder(broker) -> None:
+    reader = JmsStreamReader(broker.options())
+    assert reader.initialOffset() == reader.initialOffset()
+    assert not broker.location.exists()
 
 
 @pytest.mark.parametrize("missing", [True, False])
