@@ -34,6 +34,7 @@ WITH_DATABASES = [  # and what else rather waits than works
         "test_acknowledge_modes.py",
         "test_console_browser.py",
         "test_exactly_once.py",
+        "test_failover_features.py",
         "test_failovers.py",
         "test_inbound.py",
         "test_java_tls.py",
@@ -138,6 +139,7 @@ TORTURE = """
 -m tests.torture.fuzz_stomp --runs 10000000
 -m tests.torture.broker_kills artemis-amqp activemq-amqp qpid-amqp activemq-stomp
 -m tests.torture.failovers artemis-replication activemq-shared-store rabbitmq4-quorum
+-m tests.torture.spark_failovers artemis-replication rabbitmq4-quorum
 -m tests.benchmarks.own_broker artemis-amqp tests.docs.replay
 -m pytest -q -s -m torture tests/brokers tests/contract tests/demo tests/release tests/spark tests/typing tests/unit \
     tests/torture/test_spark_faults.py

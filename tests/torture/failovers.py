@@ -94,20 +94,61 @@ class Account(Hooks):
         return [kind for kind in kinds if self.latest.get(kind, 0) <= moment]
 
 
-class Load:
-    """Everything that uses the brokers, in this process."""
+class Client:
+    """What uses the brokers: ``kinds`` of messages that are sent and handled, and the account of them."""
 
-    def __init__(self, url, label, folder):
-        self.url, self.label, self.folder, self.account = url, label, folder, Account()
+    def __init__(self, url, label):
+        self.url, self.label, self.account = url, label, Account()
         with ConnectionFactory(url).create_connection() as connection:
             capabilities = connection.capabilities
-            self.product = connection.metadata.provider_version if hasattr(connection, "metadata") else ""
         self.atomic, self.detects = capabilities.atomic, capabilities.duplicate_detection
+        self.sender = ResourceAdapter(url)
+        self.stopping, self.numbers = threading.Event(), Counter()
+
+    def place(self, kind):
+        return f"{kind}.{self.label}"
+
+    def begin(self, kind):
+        """Return the body of the next message, whose send begins now."""
+        self.numbers[kind] += 1
+        body = f"{kind} {self.numbers[kind]}"
+        self.account.began[body] = time.monotonic()
+        self.account.waiting[kind] += 1
+        return body
+
+    @contextmanager
+    def noting(self, bodies):
+        """Account for a send of one unit."""
+        outcome = "refused"
+        try:
+            yield
+            outcome = "ok"
+        except TransactionInDoubtError:
+            outcome = "doubt"
+        except JMSError as error:
+            self.account.errors[f"send: {type(error).__name__}: {error}"[:160]] += 1
+        if outcome == "refused" and len(bodies) > 1 and not self.atomic:
+            outcome = "doubt"  # the first ones may be there
+        self.account.sent.update(dict.fromkeys(bodies, outcome))
+
+    def drain(self, place):
+        """Take all from a queue; return the bodies, and the duplicate ids behind them."""
+        found = []
+        with ConnectionFactory(self.url).create_connection() as connection, connection.create_session() as session:
+            consumer = session.create_consumer(Queue(place))
+            while (message := consumer.receive(1.5)) is not None:
+                found.append((message.body, message.properties.get("_AMQ_DUPL_ID", message.message_id)))
+        return found
+
+
+class Load(Client):
+    """Everything but Spark that uses the brokers, in this process."""
+
+    def __init__(self, url, label, folder):
+        super().__init__(url, label)
         self.kinds = [kind for kind in SPECS if self.atomic or kind != "inbox"]
         self.adapter = ResourceAdapter(url, hooks=[self.account])
-        self.sender = ResourceAdapter(url)
-        self.held = queue.SimpleQueue()
-        self.stopping, self.settled, self.numbers = threading.Event(), threading.Event(), Counter()
+        self.held, self.settled = queue.SimpleQueue(), threading.Event()
         self.metadata = sa.MetaData()
         self.effects = sa.Table("effects", self.metadata, sa.Column("body", sa.String))
         self.database = _database(folder / f"inbox-{label}.db")
@@ -119,9 +160,6 @@ class Load:
         self.relay = Relay(self.outbox, ConnectionFactory(url), self.rows, lease=60, poll_interval=0.1)
         tasks = (self._send, self._send_units, self._add_rows, self.relay.run, self._acknowledge)
         self.threads = [threading.Thread(target=self._guarded, args=(task,), daemon=True) for task in tasks]
-
-    def place(self, kind):
-        return f"{kind}.{self.label}"
 
     def start(self):
         for kind in self.kinds:
@@ -167,49 +205,28 @@ class Load:
             self.account.errors[f"{task.__name__}: {error!r}"] += 1
             raise
 
-    def _next(self, kind):
-        self.numbers[kind] += 1
-        body = f"{kind} {self.numbers[kind]}"
-        self.account.began[body] = time.monotonic()
-        self.account.waiting[kind] += 1
-        return body
-
     def _send(self):
         while not self.stopping.is_set():
             for kind in (each for each in self.kinds if each not in {"batches", "relay"}):
-                body = self._next(kind)
-                with self._noting([body]):
+                body = self.begin(kind)
+                with self.noting([body]):
                     self.sender.send(self.place(kind), body)
                 self.stopping.wait(0.03)
 
     def _send_units(self):
         while not self.stopping.is_set():
-            bodies = [self._next("batches") for _ in range(UNIT)]
+            bodies = [self.begin("batches") for _ in range(UNIT)]
             self.account.units.append(bodies)
-            with self._noting(bodies):
+            with self.noting(bodies):
                 self.sender.send_many(self.place("batches"), bodies)
             self.stopping.wait(0.2)
-
-    @contextmanager
-    def _noting(self, bodies):
-        outcome = "refused"
-        try:
-            yield
-            outcome = "ok"
-        except TransactionInDoubtError:
-            outcome = "doubt"
-        except JMSError as error:
-            self.account.errors[f"send: {type(error).__name__}: {error}"[:160]] += 1
-        if outcome == "refused" and len(bodies) > 1 and not self.atomic:
-            outcome = "doubt"  # the first ones may be there
-        self.account.sent.update(dict.fromkeys(bodies, outcome))
 
     def _add_rows(self):
         while not self.stopping.is_set():
             if self.account.waiting["relay"] > MOST_WAITING:
                 self.stopping.wait(0.1)
                 continue
-            body = self._next("relay")
+            body = self.begin("relay")
             with self.rows.begin() as connection:
                 self.outbox.add(connection, self.place("relay"), body, key="one")
             self.account.sent[body] = "ok"
@@ -245,14 +262,14 @@ class Load:
         self.adapter.stop()
         self.sender.stop()
 
-    def drain(self, place):
-        """Take all from a queue; return the bodies, and the duplicate ids behind them."""
-        found = []
-        with ConnectionFactory(self.url).create_connection() as connection, connection.create_session() as session:
-            consumer = session.create_consumer(Queue(place))
-            while (message := consumer.receive(1.5)) is not None:
-                found.append((message.body, message.properties.get("_AMQ_DUPL_ID", message.message_id)))
-        return found
+    def idle(self, moment):
+        """Return the listeners that have not committed a message whose send began later."""
+        return self.account.idle_since(moment, self.kinds)
+
+    @property
+    def states(self):
+        """What the listeners do, for a person who waits."""
+        return ", ".join(f"{each.name} {each.status}" for each in self.adapter.activations)
 
 
 def _database(path):
@@ -309,12 +326,12 @@ def one_fault(topology, load, name, dice):
 def _await_flow(load, moment, patience=FLOW):
     """Return the moment at which each listener has committed a message whose send began later than another moment."""
     began = told = time.monotonic()
-    while idle := load.account.idle_since(moment, load.kinds):
+    while idle := load.idle(moment):
         now = time.monotonic()
         if now > began + patience:
             raise TimeoutError(f"idle after {patience} s: {idle}")
         if now > told + TELL:
-            print(f"  after {now - began:.0f} s idle: {idle}; {_states(load)}", file=sys.stderr, flush=True)
+            print(f"  after {now - began:.0f} s idle: {idle}; {load.states}", file=sys.stderr, flush=True)
             told = now
         time.sleep(0.1)
     return time.monotonic()
@@ -337,15 +354,20 @@ def _await_thawed(topology, node):
 
 def run(topology, protocol, fault, rounds, seed, folder):
     """Do the faults under load, and give the account."""
-    dice, seconds, thaws, restarts, stalled = random.Random(f"{seed} {fault}"), [], 0, 0, 0
     load = Load(topology.url(protocol, OPTIONS), f"{fault}{seed}", folder)
+    return fail_over(topology, load, fault, rounds, seed) | judge(load)
+
+
+def fail_over(topology, load, fault, rounds, seed):
+    """Start a client, do the faults, let it settle, and return how long each fault took."""
+    dice, seconds, thaws, restarts, stalled = random.Random(f"{seed} {fault}"), [], 0, 0, 0
     load.start()
     for number in range(1, rounds + 1):
         try:
             took, by_thaw, restarted = one_fault(topology, load, fault, dice)
         except TimeoutError as error:
             stalled += 1
-            print(f"{topology.name} {fault} {number}: {error}; {_states(load)}", file=sys.stderr, flush=True)
+            print(f"{topology.name} {fault} {number}: {error}; {load.states}", file=sys.stderr, flush=True)
             for node in topology.nodes:
                 if not node.running:
                     topology.recover(node)
@@ -361,16 +383,12 @@ def run(topology, protocol, fault, rounds, seed, folder):
     load.settle()
     return {
         "topology": topology.name, "broker": topology.nodes[0].name, "release": topology.nodes[0].release,
-        "protocol": protocol, "fault": fault, "count": rounds, "seed": seed,
+        "protocol": load.url.partition(":")[0], "fault": fault, "count": rounds, "seed": seed,
         "median": round(statistics.median(seconds), 1) if seconds else None,
         "p95": round(sorted(seconds)[max(0, round(len(seconds) * 0.95) - 1)], 1) if seconds else None,
-        "stalled": stalled, "after_thaw": thaws, "restarted": restarts, **judge(load),
+        "stalled": stalled, "after_thaw": thaws, "restarted": restarts,
         "seconds": [round(each, 1) for each in seconds],
     }  # fmt: skip
-
-
-def _states(load):
-    return ", ".join(f"{each.name} {each.status}" for each in load.adapter.activations)
 
 
 def judge(load):
