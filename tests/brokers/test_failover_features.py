@@ -13,7 +13,7 @@ from tests.torture.failovers import OPTIONS
 IN_EVERY_RUN = "artemis-shared-store"
 REPLACING = ["artemis-replication", "artemis-shared-store", "activemq-shared-store", "rabbitmq4-quorum"]
 PATIENCE = 240
-SHORT = 5.0  # seconds without a message
+SHORT = 3.0  # seconds without a message
 DELAY = 20.0
 TIMEOUT = 120.0  # of a request
 BODIES = [f"{number}" for number in range(20)]

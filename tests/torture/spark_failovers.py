@@ -9,6 +9,7 @@ broker refuses the former. A query that fails is started again from its checkpoi
 import argparse
 import json
 import logging
+import os
 import random
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from pathlib import Path
 from brokers.clusters import TOPOLOGIES
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions
+from spark_home import spark_home
 from spark_session import spark_session
 
 from tests.torture.failovers import FAULTS, OPTIONS, ROUNDS, Client, fail_over
@@ -66,9 +68,10 @@ class Stream(Client):
                 return
 
     def _query(self, **trigger):
-        source = {"url": self.url, "destination": self.place(KIND), "columns": "text", "maxMessagesPerBatch": "200"}
+        source = {"url": self.url, "destination": self.place(KIND), "stagingLocation": f"{self.folder}/staging"}
+        source |= {"columns": "text", "maxMessagesPerBatch": "200", "partitions": "1"}
         sink = {"url": self.url, "destination": self.place(COPIES), "guarantee": self.guarantee}
-        rows = self.session.readStream.format("jms").options(stagingLocation=f"{self.folder}/staging", **source).load()
+        rows = self.session.readStream.format("jms").options(**source).load()
         number = functions.split("text", " ")[1].cast("long")
         rows = rows.select("text").observe("flow", functions.max(number).alias("number"))
         written = rows.writeStream.format("jms").options(checkpointLocation=f"{self.folder}/checkpoint", **sink)
@@ -139,6 +142,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
     options = parser.parse_args()
     logging.getLogger("jmsjca").setLevel(logging.CRITICAL)
+    os.environ.setdefault("SPARK_HOME", str(spark_home()))  # workers that start fast
     good = True
     with (
         tempfile.TemporaryDirectory(prefix="jmsjca-spark-failovers-") as folder,
