@@ -45,10 +45,12 @@ _CLOSE_TIMEOUT = 1.0  # seconds to wait for coroutines that do not react to canc
 
 def loop_of_this_thread() -> "asyncio.AbstractEventLoop | None":
     """Return the event loop that runs on the current thread, or None."""
-    if (asyncio := sys.modules.get("asyncio")) is None:  # a program with a loop has imported it; others need not
+    if "asyncio" not in sys.modules:  # a program with a loop has imported it; others need not
         return None
+    import asyncio
+
     try:
-        return cast("asyncio.AbstractEventLoop", asyncio.get_running_loop())
+        return asyncio.get_running_loop()
     except RuntimeError:
         return None
 
