@@ -54,6 +54,11 @@ class PostgreSQL(Broker):
         """Kill the server: a shutdown would wait for its clients."""
         self.kill()
 
+    def kill(self):
+        if self.running:
+            self.process.suspend()  # it would start other processes, which keep the next server from starting
+        super().kill()
+
     def url(self, protocol="sql"):
         return f"postgresql+psycopg://{USER}@{HOST}:{self.ports[protocol]}/postgres"
 
