@@ -136,7 +136,7 @@ class Stage:
         registry.discard(self.database)
 
 
-def run(name, kills, seed):
+def run(name, kills, seed, victims=VICTIMS):
     """Kill so many times, wait for the end, and count."""
     dice, began, killed = random.Random(seed), time.monotonic(), Counter()
     stage = Stage(name.partition("-")[0])
@@ -145,7 +145,7 @@ def run(name, kills, seed):
         for number in range(kills):
             send(stage.url, bodies[number * EACH : (number + 1) * EACH])
             threading.Event().wait(dice.uniform(0, 3))
-            victim = dice.choice(VICTIMS)
+            victim = dice.choice(victims)
             stage.kill(victim)
             killed[victim] += 1
         send(stage.url, bodies[kills * EACH :])
@@ -200,12 +200,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=["artemis-java"], help="pairs")
     parser.add_argument("--kills", type=int, default=200, help="of all brokers together")
+    parser.add_argument("--victims", nargs="+", choices=VICTIMS, default=VICTIMS, help="what is killed")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
     parser.add_argument("--listen", nargs=2, metavar="URL", help="of the broker and the database: be the listener")
     options = parser.parse_args()
     if options.listen:
         listen(*options.listen)
-    reports = [run(name, options.kills // len(options.names), options.seed) for name in options.names]
+    reports = [run(name, options.kills // len(options.names), options.seed, options.victims) for name in options.names]
     for report in reports:
         print(report, f"seed {options.seed}", flush=True)
     return int(any(report.wrong for report in reports))
