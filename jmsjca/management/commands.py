@@ -574,7 +574,8 @@ def diagnose(url: str, queues: Sequence[Queue] = ()) -> Iterator[Finding]:
             yield _clock(connection)
             yield from _delivery_limits(connection, queues)
             yield from _round_trips(connection)
-        yield from _prepared_units(url)
+        if hasattr(find_provider(parsed.protocol), "connect_two_phase"):  # others need no second connection
+            yield from _prepared_units(url)
     except JMSError as error:
         yield Finding("failure", "failed", f"{type(error).__name__}: {error}")
 

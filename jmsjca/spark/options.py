@@ -268,6 +268,8 @@ class JmsOptions:
         """Refuse options that do not go together."""
         if self.credentials is not None and self.password is not None:
             raise InvalidOptionError("The options 'credentials' and 'password' are both given; use one.")
+        if self.password is not None and self.userName is None:
+            raise InvalidOptionError("The option 'password' has no effect without the option 'userName': set both.")
         return self
 
     @classmethod

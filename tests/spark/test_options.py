@@ -72,6 +72,13 @@ def test_an_option_that_has_another_name_here(name: str, remedy: str) -> None:
         SourceOptions.parse(GIVEN | {name: "2"})
 
 
+@pytest.mark.parametrize("role", [SourceOptions, SinkOptions])
+def test_a_password_without_a_user_name_is_refused(role: type[JmsOptions]) -> None:
+    """It had no effect: the connection was anonymous."""
+    with pytest.raises(InvalidOptionError, match="'password' has no effect without the option 'userName'"):
+        role.parse(GIVEN | {"password": "hush"})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "why"),
     [

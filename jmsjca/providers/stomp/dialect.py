@@ -175,7 +175,9 @@ class Dialect(ABC):
         is_pattern = subscribed and self.wildcards and isinstance(to, Topic) and not to.temporary
         words = [word for word in to.name.split(".") if not is_pattern or word not in self.wildcards]
         if self.forbidden_in_names().search(".".join(words)):
-            raise InvalidDestinationError(f"{self.broker.name} would not take the name of {to} literally over STOMP.")
+            raise InvalidDestinationError(
+                f"{self.broker.name} would not take the name of {to} literally over STOMP: choose another name."
+            )
         if self.max_name_bytes is not None and len(to.name.encode()) > self.max_name_bytes:
             raise InvalidDestinationError(f"{self.broker.name} has no names of more than {self.max_name_bytes} bytes.")
         return to.name

@@ -9,6 +9,7 @@ import pytest
 
 from jmsjca.__main__ import run
 from jmsjca.management.commands import clock_finding, diagnose
+from tests.unit.providers.stomp.broker import Peer
 
 
 def findings(capsys, url):
@@ -25,6 +26,13 @@ def test_a_healthy_broker(jms_broker_url, capsys):
     assert "SQLite" in found["broker"]["detail"]
     assert found["clock"]["detail"].startswith(("+0.0", "-0.0"))
     assert float(found["round trip"]["detail"].split()[0]) > 0
+
+
+def test_a_broker_that_prepares_no_units_is_asked_over_one_connection():
+    with Peer(connected={"server": None}) as peer:
+        found = [each.check for each in diagnose(peer.url)]
+    assert "connection and login" in found
+    assert sum(place in {"CONNECT", "STOMP"} for place in peer.places) == 1
 
 
 @contextmanager
