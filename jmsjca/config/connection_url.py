@@ -252,7 +252,7 @@ def absolute_url(text: str) -> str:
         text: For instance ``embedded:./broker.db`` or ``embedded://../broker.db``.
     """
     found = _RELATIVE.match(text)
-    return f"{found[1]}://{quote(str(Path.cwd()))}/{text[found.end() :]}" if found else text
+    return f"{found[1]}://{quote(str(Path.cwd()))}/{text[found.end() :].removeprefix('./')}" if found else text
 
 
 def percent_remedy(text: str) -> str:

@@ -22,7 +22,7 @@ from pydantic import (
 
 from jmsjca.arguments import did_you_mean
 from jmsjca.config.activation_spec import Accepts, Number, in_seconds
-from jmsjca.config.connection_url import ConnectionURL
+from jmsjca.config.connection_url import ConnectionURL, absolute_url
 from jmsjca.config.naming import LOOKUP
 from jmsjca.connector.definitions import BusinessObjectDefinition, BusinessObjectDefinitions
 from jmsjca.connector.meta_objects import StaticMetaObject, TargetText
@@ -143,7 +143,7 @@ def _parse_transport(transport: str) -> str:
 
 def _of_name(value: object) -> object:
     """Return the URL for a documented factory name: the name of a bound factory, if it is not a URL."""
-    is_name = isinstance(value, str) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value)
+    is_name = isinstance(value, str) and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", absolute_url(value))
     return f"{LOOKUP}{value}" if is_name else value
 
 

@@ -98,6 +98,13 @@ def test_polling_can_be_disabled():
         connector.run()
 
 
+@pytest.mark.parametrize("url", ["embedded:./events.db", "embedded://./events.db"])
+def test_a_relative_url_is_no_name_of_a_factory(url):
+    assert (
+        ConnectorConfig.from_properties({"ConnectionFactoryName": url, "InputDestination": "A"}).connection_url == url
+    )
+
+
 def test_a_name_of_a_factory_is_looked_up():
     read = ConnectorConfig.from_properties({"ConnectionFactoryName": "jms/hub", "InputDestination": "A"})
     assert read.connection_url == "lookup://jms/hub"
