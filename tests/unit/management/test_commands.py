@@ -90,6 +90,15 @@ def test_a_dry_run_of_a_send_sends_nothing(read):
     assert [each["body"] for each in read("browse", "orders")] == ["a pear"]
 
 
+@pytest.mark.parametrize("command", [("move", "orders", "audit"), ("purge", "orders", "--all")])
+def test_a_dry_run_of_a_move_or_a_purge_changes_nothing(url, read, command):
+    send(url, letter("a pear"))
+    assert [each["outcome"] for each in read(*command, "--dry-run")] == ["planned"]
+    assert [each["body"] for each in read("browse", "orders")] == ["a pear"]
+    read(*command)
+    assert read("browse", "orders") == []
+
+
 def test_a_broken_listener_is_mended_and_its_message_processed(url, call, read):
     assert call("send", "orders", "a pear")[0] == 0
     listen(url, fail, 1)

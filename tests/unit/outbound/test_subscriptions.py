@@ -274,3 +274,13 @@ def test_queue_named_as_a_topic(session, connection):
     consumer = session.create_consumer(Queue(TOPIC.name))
     put(connection, "to the topic", to=TOPIC)
     assert bodies(consumer) == []
+
+
+def test_a_second_process_on_a_durable_subscription_is_told_how_processes_share_one(jms_broker_url):
+    """With another client id, which other libraries advise, each process would get all messages."""
+    factory = ConnectionFactory(jms_broker_url, client_id="shop")
+    with (
+        factory.create_connection(),
+        pytest.raises(InvalidClientIDError, match=r"in use.*subscription_shared=True.*another client id each gets all"),
+    ):
+        factory.create_connection()
