@@ -77,10 +77,12 @@ class Broker:
     def kill(self):
         """End the broker and its children at once with SIGKILL, and return when it is gone."""
         if self.running:
-            for process in (*self._children(), self.process):
+            children = [*self._children()]
+            for process in (*children, self.process):
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
             self.process.wait()
+            psutil.wait_procs(children, STOP_SECONDS)  # which may hold ports and memory that the next start needs
 
     def restart(self):
         """Start the broker again, on the same ports and data. One that still runs is stopped before."""
