@@ -291,7 +291,7 @@ def stop(topology, node):
 
 
 def freeze(topology, node):
-    del topology
+    topology.marks[node.number] = node.log_size  # it is passive if it says so afterwards
     node.process.suspend()
 
 
