@@ -319,7 +319,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the offset before the first epoch, which is constant.
 
         Raises:
-            StoreError: The staging location cannot be used, which is told before the first message.
+            StoreError: The staging location cannot be used.
         """
         check_usable(self._location)
         return Offset().to_json()
