@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
     InputPartition,
 )
+from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from jmsjca import spi
@@ -132,8 +133,8 @@ class _RefusedReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, Any]:
         raise self._error
 
-    def latestOffset(self, *arguments: Any) -> dict[str, Any]:
-        del arguments
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        del start, limit
         raise self._error
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
