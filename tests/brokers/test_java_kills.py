@@ -62,6 +62,15 @@ def test_kills_of_the_bridge_lose_and_double_nothing(pair, kills, broker_url, ca
     assert sorted(found, key=int) == sent
 
 
+def test_a_stop_just_after_the_bridge_has_ended_raises_nothing(broker_url):
+    adapter = ResourceAdapter(broker_url(IN_EVERY_RUN))
+    adapter.listener(f"kills.{uuid.uuid4().hex}", concurrency_mode="serial")(Moves())
+    adapter.start(wait=PATIENCE)
+    shared_bridge()._input.close()  # each request fails from now on, before anything has noticed the end
+    adapter.stop()
+    assert adapter.activations[0].status == "Down"
+
+
 def send_all(url, queue, bodies):
     with ConnectionFactory(url).create_connection() as connection:
         session = connection.create_session(transacted=True)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from itertools import count
 from typing import NoReturn, Protocol
 
@@ -138,7 +139,8 @@ class JavaConsumer(BaseConsumer["JavaDelivery"]):
         if self.closed or self._error is not None:
             return
         self._woken = True
-        self._requests.start(_WAKE, _NAME.pack(self.name))
+        with suppress(ConnectionLostError):  # then `receive` has ended, or fails
+            self._requests.start(_WAKE, _NAME.pack(self.name))
 
     def close(self) -> None:
         """Roll back everything that no unit took."""
