@@ -70,8 +70,11 @@ def run_pages(texts):
     process.kill()  # which has an effect only if it has not ended
     process.join()
     for folder in texts:
-        status, said = folder / "status.txt", folder / "said.txt"
-        yield status.exists() and int(status.read_text()), said.exists() and said.read_text()
+        status = folder / "status.txt"
+        if status.exists():
+            yield int(status.read_text()), (folder / "said.txt").read_text()
+        else:
+            yield -1, f"{folder.name}, or a page before it, ended its process, or did not end."
 
 
 def run_modules(folders):
@@ -149,6 +152,7 @@ def test_every_link_to_a_section_leads_somewhere(page):
         ("```python\nprint('a', 'pear')  # a fig\n```\n", "printed ['a pear'], and the page shows 'a fig'"),
         ("```python\ndef never() -> None:\n    print('a fig')  # a fig\n```\n", "printed []"),
         ("```python\nfruit = 0\n```\n<!-- tested\nassert fruit\n-->\n", "assert 0"),
+        ("```python\nimport os\n\nos._exit(0)\n```\n", "ended its process, or did not end"),
     ],
 )
 def test_what_a_page_says_is_printed_is_compared(code, found, tmp_path):
