@@ -131,17 +131,21 @@ class _RefusedReader(DataSourceStreamReader):
         self._error = error
 
     def initialOffset(self) -> dict[str, Any]:
+        """Raise the error."""
         raise self._error
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Raise the error."""
         del start, limit
         raise self._error
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Raise the error."""
         del start, end
         raise self._error
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Raise the error."""
         del partition
         raise self._error
 

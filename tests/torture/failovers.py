@@ -453,16 +453,21 @@ def _disordered(account):
     return wrong
 
 
-def main():
-    """Run the topologies one after the other; 0 if nothing was lost or doubled."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(description):
+    """Return what the command line asks for, and silence the library."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("topologies", nargs="+", choices=TOPOLOGIES, metavar="TOPOLOGY")
     parser.add_argument("--protocol", default="amqp", choices=["amqp", "stomp"])
     parser.add_argument("--faults", nargs="+", default=list(FAULTS), choices=FAULTS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
-    options = parser.parse_args()
     logging.getLogger("jmsjca").setLevel(logging.CRITICAL)
+    return parser.parse_args()
+
+
+def main():
+    """Run the topologies one after the other; 0 if nothing was lost or doubled."""
+    options = arguments(__doc__)
     logging.getLogger("jmsjca.transactions").setLevel(logging.WARNING)  # the relay
     good = True
     for name in options.topologies:

@@ -6,11 +6,8 @@ The stream reads with ``format("jms")`` and writes with the exactly-once sink, o
 broker refuses the former. A query that fails is started again from its checkpoint. Each run prints one line of JSON.
 """
 
-import argparse
 import json
-import logging
 import os
-import random
 import sys
 import tempfile
 import threading
@@ -25,7 +22,7 @@ from pyspark.sql import functions
 from spark_home import spark_home
 from spark_session import spark_session
 
-from tests.torture.failovers import FAULTS, OPTIONS, ROUNDS, Client, fail_over
+from tests.torture.failovers import OPTIONS, Client, arguments, fail_over
 
 KIND = "spark"
 COPIES = "copies"  # what the sink writes
@@ -134,14 +131,7 @@ def run(topology, protocol, fault, rounds, seed, folder, session):
 
 def main():
     """Run the topologies one after the other; 0 if nothing was lost, nor doubled by the exactly-once sink."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("topologies", nargs="+", choices=TOPOLOGIES, metavar="TOPOLOGY")
-    parser.add_argument("--protocol", default="amqp", choices=["amqp", "stomp"])
-    parser.add_argument("--faults", nargs="+", default=list(FAULTS), choices=FAULTS)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 16))
-    options = parser.parse_args()
-    logging.getLogger("jmsjca").setLevel(logging.CRITICAL)
+    options = arguments(__doc__)
     os.environ.setdefault("SPARK_HOME", str(spark_home()))  # workers that start fast
     good = True
     with (
