@@ -11,6 +11,7 @@ from jmsjca.arguments import TEXT, Constraint, did_you_mean
 from jmsjca.errors import InvalidOptionError, excerpt
 
 __all__ = [
+    "SPELLINGS",
     "InboundOptions",
     "OutboundOptions",
     "environment_options",
@@ -53,7 +54,7 @@ _NAMES = (
     "JMSJCA.selector",
     _SEPARATOR,
 )
-_SPELLINGS = {name.removeprefix("JMSJCA.").lower(): name for name in _NAMES}
+SPELLINGS = {name.removeprefix("JMSJCA.").lower(): name for name in _NAMES}  #: of the options, without the prefix
 _FACTORIES_OF_JNDI = {"jmsjca.unifiedcf", "jmsjca.queuecf", "jmsjca.topiccf"}
 
 
@@ -87,9 +88,9 @@ def provider_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def _canonical_name(name: str) -> str:
     key = name.lower().removeprefix(_PREFIX)
-    if key not in _SPELLINGS:
-        raise InvalidOptionError(f"There is no option {excerpt(name)!r} {did_you_mean(key, _SPELLINGS)}.")
-    return _SPELLINGS[key]
+    if key not in SPELLINGS:
+        raise InvalidOptionError(f"There is no option {excerpt(name)!r} {did_you_mean(key, SPELLINGS)}.")
+    return SPELLINGS[key]
 
 
 _SEPARATOR_PREFIX = f"{_SEPARATOR}="
@@ -322,7 +323,7 @@ def environment_options() -> dict[str, str]:
     ``JMSJCA_NOXA=true`` is the option ``JMSJCA.NoXA``. The variables apply only where a program passes them:
     ``ResourceAdapter(…, options=environment_options())``. Other variables that begin with ``JMSJCA_`` are ignored.
     """
-    found = {_SPELLINGS.get(name.removeprefix("JMSJCA_").lower()): text for name, text in _jmsjca_variables()}
+    found = {SPELLINGS.get(name.removeprefix("JMSJCA_").lower()): text for name, text in _jmsjca_variables()}
     return {name: text for name, text in found.items() if name is not None and name != _SEPARATOR}
 
 

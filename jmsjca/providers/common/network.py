@@ -14,6 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 from jmsjca.arguments import did_you_mean
 from jmsjca.config import ConnectionURL, Credentials
 from jmsjca.config.connection_url import check_text
+from jmsjca.config.options import SPELLINGS
 from jmsjca.destinations import Destination, Subscription, destination
 from jmsjca.errors import (
     ConnectionLostError,
@@ -392,7 +393,9 @@ def _parse_seconds(name: str, text: str) -> float:
 
 
 def _unknown_option_message(name: str, url: ConnectionURL, known: Iterable[str]) -> str:
-    return f"{url.protocol}:// has no option {name[:50]!r} {did_you_mean(name.lower(), {k.lower(): k for k in known})}."
+    of_jmsjca = SPELLINGS.get(name.lower().replace("_", ""))
+    meant = {of_jmsjca.lower(): of_jmsjca} if of_jmsjca else {each.lower(): each for each in known}
+    return f"{url.protocol}:// has no option {name[:50]!r} {did_you_mean(name.lower(), meant)}."
 
 
 class OwnedDestinations(Generic[T]):

@@ -65,6 +65,7 @@ def test_shortest_heartbeat_is_a_millisecond():
     ("query", "text"),
     [
         ("hartbeat=1", r"amqp:// has no option 'hartbeat' \(did you mean heartbeat\?\)"),
+        ("retry_timeout=1", r"\(did you mean JMSJCA\.retrytimeout\?\)"),
         ("ssl=1", "there are connect_timeout, reply_timeout"),
         ("heartbeat=often", "number of seconds up to a day, not 'often'"),
         ("heartbeat=-1", "not '-1'"),
