@@ -223,7 +223,7 @@ class ConnectorConfig(BaseModel):
     """Seconds from the end of a poll to the start of the next one; None, or ``no``, disables polling; ``key`` polls
     when an operator types ``p`` and a line end, and needs a standard input or ``run(keyboard=…)``."""
     poll_start_time: Annotated[_TimeOfDay, Named("PollStartTime")] = None
-    """The time of day, ``HH:MM`` in local time, at which `run` begins to poll and to restart, or a minute later."""
+    """The time of day, ``HH:MM`` in local time, at which `run` begins to poll and to restart, at most a minute late."""
     poll_end_time: Annotated[_TimeOfDay, Named("PollEndTime")] = None
     """The time of day at which polling ends. The window is ignored with ``key``, and unless both times are set; it
     contains midnight if its end is before its start."""

@@ -28,25 +28,30 @@ HEAD = """\
 
 Use this page when a message is sent by one client and received by another one, over the same protocol or another one.
 Each cell names what differs from what was sent; `=` means no difference. For example, a text that a stomp.py script
-sends to Artemis with `content-length`, its default, is a bytes message for a JMS client.
+sends to Artemis with `content-length`, its default, is a bytes message for a JMS client: `message: bytes`. An empty
+`body:` is an empty body; `more properties` names properties that the sender has not set.
 
-Between two jmsjca clients nothing is lost without a word. From STOMP to AMQP, RabbitMQ 3 delivers no properties, no
-type and no group, and a map as bytes; the receiver logs a warning for the queue: use one protocol there. Over STOMP
-the header `_jmsjca`, and over AMQP on Artemis and RabbitMQ 4 the annotation `x-opt-jmsjca`, carry the types of
-properties, the type, the group and the reply destination that the broker drops. Other clients ignore both. Two
-crossings are refused with `MessageFormatError` when the message is read: a map, stream or object from AMQP to STOMP
-on Artemis, which the broker delivers without its body, and each message from AMQP to STOMP on ActiveMQ.
+Qpid JMS (over AMQP) and OpenWire (ActiveMQ's client) are JMS clients in Java. proton (over AMQP) and stomp.py are
+Python clients that do not know JMS.
+
+Between two jmsjca clients nothing is lost without an error or a warning. From STOMP to AMQP, RabbitMQ 3 delivers no
+properties, no type and no group, and a map as bytes; the receiver logs a warning for the queue: use one protocol
+there. Over STOMP the header `_jmsjca`, and over AMQP on Artemis and RabbitMQ 4 the annotation `x-opt-jmsjca`, carry
+the types of properties, the type, the group and the reply destination that the broker drops. Other clients ignore
+both. Two crossings are refused with `MessageFormatError` when the message is read: a map, stream or object from AMQP
+to STOMP on Artemis, which the broker delivers without its body, and each message from AMQP to STOMP on ActiveMQ.
 
 The cells were measured by `python -m tests.interop.crossings`; `make test` repeats a sample, `make torture` all of
-them. *Text, all headers* has a correlation id, type, reply destination, priority 7, a time to live of 60 seconds, the
-group `g1`, and properties of five types. *gzip* is a body with the content encoding `gzip`. *Delayed* waits 1.5
-seconds. *Reply* shows whether an answer to the received reply destination arrives. `n/a` means that the sender has no
-such feature there.
+them. The message of the column *text, all headers* has a correlation id, type, reply destination, priority 7, a time
+to live of 60 seconds, the group `g1`, and properties of five types. *gzip* is a body with the content encoding `gzip`.
+*delayed* waits 1.5 seconds. *reply* shows whether an answer to the received reply destination arrives. `n/a` means
+that the sender has no such feature there.
 
-A second table shows a message that the receiver has returned: by a release (over STOMP `UNSUBSCRIBE`, in JMS a closed
-session), a reject (`NACK`, a rollback or recover), an orderly close of the connection, and a cut of its socket. The
-number counts earlier deliveries as the receiver sees them; *redelivered* and *as new* are the receiver's mark.
-After a cut of an AMQP connection Artemis counts the delivery in some runs and not in others.
+The second table of each broker shows how a message is redelivered after its receiver has returned it: by a release
+(over STOMP `UNSUBSCRIBE`, in JMS a closed session), a reject (`NACK`, a rollback or recover), an orderly close of the
+connection, and a cut of its socket. The number is the count of earlier deliveries that the receiver sees at the
+redelivery, if it sees one. *redelivered* means that the message has the mark of a redelivered message, *as new* that
+it has not. After a cut of an AMQP connection Artemis counts the delivery in some runs and not in others.
 """
 
 
