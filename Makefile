@@ -18,28 +18,22 @@ lint: $(VENV)/.dev       ## style and types
 	$(BIN)/python tests/parts.py lint types
 
 format: $(VENV)/.dev     ## let ruff write the style
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	$(BIN)/python tests/parts.py format
 
 torture: $(VENV)/.dev    ## every crash point, cut, kill and planted fault, where `make test` takes a sample
 	$(BIN)/python tests/parts.py torture
-	$(MAKE) earlier-spark
 
 bench: $(VENV)/.dev      ## how fast, beside what is possible
-	$(BIN)/pip install --quiet --group bench
 	$(BIN)/python tests/parts.py bench
 
 bench-against: $(VENV)/.dev  ## processor time of the same work as a ratio to the revision REV, with the goals
-	rm -rf $(VENV)/against && git worktree prune && git worktree add --detach $(VENV)/against $(REV)
-	$(BIN)/python -m tests.benchmarks.against $(VENV)/against
-	git worktree remove --force $(VENV)/against
+	$(BIN)/python -m tests.benchmarks.against $(REV)
 
 interop: $(VENV)/.dev    ## every installed client against every other; SHIMS=… names the shims of Apache's interop suite
 	PYTHONPATH=tests/support $(BIN)/python -m tests.interop $(if $(SHIMS),--shims $(SHIMS))
 
 earlier-spark: $(VENV)/.dev ## the tests of Spark with pyspark 4.2, the earliest that jmsjca supports
-	$(BIN)/pip install --quiet --no-deps --upgrade --target $(VENV)/spark-4.2 "pyspark==4.2.*"
-	PYTHONPATH=$(CURDIR)/$(VENV)/spark-4.2 $(BIN)/python -m pytest -q -m "not torture" tests/spark
+	$(BIN)/python tests/parts.py earlier-spark
 
 brokers: $(VENV)/.dev    ## real brokers to work with: downloads and starts them, prints their URLs
 	PYTHONPATH=tests/support $(BIN)/python -m brokers start
@@ -57,12 +51,7 @@ audit: $(VENV)/.dev      ## known vulnerabilities of everything that the extras 
 	$(BIN)/python tests/parts.py audit
 
 lock: $(VENV)/.dev       ## the releases of what the extras install, with hashes, in .ci/locked.txt
-	$(PYTHON) -m venv --clear $(VENV)/locking
-	$(VENV)/locking/bin/pip install --quiet pip-tools
-	sed -n '/^#/p' .ci/locked.txt >$(VENV)/locked.txt && echo >>$(VENV)/locked.txt
-	$(VENV)/locking/bin/pip-compile --quiet --extra all --unsafe-package jmsjca --generate-hashes --strip-extras --no-header --no-annotate \
-	  --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --output-file $(VENV)/locking/locked.txt pyproject.toml
-	sed '/^#/d;/^$$/d' $(VENV)/locking/locked.txt >>$(VENV)/locked.txt && mv $(VENV)/locked.txt .ci/locked.txt
+	$(BIN)/python tests/parts.py lock
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache jmsjca-demo

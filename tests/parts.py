@@ -1,10 +1,11 @@
 """Runs the parts of ``make test``, prints the seconds of each and what failed: ``python tests/parts.py [PART …]``.
 
-``check``, ``torture``, ``bench``, ``docs``, ``release`` and ``audit`` are what ``make`` runs under these names.
+``check``, ``torture``, ``bench``, ``docs``, ``release``, ``lock`` … are what ``make`` runs under these names.
 """
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -157,7 +158,12 @@ JMSJCA_ALL_CELLS=1 -m pytest -q -s --timeout 3600 tests/unit/inbound/test_killer
 JMSJCA_ALL_ORDERS=1 -m pytest -q -s --timeout 3600 tests/unit/inbound/test_held_units_in_every_order.py \
     tests/unit/inbound/test_activation_states_in_every_order.py tests/unit/inbound/test_receiver_prefetch.py
 """
+EARLIER_SPARK = f"""
+-m pip install --quiet --no-deps --upgrade --target {sys.prefix}/spark-4.2 pyspark==4.2.*
+PYTHONPATH={sys.prefix}/spark-4.2 -m pytest -q -m "not torture" tests/spark
+"""
 BENCH = """
+-m pip install --quiet --group bench
 -m tests.benchmarks.embedded
 -m tests.benchmarks.scale
 -m tests.benchmarks.many_queues
@@ -212,7 +218,25 @@ AUDIT = """
 -m pip --python dist/.audited install --quiet --no-deps .
 -m tests.support.audit dist/.audited
 """
-SERIES = {"torture": TORTURE, "bench": BENCH, "docs": DOCS, "release": RELEASE, "audit": AUDIT}
+LOCK = f"""
+-m venv --clear {sys.prefix}/locking
+-m pip --python {sys.prefix}/locking install --quiet pip-tools
+-m tests.support.lock {sys.prefix}/locking
+"""
+FORMAT = """
+-m ruff check --fix .
+-m ruff format .
+"""
+SERIES = {
+    "format": FORMAT,
+    "torture": TORTURE + EARLIER_SPARK.lstrip(),
+    "bench": BENCH,
+    "earlier-spark": EARLIER_SPARK,
+    "docs": DOCS,
+    "release": RELEASE,
+    "lock": LOCK,
+    "audit": AUDIT,
+}
 
 
 class Result(NamedTuple):
@@ -260,7 +284,7 @@ def end(signum, _):
 def run_series(commands):
     """Run commands one after the other, up to the first that fails; return its exit status."""
     for command in commands.strip().splitlines():
-        words = command.split()
+        words = shlex.split(command)
         settings = dict(word.split("=", 1) for word in words if re.match("[A-Z_]+=", word))
         print(f"── {command}", flush=True)
         environment = {**os.environ, "PYTHONPATH": "tests/support", **settings}

@@ -1,7 +1,6 @@
 """How much processor time this tree needs for the same work, as a ratio to an earlier revision, with the goals.
 
-``python -m tests.benchmarks.against FOLDER --rounds 25 --only "memory, unit"``; ``make bench-against REV=…`` makes
-the folder, a worktree of the revision.
+``python -m tests.benchmarks.against REVISION --rounds 25 --only "memory, unit"``, or ``make bench-against REV=…``.
 
 Each tree runs in its own process. The two take turns within each round; each figure is the minimum of its rounds, since
 the other work of the machine only ever adds to it.
@@ -11,11 +10,13 @@ import argparse
 import gc
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -275,7 +276,7 @@ def measure(before: Path, now: Path, groups: Sequence[str], rounds: int) -> dict
 def main() -> int:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="a worktree of the revision to compare with")
+    parser.add_argument("revision", help="the revision to compare with")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--only", choices=list(_GROUPS), action="append", help="one group; may be repeated")
     parser.add_argument("--work", choices=list(_GROUPS), help=argparse.SUPPRESS)
@@ -284,13 +285,32 @@ def main() -> int:
         work_for(options.work)
         return 0
     root = Path(__file__).resolve().parents[2]
+    with worktree(root, options.revision) as earlier:
+        compare(earlier, root, options.only or list(_GROUPS), options.rounds)
+    return 0
+
+
+@contextmanager
+def worktree(root: Path, revision: str) -> Iterator[Path]:
+    """Check out a revision beside the environment, and remove it afterwards."""
+    folder, git = Path(sys.prefix, "against"), ["git", "-C", root, "worktree"]
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([*git, "prune"], check=True)
+    subprocess.run([*git, "add", "--quiet", "--detach", folder, revision], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run([*git, "remove", "--force", folder], check=True)
+
+
+def compare(earlier: Path, root: Path, groups: Sequence[str], rounds: int) -> None:
+    """Print a line for each row of the groups."""
     print(f"{'work':34}{'before':>9}{'now':>9}{'ratio':>8}  goal (microseconds of the processor for a message)")
-    for group in options.only or _GROUPS:
-        for row, (before, now) in measure(options.folder, root, [group], options.rounds).items():
+    for group in groups:
+        for row, (before, now) in measure(earlier, root, [group], rounds).items():
             ratio = now / before
             goal = "" if row.goal is None else f"<= {row.goal:.2f} {'met' if ratio <= row.goal else 'MISSED'}"
             print(f"{row.group + ': ' + row.work:34}{before:9.2f}{now:9.2f}{ratio:8.2f}  {goal}", flush=True)
-    return 0
 
 
 if __name__ == "__main__":
