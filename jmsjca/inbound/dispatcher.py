@@ -395,7 +395,7 @@ class CCDispatcher(ConcurrentDispatcher):
                 if pause or self._alone is not None or self._is_full()
                 else self._queue.free_slots(single_threaded=self._concurrency.single_threaded)
             )
-            if not self._may_prefetch:
+            if self._receiver.isolates or not self._may_prefetch:
                 idle = self.endpoint.settings.pool_size - self._workers
                 free_slots = max(min(free_slots, self._queue.messages_for(idle)), 0)
             if not free_slots and not self._stopping:

@@ -244,6 +244,11 @@ class IsolatingReceiver:
             **spi.together(connection, settings.batch_size or 1),
         )
 
+    @property
+    def isolates(self) -> bool:
+        """True while messages are received one by one: a message must not wait here while a handler is active."""
+        return self._isolation.active
+
     def receive(self, limit: int, timeout: float | None) -> Sequence[spi.Delivery]:
         """Receive as the consumer does: messages without suspicion, or one suspect with nothing prefetched after it."""
         before = self._isolation.active
