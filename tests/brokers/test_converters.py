@@ -90,8 +90,8 @@ def test_bodies_are_typed_in_listeners_and_in_replies(url, converters):
     for case, (kind, _, _) in BODIES.items():
         adapter.listener(f"{name}.{case}", transaction="none")(received.handler(kind))
     with adapter, adapter.connection_factory().create_connection() as connection:
-        consumer = connection.create_session().create_consumer(replies)
         adapter.start(wait=SECONDS)
+        consumer = connection.create_session().create_consumer(replies)
         for case, (kind, body, message_type) in BODIES.items():
             sent = adapter.send(f"{name}.{case}", body, reply_to=replies, correlation_id=case)
             got, message = received.bodies.get(timeout=SECONDS)
