@@ -116,6 +116,8 @@ class ContainerTransaction:
 
         Raises:
             ConnectionLostError: The connection is lost; the databases are rolled back.
+            Exception: The unit could not be rolled back, for lack of memory: its messages stay held until its
+                connection is closed.
         """
         self._data_manager.is_ending = True
         self._data_manager.delay = delay
@@ -123,6 +125,8 @@ class ContainerTransaction:
             self._abort()
         finally:
             self._data_manager.abort(self._transaction)
+        if self._data_manager.failure is not None:
+            raise self._data_manager.failure
 
     def abandon(self) -> None:
         """Roll back what is still open. No effect once the transaction has ended."""
@@ -147,6 +151,7 @@ class _ListenerDataManager(BrokerDataManager):
         has_voted: True once the unit has been committed, or its commit has failed.
         has_committed: True once the unit has been committed.
         delay: Seconds until a rollback redelivers.
+        failure: Why the unit could not be rolled back; the transaction may only log it.
     """
 
     def __init__(self, unit: ListenerUnit) -> None:
@@ -154,6 +159,7 @@ class _ListenerDataManager(BrokerDataManager):
         self._listener_unit = unit
         self.is_ending = self.has_voted = self.has_committed = False
         self.delay = 0.0
+        self.failure: Exception | None = None
 
     def tpc_begin(self, _transaction: JoinedTransaction) -> None:
         """Begin to commit.
@@ -188,4 +194,8 @@ class _ListenerDataManager(BrokerDataManager):
             self._listener_unit.set_rollback_only()
 
     def _roll_back(self) -> None:
-        self._unit.rollback(delay=self.delay)
+        try:
+            self._unit.rollback(delay=self.delay)
+        except Exception as error:
+            self.failure = error
+            raise

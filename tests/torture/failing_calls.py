@@ -199,7 +199,7 @@ def _listen(name: str, n: int, folder: Path) -> tuple[bool, str | None]:
             return
         call.arm()
         if mode.error is not None:
-            raise mode.error
+            raise mode.error.with_traceback(None)  # which would grow with each visit
 
     inbox = SqlInbox(engine) if mode.form == "inbox" else None
     handler = _functions(work, engine, mode)[mode.form]

@@ -12,6 +12,7 @@ from jmsjca.inbound import lifecycle
 from jmsjca.inbound.hold_until_ack import HeldUnitSettler
 from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 from jmsjca.inbound.statistics import StatisticsRecorder
+from jmsjca.providers.embedded.store.store import Store
 from tests.unit.inbound.deliveries import until
 from tests.unit.inbound.listeners import PATIENCE, Recorder, send, waiting
 
@@ -265,6 +266,34 @@ def test_a_lack_of_memory_outside_the_handler_is_retried(
         recorder.await_outcome(Outcome.COMMITTED)
         assert [each.failure for each in adapter.activations] == [None]
     assert "gets no more memory" in caplog.text
+
+
+@HANDLERS
+def test_a_unit_that_lacks_memory_for_its_rollback_is_redelivered(
+    adapter: ResourceAdapter, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The connection is closed, which releases its messages; a transaction would only log the failure."""
+    monkeypatch.setattr(reconnection, "_BACKOFF", (0,))
+    release, failures = Store.release_or_postpone, [MemoryError()]
+
+    def released(self: Store, *args: Any) -> bool:
+        if failures:
+            raise failures.pop()
+        return release(self, *args)
+
+    monkeypatch.setattr(Store, "release_or_postpone", released)
+
+    def handler(message: Message) -> None:
+        if message.delivery_count == 1:
+            raise ValueError
+        message.acknowledge()
+
+    adapter.listener("q", **SPECS[name])(handler)
+    with adapter:
+        send(adapter, "a")
+        while recorder.outcomes.get(timeout=PATIENCE)[0] is not Outcome.COMMITTED:
+            pass
+    assert waiting(adapter, "q") == []
 
 
 def test_a_settler_that_ends_ends_its_connection(
