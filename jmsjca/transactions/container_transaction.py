@@ -96,6 +96,8 @@ class ContainerTransaction:
             with self.current():
                 self.manager.commit()
         except Exception as error:
+            if self._data_manager.failure is not None:
+                raise self._data_manager.failure from error
             if self._data_manager.has_committed:
                 logger.exception(
                     "A data manager failed after the broker had committed: the messages are settled, and those of the "
@@ -119,21 +121,18 @@ class ContainerTransaction:
             Exception: The unit could not be rolled back, for lack of memory: its messages stay held until its
                 connection is closed.
         """
-        self._data_manager.is_ending = True
         self._data_manager.delay = delay
-        try:
-            self._abort()
-        finally:
-            self._data_manager.abort(self._transaction)
+        self._abort()
         if self._data_manager.failure is not None:
             raise self._data_manager.failure
 
     def abandon(self) -> None:
         """Roll back what is still open. No effect once the transaction has ended."""
         with suppress(JMSError):  # on a lost connection the broker redelivers
-            self.rollback()
+            self._abort()
 
     def _abort(self) -> None:
+        self._data_manager.is_ending = True
         try:
             with self.current(), suppress(NoTransaction):
                 self.manager.abort()
@@ -141,6 +140,8 @@ class ContainerTransaction:
             raise
         except Exception as error:  # noqa: BLE001  # data managers are the application's
             logger.warning("A data manager could not be rolled back: %r", error)
+        finally:
+            self._data_manager.abort(self._transaction)
 
 
 class _ListenerDataManager(BrokerDataManager):
