@@ -89,6 +89,7 @@ class Client:
         polls: True if a wait for a message may prefetch another one.
         hears_refusals: True if the client reports a refused send of a transaction as if its connection had failed.
         prefixes_topics: True if the client adds a prefix to the names of topics.
+        asks_before_sends: True if each send of a producer without a destination first asks the broker about it.
         headers: The names in selectors of headers that the broker knows by another name.
         codes: The errors by the codes of the client, or by those at the beginning of its texts.
         texts: The errors by the beginning of the texts, for what has neither a code nor an exception of JMS.
@@ -114,6 +115,7 @@ class Client:
     polls: bool = False
     hears_refusals: bool = False
     prefixes_topics: bool = False
+    asks_before_sends: bool = False
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     values: Mapping[str, EngineValues] = field(default_factory=dict[str, EngineValues])
     codes: Mapping[str, type[JMSError]] = field(default_factory=dict[str, type[JMSError]])
@@ -127,7 +129,7 @@ class Client:
     @property
     def flags(self) -> int:
         """The properties that the bridge must know, as bits."""
-        return self.polls + 2 * self.hears_refusals + 4 * self.prefixes_topics
+        return self.polls + 2 * self.hears_refusals + 4 * self.prefixes_topics + 8 * self.asks_before_sends
 
     def selector(self, selector: str | None) -> str | None:
         """Return a selector as the broker decides it exactly; None for none.
@@ -270,6 +272,7 @@ ARTEMIS = Client(
     _artemis_url,
     re.compile(r"[*#?]|::"),
     polls=True,
+    asks_before_sends=True,
     reads_files=True,
     beans={
         "reconnectAttempts": "0",

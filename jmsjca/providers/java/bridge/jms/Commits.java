@@ -2,6 +2,7 @@ package jmsjca.jms;
 
 import jakarta.jms.InvalidDestinationException;
 import jakarta.jms.JMSException;
+import jakarta.jms.MessageProducer;
 import jakarta.jms.Queue;
 import jakarta.jms.TransactionRolledBackException;
 import java.util.concurrent.TimeUnit;
@@ -50,9 +51,7 @@ final class Commits {
             FrameWriter reply = Replies.begin();
             try {
                 slot.begin();
-                for (int sends = in.count(); sends > 0; sends--) {
-                    send(slot, link.messages.read(in, slot.session));
-                }
+                sendAll(slot, in);
                 slot.end();
                 asked = !prepares; // without a decision a prepared branch is rolled back, by recovery at the latest
                 if (prepares) {
@@ -135,23 +134,53 @@ final class Commits {
         }
     }
 
-    private void send(Lane.Slot slot, Messages.Outgoing out) throws JMSException {
+    /** Send the messages of a unit. What follows to the same destination has a producer of its own where that is cheaper. */
+    private void sendAll(Lane.Slot slot, FrameReader in) throws JMSException {
+        Messages.Outgoing last = null;
+        MessageProducer own = null;
+        try {
+            for (int sends = in.count(); sends > 0; sends--) {
+                Messages.Outgoing out = link.messages.read(in, slot.session, last);
+                boolean again = link.asksBeforeSends && last != null && out.to == last.to;
+                if (own != null && !again) {
+                    own.close();
+                    own = null;
+                } else if (own == null && again) {
+                    own = slot.session.createProducer(out.to);
+                }
+                last = out;
+                send(slot, out, own);
+            }
+        } finally {
+            if (own != null) {
+                own.close();
+            }
+        }
+    }
+
+    /** Send a message of a unit; {@code own} is the producer of its destination, or null for any producer. */
+    private void send(Lane.Slot slot, Messages.Outgoing out, MessageProducer own) throws JMSException {
         long now = System.currentTimeMillis();
+        MessageProducer producer = own != null ? own : slot.producer();
         if (out.deliveryTime != 0) {
-            slot.producer().setDeliveryDelay(Math.max(out.deliveryTime - now, 0));
+            producer.setDeliveryDelay(Math.max(out.deliveryTime - now, 0));
         }
         long left = out.expiration == 0 ? 0 : Math.max(out.expiration - now, 1);
-        try {
-            slot.producer().send(out.to, out.message, out.mode, out.priority, left);
-        } catch (InvalidDestinationException missing) { // for Artemis: a topic of this name exists, and no queue
-            if (!(out.to instanceof Queue)) {
-                throw missing;
+        if (own != null) {
+            own.send(out.message, out.mode, out.priority, left);
+        } else {
+            try {
+                producer.send(out.to, out.message, out.mode, out.priority, left);
+            } catch (InvalidDestinationException missing) { // for Artemis: a topic of this name exists, and no queue
+                if (!(out.to instanceof Queue)) {
+                    throw missing;
+                }
+                link.create((Queue) out.to);
+                producer.send(out.to, out.message, out.mode, out.priority, left);
             }
-            link.create((Queue) out.to);
-            slot.producer().send(out.to, out.message, out.mode, out.priority, left);
         }
         if (out.deliveryTime != 0) {
-            slot.producer().setDeliveryDelay(0);
+            producer.setDeliveryDelay(0);
         }
     }
 

@@ -56,6 +56,7 @@ final class Link implements Port {
     private static final int RECOVER = 18;
     private static final int POLLS = 1;
     private static final int HEARS_REFUSALS = 2;
+    private static final int ASKS_BEFORE_SENDS = 8;
     private static final int PREFIXES_TOPICS = 4;
     private static final int TRANSACTED = 0;
     private static final int AUTO = 1;
@@ -65,6 +66,7 @@ final class Link implements Port {
     final Replies replies;
     final Messages messages;
     final boolean polls;
+    final boolean asksBeforeSends;
     private final boolean hearsRefusals;
     private final String[] changed;
     private final int number;
@@ -94,6 +96,7 @@ final class Link implements Port {
         this.connection = connection;
         this.qualifier = qualifier;
         polls = (flags & POLLS) != 0;
+        asksBeforeSends = (flags & ASKS_BEFORE_SENDS) != 0;
         messages = new Messages((flags & PREFIXES_TOPICS) != 0);
         hearsRefusals = (flags & HEARS_REFUSALS) != 0;
         this.changed = changed;

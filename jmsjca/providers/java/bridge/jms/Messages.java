@@ -95,10 +95,14 @@ final class Messages {
         out.i32At(start, out.size() - start - 4);
     }
 
-    /** Make a message of what was written by Python, and return what its producer needs. */
-    Outgoing read(FrameReader in, Session session) throws JMSException {
+    /** Make a message of what was written by Python, after another one or null, and return what its producer needs. */
+    Outgoing read(FrameReader in, Session session, Outgoing before) throws JMSException {
         Outgoing made = new Outgoing();
-        made.to = readDestination(in, session);
+        int toKind = in.u8();
+        String toName = in.text();
+        made.key = toKind + toName;
+        boolean again = before != null && before.key.equals(made.key); // Artemis' client would ask the broker again
+        made.to = again ? before.to : destination(toKind, toName, session);
         int kind = in.u8();
         made.mode = (in.u8() & PERSISTENT) != 0 ? JMS_PERSISTENT : 1;
         made.priority = in.u8();
@@ -127,10 +131,10 @@ final class Messages {
 
     Destination readDestination(FrameReader in, Session session) throws JMSException {
         int kind = in.u8();
-        if (kind == 0) {
-            return null;
-        }
-        String name = in.text();
+        return kind == 0 ? null : destination(kind, in.text(), session);
+    }
+
+    private Destination destination(int kind, String name, Session session) throws JMSException {
         Destination temporary = kind > 2 ? temporaries.get(kind + name) : null;
         boolean asQueue = kind % 2 == 1 || kind > 2 && prefixesTopics;
         Destination known = temporary != null ? temporary : named.get(kind + name);
@@ -292,6 +296,7 @@ final class Messages {
 
     /** A message, and what only its producer can set. */
     static final class Outgoing {
+        private String key; // of its destination
         Destination to;
         Message message;
         int mode;
