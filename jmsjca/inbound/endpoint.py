@@ -602,7 +602,7 @@ class AcknowledgementRegistry:
         with self._lock:
             for each in contexts:
                 ended = [each.delivery_id]
-                del self._held[each.delivery_id]
+                self._held.pop(each.delivery_id, None)  # lack of memory may have kept it out
                 if each.message_id is not None and self._latest.get(each.message_id) is each:
                     del self._latest[each.message_id]
                     self._repeated.discard(each.message_id)

@@ -32,6 +32,7 @@ from tests.benchmarks.measurements import alternating
 BATCH = 100
 BODY = "x" * 1024
 SOURCE = Path(__file__).parents[1] / "java" / "alone" / "Alone.java"
+CLIENTS = {"artemis": ("activemq.artemis.jms.client", "javax"), "activemq": ("activemq", "jakarta")}
 ALONE, OVER_JAVA, OWN = "the client alone", "jmsjca over it", "jmsjca over AMQP"
 Loop = Callable[[str, int], float]
 
@@ -163,9 +164,8 @@ def client_alone(broker: Any, name: str, folder: Path) -> Alone:
     """Start the program with the broker's own client."""
     _, rest = broker.url("java").split("://")
     address, jars = rest.split("?class_path=")
-    package, namespace = {"artemis": ("activemq.artemis.jms.client", "javax"), "activemq": ("activemq", "jakarta")}[name]
-    factory, url = f"org.apache.{package}.ActiveMQConnectionFactory", f"tcp://{address.split('@')[-1]}"
-    return Alone(factory, url, jars, namespace, folder)
+    package, namespace = CLIENTS[name]
+    return Alone(f"org.apache.{package}.ActiveMQConnectionFactory", f"tcp://{address}", jars, namespace, folder)
 
 
 if __name__ == "__main__":

@@ -240,7 +240,8 @@ def _functions(work: Callable[[Message, Session | None], None], engine: sa.Engin
             message.acknowledge()
 
     def required(message: Message, session: Session, transaction: Any) -> None:
-        joined_session(engine, transaction).execute(ROWS.insert().values(text=message.body))
+        text = f"{message.body}{message.delivery_count}"
+        joined_session(engine, transaction).execute(ROWS.insert().values(text=text))
         held(message, session)
 
     return {
@@ -264,8 +265,12 @@ def _judge(adapter: ResourceAdapter, url: str, mode: Mode, engine: sa.Engine) ->
         return f"sent {sent}, dead letters {dead}"
     if mode.form in {"required", "inbox"}:
         with engine.connect() as connection:
-            if (rows := sorted(connection.scalars(sa.select(ROWS.c.text)))) != ["a", "b"]:
-                return f"rows {rows}"
+            rows = sorted(connection.scalars(sa.select(ROWS.c.text)))
+        bodies = [row[0] for row in rows]
+        if mode.form == "required":  # without an inbox, work is repeated if the connection ends at the commit
+            bodies = sorted({*bodies})
+        if "a1" in rows or bodies != ["a", "b"]:
+            return f"rows {rows}"
     endpoint = activation._endpoint  # what management shows of it
     left = _until(
         lambda: (

@@ -9,6 +9,7 @@ import pytest
 from jmsjca import Hooks, Message, Outcome, Queue, ResourceAdapter, Session, TextMessage, reconnection
 from jmsjca.errors import ActivationFailedError
 from jmsjca.inbound import lifecycle
+from jmsjca.inbound.endpoint import AcknowledgementRegistry
 from jmsjca.inbound.hold_until_ack import HeldUnitSettler
 from jmsjca.inbound.redelivery_processor import RedeliveryProcessor
 from jmsjca.inbound.statistics import StatisticsRecorder
@@ -315,6 +316,24 @@ def test_a_settler_that_ends_ends_its_connection(
             message.acknowledge()
 
     adapter.listener("q", concurrency_mode="cc", hold_until_ack=True, acknowledgement_timeout=3600)(handler)
+    with adapter:
+        send(adapter, "a")
+        assert outcomes(recorder, 2) == {Outcome.ROLLED_BACK, Outcome.COMMITTED}
+
+
+def test_a_held_message_that_could_not_be_registered_is_redelivered(
+    adapter: ResourceAdapter, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconnection, "_BACKOFF", (0,))
+    register, failures = AcknowledgementRegistry.register, [MemoryError()]
+
+    def registered(self: AcknowledgementRegistry, context: Any) -> None:
+        if failures:
+            raise failures.pop()
+        register(self, context)
+
+    monkeypatch.setattr(AcknowledgementRegistry, "register", registered)
+    adapter.listener("q", concurrency_mode="cc", hold_until_ack=True)(lambda message: message.acknowledge())
     with adapter:
         send(adapter, "a")
         assert outcomes(recorder, 2) == {Outcome.ROLLED_BACK, Outcome.COMMITTED}
