@@ -134,7 +134,7 @@ final class Commits {
         }
     }
 
-    /** Send the messages of a unit. What follows to the same destination has a producer of its own where that is cheaper. */
+    /** Send the messages of a unit; repeated sends to one destination by their own producer, if that saves requests. */
     private void sendAll(Lane.Slot slot, FrameReader in) throws JMSException {
         Messages.Outgoing last = null;
         MessageProducer own = null;
@@ -158,7 +158,7 @@ final class Commits {
         }
     }
 
-    /** Send a message of a unit; {@code own} is the producer of its destination, or null for any producer. */
+    /** Send a message of a unit by the producer of its destination, or by the session's general one if that is null. */
     private void send(Lane.Slot slot, Messages.Outgoing out, MessageProducer own) throws JMSException {
         long now = System.currentTimeMillis();
         MessageProducer producer = own != null ? own : slot.producer();
